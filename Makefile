@@ -18,7 +18,7 @@ $(BUILD)/build.ninja: $(PACKAGES)
 	@$(if $(wildcard $@),meson configure $(BUILD) --clearcache && meson setup $(BUILD) --reconfigure,meson setup $(BUILD) --prefix=$(PREFIX) $(MESON_OPTIONS))
 
 setup-check setup-demo:
-	@scripts/setup $(subst setup-,,$@)
+	@BUILD=$(BUILD) scripts/setup $(subst setup-,,$@)
 
 # Warnings of gcc are errors from here on in this build directory. Other compilers, whose warnings nobody has seen, may warn of what they like.
 strict: $(BUILD)/build.ninja

@@ -75,7 +75,7 @@ _xheap_recover() {
 }
 
 _xheap_heap() {
-	local options="-stacks -frames -inclusive -image -heaps -tree -callers -chains -totals -session -by -top -range -at -lifetime -size \
+	local options="-stacks -frames -inclusive -image -heaps -tree -callers -chains -totals -map -session -by -top -range -at -lifetime -size \
 		-requireFrames -requireFreeFrames -pids -threads -heap -innermost -window -closed -cullFrames -cullLists -noDefaultCull -defaultCull -lines -format -reverse -o -noIndex -timing -width -fullNames -allFrames --help"
 	case $(_xheap_option "$2") in
 	-stacks | -frames | -image | -images | -heaps | -tree | -chains)
@@ -85,7 +85,7 @@ _xheap_heap() {
 		esac ;;
 	-width | -top | -range | -at | -lifetime | -size | -callers | -requireF* | -cullFrames | -pids | -threads | -heap) ;;
 	-by) _xheap_reply "process thread heap size lifetime time class" "$1" ;;
-	-window) _xheap_reply "AIFI AIFO AOFI AOFO" "$1" ;;
+	-window) _xheap_reply "AIFI AIFO AOFI AOFO AIFI+AIFO AIFO+AOFI" "$1" ;;
 	-cullLists) COMPREPLY=($(compgen -W "allocators c containers rust" -- "$1") $(compgen -f -- "$1")) ;;
 	-o) COMPREPLY=($(compgen -f -- "$1")) ;;
 	-format) _xheap_reply "text csv json folded" "$1" ;;
@@ -236,7 +236,7 @@ _xheap() {
 
 	COMPREPLY=()
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		_xheap_reply "record start update query sessions flush stop launch image autologger boottrace top report recover heap diff check symbols merge clean dump dx info help version" "$current"
+		_xheap_reply "record start update query sessions flush stop launch image autologger boottrace top report view recover heap diff check symbols merge clean dump dx info help version" "$current"
 		return
 	fi
 	case ${COMP_WORDS[1]} in
@@ -266,8 +266,14 @@ _xheap() {
 		*) _xheap_traces "$current" ;;
 		esac ;;
 	report)
+		case $previous,$current in
+		-format,* | --format,*) _xheap_reply "text json html" "$current" ;;
+		*,-*) _xheap_reply "-top -more -shortLived -noDefaultCull -range -at -lifetime -size -requireFrames -requireFreeFrames -pids -threads -heap -innermost -window -closed -format -o -session -noIndex -width -fullNames -allFrames --help" "$current" ;;
+		*) _xheap_traces "$current" ;;
+		esac ;;
+	view)
 		case $current in
-		-*) _xheap_reply "-top -more -shortLived -noDefaultCull -range -at -lifetime -size -requireFrames -requireFreeFrames -pids -threads -heap -innermost -window -closed -format -o -session -noIndex -width -fullNames -allFrames --help" "$current" ;;
+		-*) _xheap_reply "--port --open --no-open --idle --html --limit -noIndex --help" "$current" ;;
 		*) _xheap_traces "$current" ;;
 		esac ;;
 	dump) _xheap_dump "$current" "$previous" ;;
@@ -277,7 +283,7 @@ _xheap() {
 		case $previous in
 		image) _xheap_reply "add list show remove enable disable watch" "$current" ;;
 		autologger) _xheap_reply "add list show enable disable remove run stop" "$current" ;;
-		*) _xheap_reply "record start update query sessions flush stop launch image autologger boottrace top report recover heap diff check symbols merge clean dump dx info version --help" "$current" ;;
+		*) _xheap_reply "record start update query sessions flush stop launch image autologger boottrace top report view recover heap diff check symbols merge clean dump dx info version --help" "$current" ;;
 		esac ;;
 	version) _xheap_reply "--help" "$current" ;;
 	esac

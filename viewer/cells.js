@@ -160,7 +160,8 @@ const GROUP_NAMES =
 
 /** @param {Model} model @param {Grouping} by @param {number} key */
 export function groupName(model, by, key) {
-	return GROUP_NAMES[by](model, key);
+	const names = cached(model, `names ${by}`, () => /** @type {ReturnType<typeof GROUP_NAMES[Grouping]>[]} */ ([]));
+	return (names[key] ??= GROUP_NAMES[by](model, key));
 }
 
 /** @param {Model} model @param {Grouping} by @param {string} id @returns {number} the group with this id, or -1 */
@@ -179,23 +180,6 @@ export function pathKey(model, node) {
 	for (let at = node; at >= 0; at = model.cells.parent[at])
 		keys.unshift(model.cells.frames[model.cells.frame[at]].key);
 	return keys.join("\n");
-}
-
-/**
- * The class of a block with respect to the window between bounds `from` and `to`.
- * @returns {number} a bit, or 0 for none
- */
-export function classOf(
-	/** @type {number} */ birth,
-	/** @type {number} */ end,
-	/** @type {number} */ kind,
-	/** @type {number} */ from,
-	/** @type {number} */ to,
-) {
-	if (birth > to || end <= from) return 0;
-	const isFreedInside = kind === FREED && end <= to;
-	if (birth > from) return isFreedInside ? AIFI : AIFO;
-	return isFreedInside ? AOFI : AOFO;
 }
 
 /**
@@ -273,9 +257,9 @@ export function filterCells(model, filters) {
 
 /**
  * @typedef {object} Selected
- * @property {Uint8Array} hits for each cell: whether it is selected
+ * @property {Uint8Array} bits for each cell: its class as a bit, 0 for none @property {Uint8Array} hits whether it is selected
  * @property {Float64Array} classBytes of AIFI, AIFO, AOFI, AOFO; zeros for a moment @property {Float64Array} classBlocks
- * @property {number} bytes @property {number} blocks @property {number} reallocs @property {number} temporaries @property {number} earlierBytes of older blocks from before the trace, which no class has
+ * @property {number} bytes @property {number} blocks @property {number} earlierBytes of older blocks from before the trace, which no class has
  */
 
 /**
@@ -292,6 +276,49 @@ function earlierCells(model) {
 	});
 }
 
+/** Places of a cell's ends as to a window: before it, in it, behind it; of an end that is no free: before it, or not. */
+const BEFORE = 0,
+	INSIDE = 1,
+	BEHIND = 2,
+	NOT_FREED = 3;
+/** The bit of `birth * 4 + end`, where both are places. */
+const CLASS_BITS = Uint8Array.from({length: 12}, (_, i) => {
+	const birth = i >> 2,
+		end = i & 3;
+	if (birth === BEHIND || end === BEFORE) return 0;
+	return birth === BEFORE ? (end === INSIDE ? AOFI : AOFO) : end === INSIDE ? AIFI : AIFO;
+});
+
+/** @param {Model} model @returns {Uint16Array} for each cell its end and, as the lowest bit, whether it is no free */
+function endsOfCells(model) {
+	return cached(model, "ends", () =>
+		model.cells.end.map((end, i) => end * 2 + Number(model.cells.kind[i] !== FREED)),
+	);
+}
+
+/**
+ * The class of each cell, without a branch: most time of a drag goes by here.
+ * @param {Model} model
+ * @param {number} from
+ * @param {number} to bounds
+ * @param {Uint8Array | null} mask @returns {Uint8Array} bits; 0 for none
+ */
+function classifyCells(model, from, to, mask) {
+	const {birth, count} = model.cells,
+		ends = endsOfCells(model),
+		bits = new Uint8Array(count);
+	const births = Uint8Array.from(
+		{length: model.last + 1},
+		(_, i) => (i <= from ? BEFORE : i <= to ? INSIDE : BEHIND) * 4,
+	);
+	const places = Uint8Array.from({length: (model.last + 2) * 2}, (_, i) =>
+		i >> 1 <= from ? BEFORE : i & 1 ? NOT_FREED : i >> 1 <= to ? INSIDE : BEHIND,
+	);
+	for (let i = 0; i < count; i++) bits[i] = CLASS_BITS[births[birth[i]] + places[ends[i]]];
+	if (mask) for (let i = 0; i < count; i++) bits[i] *= mask[i];
+	return bits;
+}
+
 /**
  * @param {Model} model
  * @param {Choice} choice
@@ -299,43 +326,48 @@ function earlierCells(model) {
  * @returns {Selected} one pass over all cells
  */
 export function selectCells(model, choice, mask) {
-	const {birth, end, kind, bytes, blocks, reallocs, temporaries, count} = model.cells;
-	const hits = new Uint8Array(count);
-	const selected = {
-		hits,
-		classBytes: new Float64Array(4),
-		classBlocks: new Float64Array(4),
-		bytes: 0,
-		blocks: 0,
-		reallocs: 0,
-		temporaries: 0,
-		earlierBytes: 0,
-	};
-	const isMoment = choice.kind === "moment";
-	const from = isMoment ? choice.at : choice.from,
-		to = isMoment ? choice.at : choice.to;
-	const classes = isMoment ? AOFO | AOFI : choice.classes,
-		earlier = isMoment ? null : earlierCells(model);
-	for (let i = 0; i < count; i++) {
-		if (birth[i] > to || end[i] <= from || (mask && !mask[i])) continue;
-		if (earlier?.[i]) {
-			selected.earlierBytes += bytes[i];
-			continue;
-		}
-		const bit = classOf(birth[i], end[i], kind[i], from, to);
-		if (!isMoment) {
-			const index = 31 - Math.clz32(bit);
-			selected.classBytes[index] += bytes[i];
-			selected.classBlocks[index] += blocks[i];
-		}
-		if (!(bit & classes)) continue;
-		hits[i] = 1;
-		selected.bytes += bytes[i];
-		selected.blocks += blocks[i];
-		selected.reallocs += reallocs[i];
-		selected.temporaries += temporaries[i];
+	const {bytes, blocks, count} = model.cells,
+		isMoment = choice.kind === "moment",
+		from = isMoment ? choice.at : choice.from,
+		to = isMoment ? choice.at : choice.to,
+		classes = isMoment ? AOFO | AOFI : choice.classes;
+	const bits = classifyCells(model, from, to, mask),
+		earlier = isMoment ? null : earlierCells(model),
+		hits = new Uint8Array(count),
+		bytesOf = new Float64Array(16),
+		blocksOf = new Float64Array(16);
+	let earlierBytes = 0;
+	for (let i = 0; earlier && i < count; i++) {
+		if (!earlier[i] || !bits[i]) continue;
+		earlierBytes += bytes[i];
+		bits[i] = 0;
 	}
-	return selected;
+	for (let i = 0; i < count; i++) {
+		const bit = bits[i];
+		bytesOf[bit] += bytes[i];
+		blocksOf[bit] += blocks[i];
+		hits[i] = Number((bit & classes) !== 0);
+	}
+	const ofClasses = (/** @type {Float64Array} */ sums) =>
+		Float64Array.from(CLASSES, (_, i) => (isMoment ? 0 : sums[1 << i]));
+	const chosen = (/** @type {Float64Array} */ sums) =>
+		CLASSES.reduce((sum, _, i) => sum + (classes & (1 << i) ? sums[1 << i] : 0), 0);
+	return {
+		bits,
+		hits,
+		classBytes: ofClasses(bytesOf),
+		classBlocks: ofClasses(blocksOf),
+		bytes: chosen(bytesOf),
+		blocks: chosen(blocksOf),
+		earlierBytes,
+	};
+}
+
+/** @param {Uint8Array} hits of cells @param {Float64Array} column @returns {number} the sum of a column over selected cells */
+export function sumHits(hits, column) {
+	let sum = 0;
+	for (let i = 0; i < hits.length; i++) sum += hits[i] * column[i];
+	return sum;
 }
 
 /**
@@ -390,22 +422,20 @@ export function addBelow(model, sums) {
  * @returns {GroupSums}
  */
 export function sumGroups(model, choice, selected, grouped, mask) {
-	const {birth, end, kind, bytes, blocks, count} = model.cells;
-	const {keys} = grouped;
+	const {bytes, blocks, count} = model.cells,
+		{keys} = grouped;
 	const make = () => new Float64Array(grouped.count);
 	const sums = {bytes: make(), blocks: make(), made: make(), calls: make(), change: make()};
-	const isWindow = choice.kind === "window";
-	const from = isWindow ? choice.from : 0,
-		to = isWindow ? choice.to : model.last,
-		earlier = isWindow ? earlierCells(model) : null;
+	const isWindow = choice.kind === "window",
+		bits = isWindow ? selected.bits : classifyCells(model, 0, model.last, mask);
 	for (let i = 0; i < count; i++) {
-		if ((mask && !mask[i]) || earlier?.[i]) continue;
-		const key = keys[i],
-			bit = classOf(birth[i], end[i], kind[i], from, to);
+		const bit = bits[i],
+			key = keys[i];
 		if (selected.hits[i]) {
 			sums.bytes[key] += bytes[i];
 			sums.blocks[key] += blocks[i];
 		}
+		if (!bit) continue;
 		if (bit & (AIFI | AIFO)) {
 			sums.made[key] += bytes[i];
 			sums.calls[key] += blocks[i];

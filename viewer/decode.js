@@ -155,8 +155,28 @@ function checkIndexes(cells, threads, heaps) {
 }
 
 /**
+ * Puts the cells in the order of their nodes: sums by node, which each picture makes, then go through memory once.
+ * @param {Cells} cells
+ */
+function sortCells(cells) {
+	const {node, count, nodeCount} = cells,
+		next = new Uint32Array(nodeCount + 1),
+		order = new Uint32Array(count);
+	for (let i = 0; i < count; i++) next[node[i] + 1]++;
+	for (let i = 0; i < nodeCount; i++) next[i + 1] += next[i];
+	for (let i = 0; i < count; i++) order[next[node[i]]++] = i;
+	for (const [name, of] of COLUMNS) {
+		if (of !== "cell") continue;
+		const column = /** @type {any} */ (cells)[name];
+		/** @type {any} */ (cells)[name] = column.map(
+			(/** @type {number} */ _, /** @type {number} */ i) => column[order[i]],
+		);
+	}
+}
+
+/**
  * @param {ArrayBuffer} buffer @param {number} threads how many the trace has @param {number} heaps likewise
- * @returns {Cells} whose columns are views of the buffer where they can be. Throws an Error with a line of text.
+ * @returns {Cells} in the order of nodes. Throws an Error with a line of text.
  */
 export function decodeCells(buffer, threads, heaps) {
 	const {head, base} = readHead(buffer);
@@ -185,5 +205,6 @@ export function decodeCells(buffer, threads, heaps) {
 		cells.bytes.reduce((/** @type {number} */ sum, /** @type {number} */ value) => sum + value, 0) >
 		Number.MAX_SAFE_INTEGER;
 	checkIndexes(cells, threads, heaps);
+	sortCells(cells);
 	return cells;
 }

@@ -63,13 +63,20 @@ export function formatChange(bytes) {
 	return (bytes > 0 ? "+" : "") + formatBytes(bytes);
 }
 
-/** @param {number} share from 0 to 1 @returns {string} */
+/** What a product of shares may lack of a whole number. */
+const EPSILON = 1e-9;
+
+/** @param {number} share from 0 to 1 @returns {string} rounded down, as reports do it: a finding and the sentence then say the same */
 export function formatShare(share) {
 	if (!Number.isFinite(share)) return MISSING;
 	const percent = share * 100;
 	if (percent <= 0) return "0" + THIN + "%";
 	if (percent < 0.1) return "<0.1" + THIN + "%";
-	return (percent < 9.95 ? percent.toFixed(1) : percent.toFixed(0)) + THIN + "%";
+	return (
+		(percent < 10 ? (Math.floor(percent * 10 + EPSILON) / 10).toFixed(1) : Math.floor(percent + EPSILON)) +
+		THIN +
+		"%"
+	);
 }
 
 /** @param {number} ns @returns {string} three digits, by size */

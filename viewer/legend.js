@@ -114,9 +114,11 @@ export class Legend {
 
 	/** @param {number} bound */
 	residentRow(bound) {
-		const {resident} = this.app.shown.cells,
-			interval = Math.max(0, Math.min(resident.length - 1, bound - 1));
+		const {resident} = this.app.shown.cells;
 		if (resident.every(Number.isNaN)) return null;
+		// It is measured when it has grown, and not in every interval.
+		let interval = Math.max(0, Math.min(resident.length - 1, bound - 1));
+		while (interval > 0 && Number.isNaN(resident[interval])) interval--;
 		return this.plainRow(
 			this.app.isResidentOff() ? "resident, off scale" : "resident",
 			"resident",

@@ -84,14 +84,28 @@ export function contrastOf(a, b) {
 	return (high + 0.05) / (low + 0.05);
 }
 
-/** How a frame is drawn. A pale one is a chain, or merged; a dim one is no hit of a search. */
+/** @typedef {{ground: string, edge: string, text: string, value: string}} FrameColors */
+
+/** @type {WeakMap<Palette, Map<string, FrameColors>>} */
+const knownColors = new WeakMap();
+
 /**
+ * How a frame is drawn. A pale one is a chain, or merged; a dim one is no hit of a search.
  * @param {Palette} palette
  * @param {number} series or -1
  * @param {"plain" | "pale" | "dim" | "hit"} style
- * @returns {{ground: string, edge: string, text: string, value: string}}
+ * @returns {FrameColors}
  */
 export function frameColors(palette, series, style) {
+	const known = knownColors.get(palette) ?? new Map(),
+		key = `${series} ${style}`,
+		colors = known.get(key) ?? findFrameColors(palette, series, style);
+	knownColors.set(palette, known.set(key, colors));
+	return colors;
+}
+
+/** @param {Palette} palette @param {number} series @param {"plain" | "pale" | "dim" | "hit"} style @returns {FrameColors} */
+function findFrameColors(palette, series, style) {
 	const color = series < 0 ? palette.neutral : palette.series[series];
 	if (style === "hit")
 		return {ground: palette.hit, edge: palette.hit, text: palette["hit-ink"], value: palette["hit-ink"]};

@@ -53,6 +53,8 @@ export class Panel {
 	/** @param {App} app */
 	constructor(app) {
 		this.app = app;
+		/** @type {{mask: Uint8Array, facts: ReturnType<typeof factsOf>} | null} */
+		this.known = null;
 		this.box = byId("panel");
 		this.isLong = false;
 		this.shownItem = "";
@@ -192,6 +194,12 @@ export class Panel {
 		];
 	}
 
+	/** @param {Uint8Array} mask @returns {ReturnType<typeof factsOf>} which do not depend on the selection: they are kept */
+	factsOfItem(mask) {
+		if (this.known?.mask !== mask) this.known = {mask, facts: factsOf(this.app.picture.model, mask)};
+		return this.known.facts;
+	}
+
 	/** @param {Item} item @param {Uint8Array} mask @returns {Child[]} */
 	drawItem(item, mask) {
 		const {app} = this,
@@ -204,7 +212,7 @@ export class Panel {
 			bytes += cells.bytes[i];
 			blocks += cells.blocks[i];
 		}
-		const facts = factsOf(model, mask),
+		const facts = this.factsOfItem(mask),
 			node = this.mainNode(mask),
 			about = this.describeItem(item);
 		const mark = about.placed ? /** @type {any} */ (app).flame.markOf(about.placed) : selectionMark(app.picture);

@@ -163,9 +163,20 @@ export class Store {
 		this.state = readAddress(location.hash);
 		/** Whether a drag goes on: the picture follows, and the history waits. */
 		this.isDragging = false;
-		/** Steps that can be undone. */
-		this.depth = 0;
-		window.addEventListener("popstate", () => this.replaceState(readAddress(location.hash)));
+		/** Steps that can be undone: how many entries of the history before this one are this page's. Each entry has it, also after a reload. */
+		this.depth = Number(history.state?.depth) || 0;
+		this.keep("replaceState", location.href);
+		window.addEventListener("popstate", (event) => {
+			this.depth = event.state ? Number(event.state.depth) || 0 : this.depth + 1;
+			// An address that was typed is a step, too.
+			if (!event.state) this.keep("replaceState", location.href);
+			this.replaceState(readAddress(location.hash));
+		});
+	}
+
+	/** @param {"pushState" | "replaceState"} method @param {string} address */
+	keep(method, address) {
+		history[method]({depth: this.depth}, "", address);
 	}
 
 	/** @param {State} state */
@@ -185,14 +196,12 @@ export class Store {
 			address = writeAddress(next);
 		if (step !== "none" && (address !== location.hash || before !== address)) {
 			if (step === "push") this.depth++;
-			history[step === "push" ? "pushState" : "replaceState"](null, "", address);
+			this.keep(step === "push" ? "pushState" : "replaceState", address);
 		}
 		this.replaceState(next);
 	}
 
 	undo() {
-		if (!this.depth) return;
-		this.depth--;
-		history.back();
+		if (this.depth) history.back();
 	}
 }

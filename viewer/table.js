@@ -29,6 +29,8 @@ const ROW = 28,
 	SPARK_HEIGHT = 18;
 /** Rows above and below those that are seen. */
 const SPARE = 6;
+/** Curves of rows that are kept. */
+const CURVES_MAX = 400;
 /** Callers and callees that are shown, each. */
 const NEIGHBOURS_MAX = 8;
 /** Columns that need a pane as wide as this. Pixels. */
@@ -128,6 +130,8 @@ export class Table {
 		this.detailHeight = 0;
 		this.detailRows = 0;
 		this.expandedAt = -1;
+		/** @type {Map<number, HTMLCanvasElement>} */
+		this.curves = new Map();
 		this.box.addEventListener("scroll", () => this.drawRows());
 		this.box.addEventListener("keydown", (event) => this.key(event));
 	}
@@ -151,9 +155,12 @@ export class Table {
 			rows = [];
 		for (let key = 0; key < sums.bytes.length; key++) {
 			if (!sums.blocks[key] && !sums.calls[key]) continue;
+			const {name: words, detail, id} = groupName(model, by, key);
 			rows.push({
 				key,
-				...groupName(model, by, key),
+				name: words,
+				detail,
+				id,
 				bytes: sums.bytes[key],
 				blocks: sums.blocks[key],
 				change: sums.change[key],
@@ -177,12 +184,9 @@ export class Table {
 					(value ? sign * (value(a) - value(b)) : -sign * (a.name < b.name ? -1 : a.name > b.name ? 1 : 0)) ||
 					(a.name < b.name ? -1 : 1),
 			);
-			this.order = new Map(this.rows.map((row, i) => [row.id, i]));
+			this.order = new Map(this.rows.map((row, i) => [row.key, i]));
 		} else {
-			const {order} = this;
-			this.rows.sort(
-				(a, b) => (order.get(a.id) ?? Infinity) - (order.get(b.id) ?? Infinity) || b.bytes - a.bytes,
-			);
+			this.keepOrder(this.order);
 		}
 		this.most = this.rows.reduce((most, row) => Math.max(most, row.bytes), 1);
 		this.isWide = this.box.clientWidth >= WIDE_TABLE;
@@ -190,6 +194,20 @@ export class Table {
 		this.drawHead();
 		this.makeDetail();
 		this.drawRows();
+	}
+
+	/** Rows stay where they were before the drag; new ones follow. @param {Map<number, number>} order places of groups */
+	keepOrder(order) {
+		/** @type {Row[]} */
+		const known = [],
+			/** @type {Row[]} */ others = [];
+		for (const row of this.rows) {
+			const place = order.get(row.key);
+			if (place === undefined) others.push(row);
+			else known[place] = row;
+		}
+		others.sort((a, b) => b.bytes - a.bytes);
+		this.rows = known.filter(Boolean).concat(others);
 	}
 
 	get columns() {
@@ -377,14 +395,42 @@ export class Table {
 		return color === SERIES_MAX ? "others" : `series-${color}`;
 	}
 
-	/** @param {Row} row @returns {HTMLCanvasElement} live bytes over the shown time, with the selection */
+	/** @param {Row} row @returns {HTMLElement} live bytes over the shown time, with the selection */
 	drawSpark(row) {
-		const {app} = this,
-			{picture, palette} = app,
+		const {choice, model, isWhole} = this.app.picture,
+			{bounds} = model.cells,
+			span = bounds[model.last] - bounds[0];
+		const place = (/** @type {number} */ bound) => ((bounds[bound] - bounds[0]) / span) * 100;
+		const mark = make("div", {class: choice.kind === "moment" ? "spark-moment" : "spark-window"}),
+			[from, to] = choice.kind === "moment" ? [choice.at, choice.at] : [choice.from, choice.to];
+		mark.hidden = isWhole;
+		mark.style.left = `${place(from)}%`;
+		mark.style.width = choice.kind === "moment" ? "1px" : `${place(to) - place(from)}%`;
+		return make("div", {class: "spark", "aria-hidden": "true"}, mark, this.curveOf(row));
+	}
+
+	/** @param {Row} row @returns {HTMLCanvasElement} its curve, which a drag does not change: it is kept */
+	curveOf(row) {
+		const {picture, palette, store} = this.app,
+			{by, rows, filters} = store.state,
+			about = [picture.model, palette, by, rows, filters, this.isWide];
+		if (!this.curvesOf || this.curvesOf.some((value, i) => value !== about[i])) {
+			this.curvesOf = about;
+			this.curves = new Map();
+		}
+		const known = this.curves.get(row.key) ?? this.drawCurve(row);
+		if (this.curves.size > CURVES_MAX) this.curves.clear();
+		this.curves.set(row.key, known);
+		return known;
+	}
+
+	/** @param {Row} row @returns {HTMLCanvasElement} */
+	drawCurve(row) {
+		const {picture, palette} = this.app,
 			{model} = picture,
 			{bounds} = model.cells,
 			width = this.isWide ? 150 : 110;
-		const canvas = make("canvas", {"aria-hidden": "true"}),
+		const canvas = make("canvas", {}),
 			context = prepareCanvas(canvas, width, SPARK_HEIGHT);
 		const curve =
 			this.app.store.state.rows === "inclusive"
@@ -393,10 +439,6 @@ export class Table {
 		const most = largestOf(curve).value || 1,
 			span = bounds[model.last] - bounds[0];
 		const x = (/** @type {number} */ bound) => ((bounds[bound] - bounds[0]) / span) * width;
-		const {choice} = picture;
-		context.fillStyle = palette["accent-ground"];
-		if (choice.kind === "window" && !picture.isWhole)
-			context.fillRect(x(choice.from), 0, x(choice.to) - x(choice.from), SPARK_HEIGHT);
 		context.beginPath();
 		context.moveTo(0, SPARK_HEIGHT);
 		curve.forEach((value, i) => context.lineTo(x(i), SPARK_HEIGHT - (value / most) * (SPARK_HEIGHT - 1)));
@@ -404,8 +446,6 @@ export class Table {
 		const color = this.swatchOf(row);
 		context.fillStyle = color === "others" ? palette.ink3 : palette.series[Number(color.slice(-1))];
 		context.fill();
-		context.fillStyle = palette.accent;
-		if (choice.kind === "moment") context.fillRect(x(choice.at) - 0.5, 0, 1, SPARK_HEIGHT);
 		return canvas;
 	}
 
@@ -439,7 +479,7 @@ export class Table {
 
 	/** @param {KeyboardEvent} event */
 	key(event) {
-		if (!/** @type {HTMLElement} */ (event.target).classList.contains("table-row")) return;
+		if (!(/** @type {HTMLElement} */ (event.target).classList.contains("table-row"))) return;
 		const page = Math.max(1, Math.floor(this.box.clientHeight / ROW) - 2);
 		const steps = /** @type {Record<string, number>} */ ({
 			ArrowDown: 1,

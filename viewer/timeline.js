@@ -31,7 +31,16 @@ export class Timeline {
 		this.app = app;
 		this.box = byId("timeline");
 		this.canvas = make("canvas", {"aria-hidden": "true"});
+		this.ground = make("canvas", {});
+		/** @type {any[] | null} what the ground was drawn for */
+		this.groundOf = null;
 		this.box.replaceChildren(this.canvas);
+		// Asking the document in each frame would lay it out twice.
+		this.size = this.box.getBoundingClientRect();
+		new ResizeObserver(() => {
+			this.size = this.box.getBoundingClientRect();
+			this.app.redrawTimeline();
+		}).observe(this.box);
 		/**
 		 * @type {{mode: "window" | "begin" | "end" | "move" | "pan", from: number, x: number, begin: number, end: number, isMoved: boolean} | null}
 		 */
@@ -283,10 +292,35 @@ export class Timeline {
 	}
 
 	render() {
-		const {width, height} = this.box.getBoundingClientRect();
+		const {width, height} = this.size;
+		const {by, filters, range} = this.app.store.state,
+			{palette} = this.app,
+			about = [
+				width,
+				height,
+				window.devicePixelRatio,
+				this.model,
+				palette,
+				by,
+				filters,
+				range,
+				currentInk(this.app)?.key,
+			];
+		// What lies under the selection changes rarely: a drag draws it once.
+		if (!this.groundOf || about.some((value, i) => value !== this.groundOf?.[i])) this.drawGround(width, height);
+		this.groundOf = about;
+		const context = prepareCanvas(this.canvas, width, height);
+		context.drawImage(this.ground, 0, 0, width, height);
+		context.font = FONT;
+		this.drawSelection(context, width);
+		this.describe();
+	}
+
+	/** @param {number} width @param {number} height */
+	drawGround(width, height) {
 		this.plotWidth = Math.max(1, width - LEFT - RIGHT);
 		this.bottom = height - AXIS - LANE;
-		const context = prepareCanvas(this.canvas, width, height),
+		const context = prepareCanvas(this.ground, width, height),
 			curves = this.curves();
 		const {model} = this,
 			most = Math.max(largestOf(model.cells.maxBytes).value || 0, largestOf(curves.live).value, 1);
@@ -305,8 +339,6 @@ export class Timeline {
 		this.drawGaps(context);
 		this.drawInk(context);
 		context.restore();
-		this.drawSelection(context, width);
-		this.describe();
 	}
 
 	/** @param {number} bytes @returns {number} pixels */

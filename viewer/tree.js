@@ -27,9 +27,11 @@ const COLORS = SERIES_MAX + 1;
  * @typedef {object} Branch
  * @property {number} frame index of frames; -1 a group or the root @property {number} value @property {number} self
  * @property {Float64Array | null} colors sums by series; null: one colour
- * @property {number} node of the call tree, or of the cells if inverted @property {() => Branch[]} divide its children, in any order
+ * @property {number} node of the cells, or -1
+ * @property {(least: number) => Division} divide
  *
- * @typedef {{branch: Branch, placed: Placed}[]} Sorted
+ * @typedef {{branches: Branch[], count: number, value: number}} Division children in any order; those below a least value are counted, with their sum
+ * @typedef {{rows: {branch: Branch, placed: Placed}[], count: number, value: number}} Sorted
  *
  * @typedef {object} Placed a frame with its place
  * @property {"root" | "group" | "frame" | "chain" | "small"} kind
@@ -125,77 +127,164 @@ export function callTree(model, isMerged) {
 	});
 }
 
+/** @param {FlameQuestion} question @returns {boolean} whether the first row are processes or threads */
+function isSplit(question) {
+	return question.by === "process" || question.by === "thread";
+}
+
 /**
- * @param {Model} model
- * @param {FlameQuestion} question
- * @returns {{nodeOf: (i: number) => number, colorOf: ((i: number) => number) | null}} of cells
+ * The call tree, once for each group of a split view: only the nodes that the group's cells have.
+ * @typedef {object} Forest
+ * @property {CallTree} tree
+ * @property {Int32Array} parent -1 for outermost frames @property {Uint32Array} node of the call tree
+ * @property {Uint32Array} ofCell the innermost node of each cell @property {Uint32Array} groups where each group's nodes begin @property {Uint32Array} roots where its outermost nodes begin in `children`
+ * @property {Uint32Array} begins @property {Uint32Array} children as of a call tree
+ * @property {Float64Array} self @property {Float64Array} value of a layout, made anew for each one @property {Float64Array | null} colors
  */
-function readersOf(model, question) {
-	const {node, asker} = model.cells;
-	const isSplit = question.by === "process" || question.by === "thread";
-	const {keys} = groupCells(model, question.by),
-		{ofGroup} = findSeries(model, question.by);
+
+/** @param {Model} model @param {FlameQuestion} question @returns {Forest} */
+function forestOf(model, question) {
+	const isMerged = question.isMerged && !question.isInverted,
+		by = isSplit(question) ? question.by : "";
+	return cached(model, `forest ${isMerged} ${question.isFolded} ${by}`, () => {
+		const tree = callTree(model, isMerged),
+			{node, asker, count} = model.cells,
+			ofCell = new Uint32Array(count);
+		for (let i = 0; i < count; i++) ofCell[i] = tree.ofNode[question.isFolded ? asker[node[i]] : node[i]];
+		const forest = by ? plantForest(tree, ofCell, orderCells(model, question.by)) : wholeForest(tree, ofCell),
+			size = forest.parent.length;
+		return {
+			...forest,
+			self: new Float64Array(size),
+			value: new Float64Array(size),
+			colors: by ? null : new Float64Array(size * COLORS),
+		};
+	});
+}
+
+/** @param {CallTree} tree @param {Uint32Array} ofCell */
+function wholeForest(tree, ofCell) {
+	const {parent, begins, children} = tree;
 	return {
-		nodeOf: question.isFolded ? (i) => asker[node[i]] : (i) => node[i],
-		colorOf: isSplit ? null : (i) => ofGroup[keys[i]],
+		tree,
+		parent,
+		node: Uint32Array.from(parent, (_, i) => i),
+		ofCell,
+		groups: Uint32Array.of(0, parent.length),
+		roots: Uint32Array.of(begins[parent.length], begins[parent.length + 1]),
+		begins,
+		children,
 	};
 }
 
 /**
- * Branches from the threads' starts.
- * @param {Model} model @param {FlameQuestion} question @param {Uint32Array} indexes of cells @returns {Branch[]}
+ * @param {CallTree} tree
+ * @param {Uint32Array} nodes of cells
+ * @param {{order: Uint32Array, begins: Uint32Array}} ordered cells
  */
-function divideFromRoot(model, question, indexes) {
-	const tree = callTree(model, question.isMerged),
-		count = tree.parent.length,
-		weights = cellWeights(model, question.measure);
-	const {nodeOf, colorOf} = readersOf(model, question);
-	// One layout needs the sums of one group at a time.
-	const {
-		self,
-		value,
-		colors: allColors,
-	} = cached(model, `scratch ${question.isMerged}`, () => ({
-		self: new Float64Array(count),
-		value: new Float64Array(count),
-		colors: new Float64Array(count * COLORS),
-	}));
-	const colors = colorOf ? allColors.fill(0) : null,
-		{hits} = question;
+function plantForest(tree, nodes, {order, begins: cellBegins}) {
+	const count = tree.parent.length,
+		places = new Int32Array(count),
+		groups = new Uint32Array(cellBegins.length),
+		ofCell = new Uint32Array(nodes.length);
+	/** @type {number[]} */
+	const parent = [],
+		/** @type {number[]} */ node = [];
+	for (let group = 0; group + 1 < cellBegins.length; group++) {
+		const cells = order.subarray(cellBegins[group], cellBegins[group + 1]);
+		places.fill(-1);
+		for (const i of cells) for (let at = nodes[i]; at >= 0 && places[at] < 0; at = tree.parent[at]) places[at] = 0;
+		// Callers come before callees, as in the tree.
+		for (let at = 0; at < count; at++) {
+			if (places[at] < 0) continue;
+			places[at] = node.push(at) - 1;
+			parent.push(tree.parent[at] < 0 ? -1 : places[tree.parent[at]]);
+		}
+		for (const i of cells) ofCell[i] = places[nodes[i]];
+		groups[group + 1] = node.length;
+	}
+	const above = Int32Array.from(parent),
+		{begins, children} = listChildren(above, above.length),
+		// Outermost nodes stand last, in the order of groups.
+		roots = new Uint32Array(groups.length).fill(begins[above.length]);
+	for (let group = 1; group < groups.length; group++) {
+		roots[group] = roots[group - 1];
+		while (roots[group] < children.length && children[roots[group]] < groups[group]) roots[group]++;
+	}
+	return {tree, parent: above, node: Uint32Array.from(node), ofCell, groups, roots, begins, children};
+}
+
+/** @param {Model} model @param {Grouping} by @param {Forest} forest @returns {Uint32Array} of each cell: where its bytes go in `colors` */
+function colorSlots(model, by, forest) {
+	const slots = new Uint32Array(forest.ofCell.length),
+		{keys} = groupCells(model, by),
+		{ofGroup} = findSeries(model, by);
+	for (let i = 0; i < slots.length; i++) slots[i] = forest.ofCell[i] * COLORS + ofGroup[keys[i]];
+	return slots;
+}
+
+/**
+ * The sums of the selection: of each node alone.
+ * @param {Model} model @param {FlameQuestion} question @param {Forest} forest whose sums change
+ */
+function sumNodes(model, question, forest) {
+	const {self, colors, ofCell} = forest,
+		{hits, by} = question,
+		weights = cellWeights(model, question.measure),
+		count = ofCell.length;
 	self.fill(0);
-	for (let place = 0; place < indexes.length; place++) {
-		const i = indexes[place];
-		if (!hits[i]) continue;
-		const at = tree.ofNode[nodeOf(i)];
-		self[at] += weights[i];
-		if (colors && colorOf) colors[at * COLORS + colorOf(i)] += weights[i];
+	if (!colors) {
+		for (let i = 0; i < count; i++) if (hits[i]) self[ofCell[i]] += weights[i];
+		return;
 	}
+	const slots = cached(model, `slots ${by} ${question.isMerged && !question.isInverted} ${question.isFolded}`, () =>
+		colorSlots(model, by, forest),
+	);
+	colors.fill(0);
+	for (let i = 0; i < count; i++) if (hits[i]) colors[slots[i]] += weights[i];
+	for (let at = 0, slot = 0; at < self.length; at++)
+		for (let color = 0; color < COLORS; color++) self[at] += colors[slot++];
+}
+
+/** @param {Forest} forest whose nodes get the sums of those below them, too */
+function sumBelow({parent, self, value, colors}) {
 	value.set(self);
-	for (let at = count - 1; at >= 0; at--) {
-		const parent = tree.parent[at];
-		if (parent < 0 || !value[at]) continue;
-		value[parent] += value[at];
+	for (let at = value.length - 1; at >= 0; at--) {
+		const above = parent[at];
+		if (above < 0 || !value[at]) continue;
+		value[above] += value[at];
 		if (colors)
-			for (let color = 0; color < COLORS; color++) colors[parent * COLORS + color] += colors[at * COLORS + color];
+			for (let color = 0; color < COLORS; color++) colors[above * COLORS + color] += colors[at * COLORS + color];
 	}
-	/** @param {number} at @returns {Branch[]} */
-	const divide = (at) => {
-		const branches = [];
-		for (let child = tree.begins[at]; child < tree.begins[at + 1]; child++) {
-			const node = tree.children[child];
-			if (!value[node]) continue;
-			branches.push({
-				frame: tree.frame[node],
-				value: value[node],
-				self: self[node],
-				node: tree.source[node],
-				divide: () => divide(node),
-				colors: colors && colors.subarray(node * COLORS, (node + 1) * COLORS),
+}
+
+/** @param {Forest} forest @returns {(from: number, to: number, least: number) => Division} of a part of the list of children */
+function dividerFromRoot({tree, node, begins, children, self, value, colors}) {
+	/** @type {(from: number, to: number, least: number) => Division} */
+	const divide = (from, to, least) => {
+		/** @type {Division} */
+		const found = {branches: [], count: 0, value: 0};
+		for (let i = from; i < to; i++) {
+			const child = children[i],
+				sum = value[child];
+			if (!sum) continue;
+			if (sum < least) {
+				found.count++;
+				found.value += sum;
+				continue;
+			}
+			found.branches.push({
+				frame: tree.frame[node[child]],
+				value: sum,
+				self: self[child],
+				node: tree.source[node[child]],
+				divide: (below) => divide(begins[child], begins[child + 1], below),
+				colors: colors && colors.subarray(child * COLORS, (child + 1) * COLORS),
 			});
 		}
-		return branches;
+		return found;
 	};
-	return divide(count);
+	return divide;
 }
 
 /**
@@ -203,26 +292,28 @@ function divideFromRoot(model, question, indexes) {
  * none
  */
 
-/**
- * Branches from the function that asked.
- * @param {Model} model @param {FlameQuestion} question @param {Uint32Array} indexes of cells @returns {Branch[]}
- */
-function divideInverted(model, question, indexes) {
-	const {parent, frame} = model.cells,
-		weights = cellWeights(model, question.measure),
-		{nodeOf, colorOf} = readersOf(model, question);
-	/** @type {Map<number, Rest>} */
-	const rests = new Map();
-	for (let place = 0; place < indexes.length; place++) {
-		const i = indexes[place];
-		if (!question.hits[i] || !weights[i]) continue;
-		const at = nodeOf(i),
-			color = colorOf ? colorOf(i) : 0,
-			name = at * COLORS + color;
-		const rest = rests.get(name);
-		if (rest) rest.value += weights[i];
-		else rests.set(name, {at, origin: at, value: weights[i], color});
+/** @param {Forest} forest @param {number} from @param {number} to nodes @returns {Rest[]} whole stacks */
+function stacksOf({node, self, colors}, from, to) {
+	/** @type {Rest[]} */
+	const rests = [];
+	for (let i = from; i < to; i++) {
+		if (!self[i]) continue;
+		const at = node[i];
+		if (!colors) rests.push({at, origin: at, value: self[i], color: 0});
+		else
+			for (let color = 0; color < COLORS; color++)
+				if (colors[i * COLORS + color]) rests.push({at, origin: at, value: colors[i * COLORS + color], color});
 	}
+	return rests;
+}
+
+/**
+ * @param {Forest} forest
+ * @param {boolean} isMerged
+ * @returns {(stacks: Rest[], above: Set<number>, least: number) => Division} from the function that asked
+ */
+function dividerInverted({tree, colors: hasColors}, isMerged) {
+	const {parent, frame} = tree;
 	/**
 	 * @param {Rest} rest
 	 * @param {Set<number>} above
@@ -230,34 +321,60 @@ function divideInverted(model, question, indexes) {
 	 */
 	const callerOf = (rest, above) => {
 		let at = parent[rest.at];
-		while (question.isMerged && at >= 0 && above.has(frame[at])) at = parent[at];
+		while (isMerged && at >= 0 && above.has(frame[at])) at = parent[at];
 		return at;
 	};
-	/** @param {Rest[]} stacks @param {Set<number>} above @returns {Branch[]} */
-	const divide = (stacks, above) => {
-		/** @type {Map<number, Rest[]>} */
+	/** @type {(stacks: Rest[], above: Set<number>, least: number) => Division} */
+	const divide = (stacks, above, least) => {
+		/** @type {Map<number, {value: number, rests: Rest[]}>} */
 		const groups = new Map();
 		for (const rest of stacks) {
 			if (rest.at < 0) continue;
 			const group = groups.get(frame[rest.at]);
-			if (group) group.push(rest);
-			else groups.set(frame[rest.at], [rest]);
+			if (group) {
+				group.value += rest.value;
+				group.rests.push(rest);
+			} else groups.set(frame[rest.at], {value: rest.value, rests: [rest]});
 		}
-		return [...groups].map(([key, group]) => {
-			const colors = colorOf ? new Float64Array(COLORS) : null;
-			let value = 0,
-				self = 0;
-			const path = new Set(above).add(key);
-			const next = group.map((rest) => ({...rest, at: callerOf(rest, path)}));
-			group.forEach((rest, i) => {
-				value += rest.value;
-				if (next[i].at < 0) self += rest.value;
+		/** @type {Division} */
+		const found = {branches: [], count: 0, value: 0};
+		for (const [key, {value, rests}] of groups) {
+			if (value < least) {
+				found.count++;
+				found.value += value;
+				continue;
+			}
+			const colors = hasColors ? new Float64Array(COLORS) : null,
+				path = new Set(above).add(key);
+			let self = 0;
+			const next = rests.map((rest) => ({...rest, at: callerOf(rest, path)}));
+			for (const rest of next) {
+				if (rest.at < 0) self += rest.value;
 				if (colors) colors[rest.color] += rest.value;
+			}
+			found.branches.push({
+				frame: key,
+				value,
+				self,
+				colors,
+				node: tree.source[rests[0].origin],
+				divide: (below) => divide(next, path, below),
 			});
-			return {frame: key, value, self, colors, node: group[0].origin, divide: () => divide(next, path)};
-		});
+		}
+		return found;
 	};
-	return divide([...rests.values()], new Set());
+	return divide;
+}
+
+/** @param {Forest} forest @param {FlameQuestion} question @returns {(group: number, least: number) => Division} */
+function dividerOf(forest, question) {
+	const {groups, roots} = forest;
+	if (question.isInverted) {
+		const divide = dividerInverted(forest, question.isMerged);
+		return (group, least) => divide(stacksOf(forest, groups[group], groups[group + 1]), new Set(), least);
+	}
+	const divide = dividerFromRoot(forest);
+	return (group, least) => divide(roots[group], roots[group + 1], least);
 }
 
 /**
@@ -266,29 +383,24 @@ function divideInverted(model, question, indexes) {
  * @returns {Branch[]} the first row below the root: functions, or processes or threads
  */
 function firstBranches(model, question) {
-	const divide = question.isInverted ? divideInverted : divideFromRoot;
-	if (question.by !== "process" && question.by !== "thread")
-		return divide(
-			model,
-			question,
-			cached(model, "all cells", () => Uint32Array.from({length: model.cells.count}, (_, i) => i)),
-		);
-	const {order, begins} = orderCells(model, question.by),
-		weights = cellWeights(model, question.measure);
+	const forest = forestOf(model, question),
+		{groups, self} = forest,
+		divide = dividerOf(forest, question);
+	sumNodes(model, question, forest);
+	if (!question.isInverted) sumBelow(forest);
+	if (!isSplit(question)) return divide(0, 0).branches;
 	const branches = [];
-	for (let key = 0; key + 1 < begins.length; key++) {
-		const indexes = order.subarray(begins[key], begins[key + 1]);
+	for (let group = 0; group + 1 < groups.length; group++) {
 		let value = 0;
-		for (let place = begins[key]; place < begins[key + 1]; place++)
-			if (question.hits[order[place]]) value += weights[order[place]];
+		for (let at = groups[group]; at < groups[group + 1]; at++) value += self[at];
 		if (value)
 			branches.push({
-				frame: -1 - key,
+				frame: -1 - group,
 				value,
 				self: 0,
 				colors: null,
 				node: -1,
-				divide: () => divide(model, question, indexes),
+				divide: (/** @type {number} */ least) => divide(group, least),
 			});
 	}
 	return branches;
@@ -360,35 +472,39 @@ class Layout {
 		return this.frames.push(placed) - 1;
 	}
 
+	/** @param {Branch} branch @param {Placed} above its frame @returns {Sorted} its children */
+	divide(branch, above) {
+		return this.sort(branch.divide(this.scale ? WIDTH_MIN / this.scale : 0), above);
+	}
+
 	/**
-	 * @param {Branch[]} branches
+	 * @param {Division} division
 	 * @param {Placed} above
 	 * @returns {Sorted} the largest first, or in the order of before
 	 */
-	sort(branches, above) {
+	sort({branches, count, value}, above) {
 		const {order} = this.question,
 			made = branches.map((branch) => ({branch, placed: this.make(branch, above)}));
 		const place = (/** @type {Placed} */ placed) => order?.get(placed.key) ?? Infinity;
-		return made.sort((a, b) => {
+		made.sort((a, b) => {
 			const first = place(a.placed),
 				second = place(b.placed);
 			return first !== second
 				? first - second
 				: b.branch.value - a.branch.value || (a.placed.name < b.placed.name ? -1 : 1);
 		});
+		return {rows: made, count, value};
 	}
 
 	/**
 	 * @param {Sorted} children
 	 * @param {Branch} branch
-	 * @returns {Sorted[0] | null} the child that has nearly all of it, while no other one is wide
+	 * @returns {Sorted["rows"][0] | null} the child that has nearly all of it, while no other one is wide
 	 */
-	singleChild(children, branch) {
-		const main = children.find((child) => child.branch.value >= branch.value * CHAIN_SHARE);
+	singleChild({rows}, branch) {
+		const main = rows.find((child) => child.branch.value >= branch.value * CHAIN_SHARE);
 		const isSingle =
-			main &&
-			branch.frame >= 0 &&
-			children.every((child) => child === main || child.placed.width <= CHAIN_OTHER_MAX);
+			main && branch.frame >= 0 && rows.every((child) => child === main || child.placed.width <= CHAIN_OTHER_MAX);
 		return isSingle ? main : null;
 	}
 
@@ -396,7 +512,7 @@ class Layout {
 	 * @param {Branch} branch
 	 * @param {Placed} placed
 	 * @param {Sorted} children
-	 * @returns {Sorted} the frames of the chain that begins here, and the one that follows it; or nothing
+	 * @returns {Sorted["rows"]} the frames of the chain that begins here, and the one that follows it; or nothing
 	 */
 	follow(branch, placed, children) {
 		const run = [];
@@ -405,20 +521,14 @@ class Layout {
 			const next = this.singleChild(children, last.branch);
 			if (!next) return run.length > CHAIN_MIN ? run : [];
 			last = next;
-			children = this.sort(last.branch.divide(), last.placed);
+			children = this.divide(last.branch, last.placed);
 		}
-	}
-
-	/** @param {Branch[]} branches @param {number} parent index @param {number} depth @param {number} x */
-	placeChildren(branches, parent, depth, x) {
-		this.placeSorted(this.sort(branches, this.frames[parent]), parent, depth, x);
 	}
 
 	/** @param {Sorted} sorted @param {number} parent index @param {number} depth @param {number} x */
 	placeSorted(sorted, parent, depth, x) {
-		let count = 0,
-			value = 0;
-		for (const {branch, placed} of sorted) {
+		let {count, value} = sorted;
+		for (const {branch, placed} of sorted.rows) {
 			if (placed.width < WIDTH_MIN) {
 				count++;
 				value += branch.value;
@@ -455,10 +565,10 @@ class Layout {
 	/** @param {Branch} branch @param {Placed} placed @param {number} parent @param {number} depth @param {number} x */
 	place(branch, placed, parent, depth, x) {
 		if (placed.kind === "group") {
-			this.placeChildren(branch.divide(), this.put(placed, parent, depth, x), depth + 1, x);
+			this.placeSorted(this.divide(branch, placed), this.put(placed, parent, depth, x), depth + 1, x);
 			return;
 		}
-		const children = this.sort(branch.divide(), placed),
+		const children = this.divide(branch, placed),
 			isOpened = this.question.opened.has(placed.key);
 		// Inverted, the first frame is the answer, and never hidden in a chain.
 		const isFirst = this.question.isInverted && ["root", "group"].includes(this.frames[parent].kind);
@@ -498,10 +608,11 @@ class Layout {
 	placeOpened(branch, children, index, depth, x) {
 		const besides = [];
 		for (let next = this.singleChild(children, branch); next; next = this.singleChild(children, branch)) {
-			besides.push({others: children.filter((child) => child !== next), index, depth, x: x + next.placed.width});
+			const others = {...children, rows: children.rows.filter((child) => child !== next)};
+			besides.push({others, index, depth, x: x + next.placed.width});
 			index = this.put(next.placed, index, depth++, x);
 			branch = next.branch;
-			children = this.sort(branch.divide(), next.placed);
+			children = this.divide(branch, next.placed);
 		}
 		this.placeSorted(children, index, depth, x);
 		for (const row of besides) this.placeSorted(row.others, row.index, row.depth, row.x);
@@ -525,7 +636,7 @@ function findFocus(layout, branches, root, path) {
 		if (!branch) return null;
 		found = {branch, placed: layout.make(branch, above), count: ++count};
 		above = found.placed;
-		branches = branch.divide();
+		({branches} = branch.divide(0));
 	}
 	return found;
 }
@@ -560,7 +671,7 @@ export function layoutFlame(model, question) {
 	const focus = findFocus(layout, branches, root, question.focus);
 	layout.scale = total ? question.width / (focus ? focus.branch.value : total) : 0;
 	if (!focus) {
-		layout.placeChildren(branches, 0, 1, 0);
+		layout.placeSorted(layout.sort({branches, count: 0, value: 0}, root), 0, 1, 0);
 	} else {
 		const {branch, placed, count} = focus;
 		let index = 0;
@@ -658,8 +769,7 @@ export function cellsOnPath(model, path, state) {
 	const {node, asker, count} = model.cells,
 		hashes = frameHashes(model);
 	const words = path.split(".").map((word) => parseInt(word, 36)),
-		isSplit = state.by === "process" || state.by === "thread";
-	const group = isSplit ? words.shift() : undefined,
+		group = isSplit(/** @type {FlameQuestion} */ (/** @type {unknown} */ (state))) ? words.shift() : undefined,
 		{keys} = groupCells(model, state.by);
 	const matching = state.isInverted
 		? stacksEndingWith(model, words, hashes, state.isMerged)

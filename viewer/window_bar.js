@@ -74,7 +74,8 @@ function drawClass(index) {
 export function presetsOf(app) {
 	const {picture, trace} = app,
 		growth = trace.answer?.growth,
-		{choice} = picture;
+		{choice} = picture,
+		{selection} = app.store.state;
 	const isWindow = choice.kind === "window";
 	return [
 		{
@@ -95,7 +96,11 @@ export function presetsOf(app) {
 			key: "g",
 			words: "Grows",
 			title: growth ? "What was made while it grew, and is still there" : "Nothing grows steadily",
-			isOn: false,
+			isOn:
+				isWindow &&
+				selection.kind === "window" &&
+				selection.from === growth?.from_ns &&
+				selection.to === growth?.to_ns,
 			isOff: !growth,
 			members: growth ? {selection: {kind: "window", from: growth.from_ns, to: growth.to_ns, classes: AIFO}} : {},
 		},

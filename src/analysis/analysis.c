@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "analysis/analysis.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "base/check.h"
 #include "base/memory.h"
 #include "match/moment.h"
 #include "query/folded.h"
@@ -45,7 +47,7 @@ static int source_open(struct analysis *analysis, unsigned source, struct diag *
 		own->first++;
 	if (own->first == source && !request->opened)
 		return opened_trace_open(&analysis->opened[source], request->words[source].path, &request->options,
-					 diag);
+					 &request->caller, diag);
 	analysis->opened[source] = known[request->opened ? source : own->first];
 	opened_trace_hold(analysis->opened[source]);
 	return 0;
@@ -75,6 +77,7 @@ int analysis_open(struct analysis *analysis, const struct analysis_request *requ
 {
 	unsigned count = request->source_count;
 	struct heap_table *table;
+	assert(count > 0 && (request->words || request->opened));
 	*analysis = (struct analysis){.request = request,
 				      .opened = memory_zeroed(count, sizeof(*analysis->opened)),
 				      .sources = memory_zeroed(count, sizeof(*analysis->sources)),
@@ -150,8 +153,11 @@ static int source_range(struct analysis *analysis, unsigned source, struct diag 
 		return error;
 	range->from_ns = range->from_ns == INT64_MIN ? whole.from_ns : range->from_ns;
 	range->to_ns = range->to_ns == INT64_MAX ? whole.to_ns : range->to_ns;
+	struct heap_moment moment = {.is_asked = false};
 	if (request->words)
-		error = window_word_resolve(&request->words[source], start_ns, range, diag);
+		error = window_word_resolve(&request->words[source], start_ns, range, &moment, diag);
+	if (request->asked && !request->asked->moment)
+		request->asked->filter.moment = moment;
 	if (!error && request->asked)
 		error = filter_word_resolve(request->asked, window, start_ns, &request->asked->filter.window, diag);
 	return source_fail(analysis, source, window->name, error, diag);
@@ -259,6 +265,7 @@ static int tables_take(struct analysis *analysis, struct diag *diag)
 int analysis_prepare(struct analysis *analysis, struct diag *diag)
 {
 	const struct analysis_request *request = analysis->request;
+	assert(analysis->source_count > 0 && analysis->source_count <= request->source_count);
 	sources_end(analysis);
 	int error = tables_take(analysis, diag);
 	for (unsigned i = 0; i < request->source_count && !error; i++) {
@@ -308,12 +315,37 @@ static int tables_mend(struct analysis *analysis, struct diag *diag)
 	return error;
 }
 
+static bool source_is_valid(const struct analysis *analysis, unsigned number)
+{
+	const struct action_source *source = &analysis->sources[number];
+	const struct analysis_own *own = &analysis->own[number];
+	const struct opened_trace *opened = analysis->opened[number];
+	if (!opened || !opened->references || own->first > number || analysis->opened[own->first] != opened)
+		return false;
+	bool is_prepared = source->table && source->filter == &own->filter && own->range.from_ns != INT64_MIN &&
+			   own->range.to_ns != INT64_MAX &&
+			   (analysis->request->without_windows || source->window == &own->window);
+	return source->trace == opened->trace && source->names && (number >= analysis->source_count || is_prepared);
+}
+
+bool analysis_is_valid(const struct analysis *analysis)
+{
+	bool is_valid = analysis->request && analysis->source_count > 0 &&
+			analysis->source_count <= analysis->request->source_count &&
+			analysis->input.sources == analysis->sources &&
+			analysis->input.source_count == analysis->source_count;
+	for (unsigned i = 0; is_valid && i < analysis->request->source_count; i++)
+		is_valid = source_is_valid(analysis, i);
+	return is_valid;
+}
+
 int analysis_run(struct analysis *analysis, int (*make)(void *context, struct diag *diag), void (*undo)(void *context),
 		 void *context, struct diag *diag)
 {
 	for (;;) {
 		int error = analysis_prepare(analysis, diag);
 		bool is_made = !error;
+		CHECK_VALID(error || analysis_is_valid(analysis));
 		error = is_made ? make(context, diag) : error;
 		error = error ? error : analysis_check_cancelled(&analysis->request->caller, diag);
 		bool is_good = analysis_is_good(analysis);

@@ -22,7 +22,8 @@ enum analysis_pattern { ANALYSIS_REQUIRED, ANALYSIS_REQUIRED_OF_FREE, ANALYSIS_P
 /** A question. It belongs to the caller, with all that it points to, until analysis_close(). Zero it to begin. */
 struct analysis_request {
 	unsigned source_count;
-	const struct window_word *words;    /**< the sources: traces, or windows of them; NULL: `opened` has them */
+	const struct window_word
+		*words; /**< the sources: traces, windows or (with `asked`) moments; NULL: `opened` has them */
 	struct opened_trace *const *opened; /**< by source: a trace that is open; NULL: the words' files are opened */
 	struct opened_options options;      /**< how they are opened */
 	const struct heap_range *ranges;    /**< by source; INT64_MIN and INT64_MAX: no bound. NULL: all of the time */
@@ -66,6 +67,9 @@ int analysis_prepare(struct analysis *analysis, struct diag *diag);
     what make() returned, or as analysis_prepare(). After a failure nothing is left to undo. */
 int analysis_run(struct analysis *analysis, int (*make)(void *context, struct diag *diag), void (*undo)(void *context),
 		 void *context, struct diag *diag);
+
+/** Return whether the sources are those of the request, each with what analysis_prepare() gives it (base/check.h). */
+bool analysis_is_valid(const struct analysis *analysis);
 
 /** Return whether all tables could be read so far. */
 bool analysis_is_good(const struct analysis *analysis);

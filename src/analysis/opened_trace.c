@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "analysis/opened_trace.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "base/threads.h"
+#include "cells/cells.h"
 #include "match/match.h"
 #include "os/monotonic.h"
 #include "table/index_cache.h"
@@ -28,11 +30,11 @@ static char *copy(const char *text)
 }
 
 int opened_trace_open(struct opened_trace **out, const char *path, const struct opened_options *options,
-		      struct diag *diag)
+		      const struct analysis_caller *caller, struct diag *diag)
 {
 	struct trace *trace;
 	uint64_t begin_ns = monotonic_now_ns();
-	int error = trace_open(&trace, path, diag);
+	int error = trace_open_unless(&trace, path, caller->is_cancelled, diag);
 	if (error)
 		return error;
 	struct opened_trace *opened = *out = memory_zeroed(1, sizeof(*opened));
@@ -48,7 +50,9 @@ int opened_trace_open(struct opened_trace **out, const char *path, const struct 
 
 void opened_trace_hold(struct opened_trace *opened)
 {
-	__atomic_fetch_add(&opened->references, 1, __ATOMIC_RELAXED);
+	unsigned before = __atomic_fetch_add(&opened->references, 1, __ATOMIC_RELAXED);
+	assert(before > 0);
+	(void)before;
 }
 
 void opened_trace_release(struct opened_trace *opened)
@@ -118,6 +122,8 @@ static int table_build(struct opened_trace *opened, bool wants_index, const stru
 		diag_prefix(diag, "%s", opened->path);
 	if (error || !wants_index)
 		return error;
+	if (has_file)
+		cells_keep(opened->table, caller->is_cancelled);
 	if (has_file && !index_cache_write(opened->table, opened->path, &made, &reason))
 		index_announce(&made, caller);
 	else
@@ -129,6 +135,7 @@ static int table_build(struct opened_trace *opened, bool wants_index, const stru
 static int table_make(struct opened_trace *opened, const struct analysis_caller *caller, struct diag *diag)
 {
 	enum index_use use = opened->options.index;
+	assert(!opened->table && !opened->index_path);
 	bool is_made = use == INDEX_MADE && opened_trace_is_worth_an_index(opened->trace);
 	bool is_read = (is_made || use == INDEX_READ) &&
 		       !index_cache_read(&opened->table, opened->trace, opened->path, &opened->index_path);

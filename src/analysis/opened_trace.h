@@ -44,7 +44,7 @@ struct opened_trace {
 /** Open the file. Return 0 and the trace in *out, which the caller ends by opened_trace_release(); or a negative errno
     with the reason in `diag`. */
 int opened_trace_open(struct opened_trace **out, const char *path, const struct opened_options *options,
-		      struct diag *diag);
+		      const struct analysis_caller *caller, struct diag *diag);
 
 /** Count one more holder. */
 void opened_trace_hold(struct opened_trace *opened);

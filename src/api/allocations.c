@@ -53,10 +53,9 @@ static uint32_t rows_pick(const struct xheap_allocations *allocations, const str
 	struct heap_range range = allocations->question.range;
 	const int64_t *births = (const int64_t *)rows->columns.numbers[PACK_BIRTH];
 	uint32_t count = 0;
-	for
-		heap_rows_each (rows, i)
-			if (births[i] >= range.from_ns && births[i] <= range.to_ns)
-				picks[count++] = (uint8_t)i;
+	heap_rows_each (rows, i)
+		if (births[i] >= range.from_ns && births[i] <= range.to_ns)
+			picks[count++] = (uint8_t)i;
 	return count;
 }
 

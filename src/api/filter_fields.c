@@ -107,7 +107,8 @@ static int take_field(struct filter_request *asked, const struct field *field, c
 	case FILTER_MOMENT:
 		return given->live_at ? take_moment(asked, word, given, diag) : 0;
 	case FILTER_CLASS_TIMES:
-		asked->filter.class = (enum heap_class)given->window_class;
+		asked->filter.classes =
+			given->window_class == XHEAP_CLASS_ANY ? 0 : HEAP_CLASS_BIT(given->window_class);
 		asked->filter.window = (struct heap_range){given->window_from_ns, given->window_to_ns};
 		return 0;
 	case FILTER_NO_VALUE:

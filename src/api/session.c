@@ -18,6 +18,7 @@
 #include "api/launch.h"
 #include "base/arena.h"
 #include "base/memory.h"
+#include "os/proc.h"
 #include "region/layout.h"
 #include "session/control/clocks.h"
 #include "session/control/controller.h"
@@ -196,13 +197,12 @@ static void add_option_word(void *cookie, const char *word)
 /* Whether the process can be had, as far as that is known beforehand. */
 static int check_pid(int32_t pid, const char *own, struct diag *diag)
 {
-	char path[64], other[128];
+	char other[128];
 	if (pid <= 0)
 		return diag_fail(diag, EINVAL, "%d is no process", pid);
 	if (session_of_process(pid, other, sizeof(other)) && (!own || strcmp(own, other) != 0))
 		return diag_fail(diag, EEXIST, "process %d is recorded already, by %s", pid, other);
-	snprintf(path, sizeof(path), "/proc/%d/mem", pid);
-	int memory = open(path, O_RDWR | O_CLOEXEC);
+	int memory = proc_open(pid, "mem", O_RDWR);
 	if (memory >= 0) {
 		close(memory);
 		return 0;

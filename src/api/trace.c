@@ -272,7 +272,8 @@ struct opening {
 static int open_read(struct opening *opening, struct diag *diag)
 {
 	struct xheap_trace *trace = opening->trace;
-	int error = opened_trace_open(&trace->opened, trace->path, &trace->options, diag);
+	const struct analysis_caller nobody = {.note = NULL};
+	int error = opened_trace_open(&trace->opened, trace->path, &trace->options, &nobody, diag);
 	if (error)
 		return error == -EINVAL ? -EBADMSG : error;
 	trace->trace = trace->opened->trace;

@@ -14,7 +14,6 @@
  * STACKS, PATH, FLAGS. REFUSED cannot be set. initial: the value of a file that does not have it; "-": the file must
  * have it; "": see help.
  */
-/* clang-format off */
 #define AUTOLOGGER_VALUES(X) \
 	X(Guid, GUID, "", "-", 0, 0, "id of the heap provider; add sets it") \
 	X(Start, SWITCH, "", "-", 0, 1, "1: the session begins when the machine starts; add sets 1") \
@@ -37,7 +36,6 @@
 	X(EnableFlags, FLAGS, "", "0", 0, 0, "always 0: heap tracing has no flags") \
 	X(Status, REFUSED, "", "0", 0, 0, "error of the last start, which list and show have; xheap's own") \
 	X(AllProcesses, NUMBER, "", "0", 0, 1, "1: record process 1 and all its descendants (not a documented value)")
-/* clang-format on */
 
 enum autologger_value {
 #define X(name, kind, unit, initial, least, most, help) AUTOLOGGER_##name,
@@ -47,10 +45,8 @@ enum autologger_value {
 };
 
 /** Bits of LogFileMode that are known. */
-/* clang-format off */
 #define AUTOLOGGER_MODES(X) \
 	X(SEQUENTIAL, 0x1) X(CIRCULAR, 0x2) X(APPEND, 0x4) X(NEWFILE, 0x8) X(REAL_TIME, 0x100) X(BUFFERING, 0x400)
-/* clang-format on */
 
 enum autologger_mode {
 #define X(name, bits) AUTOLOGGER_MODE_##name = bits,

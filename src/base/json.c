@@ -94,6 +94,14 @@ void json_text(struct json *json, const char *key, const char *text)
 	json_quote(json->out, text);
 }
 
+void json_texts(struct json *json, const char *key, const char *const *texts, size_t count)
+{
+	json_begin_array(json, key);
+	for (size_t i = 0; i < count; i++)
+		json_text(json, NULL, texts[i]);
+	json_end_array(json);
+}
+
 void json_known_text(struct json *json, const char *key, const char *text)
 {
 	if (text && *text)

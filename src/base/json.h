@@ -5,6 +5,7 @@
 #define XHEAP_BASE_JSON_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/sink.h"
@@ -33,6 +34,8 @@ void json_end_array(struct json *json);
 
 /** Write a text. */
 void json_text(struct json *json, const char *key, const char *text);
+/** Write an array of texts. */
+void json_texts(struct json *json, const char *key, const char *const *texts, size_t count);
 
 /** Write the text under the key, or nothing if the text is NULL or empty: a fact that is not known has no key. */
 void json_known_text(struct json *json, const char *key, const char *text_or_null);

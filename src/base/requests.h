@@ -11,7 +11,6 @@
  * The arguments are the heap, the block, the block before, the size; 0: the request has no such argument. All requests
  * without a heap belong to one heap.
  */
-/* clang-format off */
 #define HEAP_REQUESTS(X) \
 	X(0x1301, "VALGRIND_MALLOCLIKE_BLOCK", HEAP_ALLOC, 0, 1, 0, 2) \
 	X(0x1302, "VALGRIND_FREELIKE_BLOCK", HEAP_FREE, 0, 1, 0, 0) \
@@ -22,7 +21,6 @@
 	X(0x1307, "VALGRIND_MEMPOOL_TRIM", HEAP_RESET, 1, 1, 0, 3) \
 	X(0x1309, "VALGRIND_MEMPOOL_CHANGE", HEAP_REALLOC, 1, 3, 2, 4) \
 	X(0x130b, "VALGRIND_RESIZEINPLACE_BLOCK", HEAP_REALLOC, 0, 1, 1, 3)
-/* clang-format on */
 
 /** The range of the numbers; some of them concern no heap. */
 enum {

@@ -11,6 +11,7 @@
  *     cli/output.c          messages, the pager, the trace to read
  *     api/                  the library: the same for programs
  *     analysis/             one way to ask: from a question to the sources of a report
+ *     server/               what xheap view shows: requests, answers, the self-contained file
  *     dx/                   the query language of xheap dx
  *     action/               one file per report: stacks, frames, image, totals
  *     query/                filters, names of frames, sums over allocations
@@ -38,11 +39,11 @@
 #include "cli/option_help.h"
 
 static const struct command *const commands[] = {
-	&command_record, &command_start,   &command_update,  &command_query,      &command_sessions,
-	&command_flush,  &command_stop,    &command_launch,  &command_image,      &command_top,
-	&command_report, &command_recover, &command_info,    &command_symbols,    &command_merge,
-	&command_dump,   &command_heap,    &command_diff,    &command_check,      &command_dx,
-	&command_clean,  &command_help,    &command_version, &command_autologger, &command_boottrace,
+	&command_record,     &command_start,     &command_update, &command_query, &command_sessions, &command_flush,
+	&command_stop,       &command_launch,    &command_image,  &command_top,   &command_report,   &command_recover,
+	&command_info,       &command_symbols,   &command_merge,  &command_dump,  &command_heap,     &command_view,
+	&command_diff,       &command_check,     &command_dx,     &command_clean, &command_help,     &command_version,
+	&command_autologger, &command_boottrace,
 };
 enum { COMMAND_COUNT = sizeof(commands) / sizeof(*commands) };
 

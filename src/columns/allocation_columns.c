@@ -81,7 +81,6 @@ static inline struct heap_weight weight_of(const struct column_row *row)
 	}
 #define ALWAYS true
 
-/* clang-format off */
 VALUES(id, row->id, ALWAYS)
 VALUES(process, thread_of(row)->process, ALWAYS)
 VALUES(pid, pid_of(row), pid_of(row) != 0)
@@ -110,7 +109,6 @@ VALUES(free_function, free_function_of(row), free_function_of(row) < row->dictio
 VALUES(previous, row->details->previous, row->details->previous != HEAP_NONE)
 VALUES(weight_count, weight_of(row).count, ALWAYS)
 VALUES(weight_bytes, weight_of(row).bytes, ALWAYS)
-/* clang-format on */
 
 #define OF(name) get_##name, fill_##name
 

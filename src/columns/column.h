@@ -140,6 +140,9 @@ extern const struct column column_of_allocations[COLUMN_COUNT], column_of_events
 /** Return the column of the source; NULL: it has none. */
 const struct column *column_find(enum column_source source, enum column_id id);
 
+/** Return whether the parts of the row fit together (base/check.h). */
+bool column_is_valid(const struct column *column);
+
 /** Return the text that a value stands for: a word, or the name of a function; NULL: it stands for itself. */
 const char *column_word(const struct column *column, const struct trace_dictionary *dictionary, uint64_t value);
 

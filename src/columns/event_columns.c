@@ -105,7 +105,6 @@ static bool write_arguments(const struct column_row *row, char *to)
 	}
 #define ALWAYS true
 
-/* clang-format off */
 VALUES(id, row->id, ALWAYS)
 VALUES(time, row->event.time_ns, ALWAYS)
 VALUES(duration, row->event.duration_ns, !has_flag(row, EVENT_NO_DURATION))
@@ -126,7 +125,6 @@ VALUES(argument_2, row->event.argument2, ALWAYS)
 VALUES(result, has_flag(row, EVENT_FAILED) ? (int64_t)row->event.result : 0, !has_flag(row, EVENT_IN_FLIGHT))
 VALUES(flags, row->event.flags, ALWAYS)
 VALUES(stack, row->event.stack, row->event.stack && !has_flag(row, EVENT_NO_STACK))
-/* clang-format on */
 
 #define OF(name) get_##name, fill_##name
 

@@ -9,6 +9,7 @@
 #include "action/report/report_columns.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "export/export.h"
 #include "query/by.h"
 
 /* A frame of a collapsed stack. Frames of one text and one parent are one: names that differ for xheap only may read
@@ -228,6 +229,13 @@ void collapsed_name(struct action_input *input)
 	heap_names_shorten(action_names(input));
 }
 
+/*
+ * Write the lines of the number that sorts the report's first part, with short names of functions, or with images and
+ * whole names if the input's layout has them; in the order of their frames from outside in. Stacks without the number
+ * have no line. The numbers of all lines add up to those of the totals, of runs to their mean. A split of the window is
+ * the outermost frame. Frames have no ';', no line feed, and no space before a number at their end, which readers take
+ * for a number of the line.
+ */
 void report_collapsed(const struct report *report, struct sink *out)
 {
 	struct collapsed collapsed = {

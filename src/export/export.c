@@ -2,9 +2,6 @@
 #include "export/export.h"
 
 #include "export/collapsed.h"
-#include "export/report_csv.h"
-#include "export/report_json.h"
-#include "export/report_text.h"
 
 const struct export_format export_formats[] = {
 #define X(id, name, flags, writer) {name, flags, writer},

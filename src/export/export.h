@@ -29,11 +29,15 @@ enum report_format {
 #undef X
 };
 
+/** The writer of each format. The sink has the error, if there is one. */
+#define X(id, name, flags, writer) void writer(const struct report *report, struct sink *out);
+REPORT_FORMATS(X)
+#undef X
+
 /** The formats, by enum report_format. */
 extern const struct export_format {
 	const char *name; /**< as a value of -format */
 	unsigned flags;   /**< of enum export_flag */
-	/** Write the report. The sink has the error, if there is one. */
 	void (*write)(const struct report *report, struct sink *out);
 } export_formats[];
 

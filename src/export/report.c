@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/cancel.h"
+#include "base/check.h"
 #include "base/text.h"
 #include "query/by.h"
 #include "query/folded.h"
@@ -42,6 +44,35 @@ void report_make(struct report *report, uint64_t top)
 			action_rows_make(&part->rows, report->diff.input, part->action,
 					 &(struct action_choice){.sort = part->sort, .top = top});
 	}
+	CHECK_VALID(cancel_is_asked(heap_names_cancelled_by(action_names(report->diff.input))) ||
+		    report_is_valid(report));
+}
+
+static bool part_is_valid(const struct report *report, const struct report_part *part)
+{
+	const struct diff_counts *counts = &part->counts;
+	uint64_t sum = 0;
+	for (unsigned i = 0; i < sizeof(counts->states) / sizeof(*counts->states); i++)
+		sum += counts->states[i];
+	return part->action && (part->sort || !part->action->groups) &&
+	       sum == (report_is_diff(report) ? part->rows.memory_count : 0) &&
+	       counts->by_offset <= counts->states[DIFF_IN_BOTH] && counts->unchanged <= counts->states[DIFF_IN_BOTH] &&
+	       counts->changed_by_sort <= part->rows.count &&
+	       action_rows_are_valid(&part->rows, report->diff.input->source_count);
+}
+
+bool report_is_valid(const struct report *report)
+{
+	const struct diff *diff = &report->diff;
+	bool is_valid = diff->runs[DIFF_A] && diff->input->source_count == diff->runs[DIFF_A] + diff->runs[DIFF_B] &&
+			(report_is_diff(report) || diff->input->source_count == 1);
+	for (unsigned i = 0; is_valid && i < diff->input->source_count; i++) {
+		const struct action_source *source = &diff->input->sources[i];
+		is_valid = source->trace && source->table && source->filter && source->window && source->names;
+	}
+	for (unsigned i = 0; is_valid && i < report->part_count; i++)
+		is_valid = part_is_valid(report, &report->parts[i]);
+	return is_valid;
 }
 
 void report_fini(struct report *report)
@@ -65,6 +96,7 @@ bool report_is_empty(const struct report *report)
 
 char *report_row_by(const struct report *report, const struct report_part *part, const struct action_row *row)
 {
+	assert(row->source < report->diff.input->source_count);
 	const struct action_source *source = &report->diff.input->sources[row->source];
 	return heap_by_text(action_window(source, part->action), source->table, row->by);
 }

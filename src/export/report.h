@@ -37,6 +37,9 @@ int report_check(const struct report_part *parts, unsigned count, const struct h
     report_fini(). */
 void report_make(struct report *report, uint64_t top);
 
+/** Return whether its sources, parts and counts fit together (base/check.h). */
+bool report_is_valid(const struct report *report);
+
 /** Free the rows of all parts. */
 void report_fini(struct report *report);
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "export/report_csv.h"
-
+/* A report as comma-separated values, of its only action. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -8,6 +7,7 @@
 #include "action/report/report_columns.h"
 #include "base/grid.h"
 #include "base/text.h"
+#include "export/export.h"
 #include "export/report_values.h"
 #include "query/by.h"
 

@@ -97,6 +97,16 @@ static void side_caveats(const struct report *report, enum diff_side side, unsig
 	report_lines(report, STYLE_CAVEAT, &to, out);
 }
 
+/* In microseconds, or as a position of which a step is known. */
+static struct text moment_text(struct position at)
+{
+	struct text text = text_microseconds(at.time_ns);
+	if (at.step != POSITION_LAST)
+		return position_text(at);
+	strcat(text.data, " us");
+	return text;
+}
+
 static void side_source(const struct report *report, enum diff_side side, unsigned number, struct sink *out)
 {
 	const struct action_source *source = &report->diff.input->sources[number];
@@ -104,7 +114,9 @@ static void side_source(const struct report *report, enum diff_side side, unsign
 	char lead[4];
 	snprintf(lead, sizeof(lead), "%s: ", diff_side_name(side));
 	heading(report->diff.input, source, lead, out);
-	if (range.from_ns > 0 || range.to_ns < source->table->duration_ns)
+	if (source->filter->moment.is_asked)
+		sink_format(out, "   live at %s\n", moment_text(source->filter->moment.at).data);
+	else if (range.from_ns > 0 || range.to_ns < source->table->duration_ns)
 		sink_format(out, "   from %s us to %s us\n", text_microseconds(range.from_ns).data,
 			    text_microseconds(range.to_ns).data);
 	side_caveats(report, side, number, out);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "export/report_json.h"
-
+/* A report as JSON: docs/schema/heap.json. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -11,6 +10,7 @@
 #include "action/report/losses.h"
 #include "action/report/report_columns.h"
 #include "base/text.h"
+#include "export/export.h"
 #include "export/report_values.h"
 #include "query/by.h"
 #include "trace/reader.h"
@@ -180,6 +180,8 @@ static void side_put(struct json *json, const struct report *report, enum diff_s
 		json_begin_object(json, NULL);
 		source_name(json, alone.sources);
 		caveats_json(json, alone.sources);
+		if (alone.sources->filter->moment.is_asked)
+			json_text(json, "at", position_text(alone.sources->filter->moment.at).data);
 		source_totals(json, &(struct report){.diff = {.input = &alone, .runs = {1}}});
 		if (lent)
 			json_count(json, "lent_names", lent);
@@ -190,22 +192,14 @@ static void side_put(struct json *json, const struct report *report, enum diff_s
 	json_end_array(json);
 }
 
-static void images(struct json *json, const char *key, const char *const *names, size_t count)
-{
-	json_begin_array(json, key);
-	for (size_t i = 0; i < count; i++)
-		json_text(json, NULL, names[i]);
-	json_end_array(json);
-}
-
 static void sides(struct json *json, const struct report *report)
 {
 	size_t count;
 	const char *const *versioned = heap_names_versioned(action_names(report->diff.input), &count);
 	json_bool(json, "different_programs", diff_is_of_other_programs(&report->diff));
-	images(json, "versioned_images", versioned, count);
+	json_texts(json, "versioned_images", versioned, count);
 	char **others = diff_other_builds(&report->diff, &count);
-	images(json, "unmatched_images", (const char *const *)others, count);
+	json_texts(json, "unmatched_images", (const char *const *)others, count);
 	for (size_t i = 0; i < count; i++)
 		free(others[i]);
 	free(others);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "export/report_text.h"
-
+/* A report for people. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +9,7 @@
 #include "base/grid.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "export/export.h"
 #include "export/report_head.h"
 #include "export/report_values.h"
 #include "query/by.h"

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "export/report_values.h"
 
+#include <assert.h>
+
 /* X(key, kind, value) */
 #define VALUES(X) \
 	X(, OF_ONE_SIDE, sides[DIFF_A].mean) \
@@ -33,6 +35,7 @@ const struct report_value report_values[] = {
 
 bool report_has_value(const struct report *report, const struct report_value *value)
 {
+	assert(value->of && value->kind <= VALUE_CLAIM);
 	if (!report_is_diff(report))
 		return value->kind == VALUE_OF_ONE_SIDE;
 	return value->kind == VALUE_OF_SIDES || (value->kind != VALUE_OF_ONE_SIDE && diff_has_runs(&report->diff)) ||
@@ -41,5 +44,6 @@ bool report_has_value(const struct report *report, const struct report_value *va
 
 struct diff_change report_change(const struct report *report, const struct action_row *row, enum action_number number)
 {
+	assert(number < ACTION_NUMBER_COUNT);
 	return row ? diff_of_row(&report->diff, row, number) : diff_of_totals(&report->diff, number);
 }

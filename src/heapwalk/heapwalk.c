@@ -31,6 +31,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/order.h"
 #include "heapwalk/chunk_chains.h"
 #include "heapwalk/mapped_chunks.h"
 #include "heapwalk/thread_caches.h"
@@ -237,11 +238,7 @@ static bool main_walk(struct heap_reading *reading, const struct walked_arena *a
 							       arena->parts[0].end, arena->heap});
 }
 
-static int block_compare(const void *a, const void *b)
-{
-	const struct heapwalk_block *left = a, *right = b;
-	return (left->address > right->address) - (left->address < right->address);
-}
+COMPARE_BY(block_compare, struct heapwalk_block, address)
 
 /* Walk an arena; what is found is its own then. */
 static bool arena_walk(struct heap_reading *reading, struct walked_arena *arena)
@@ -433,14 +430,7 @@ static void glibc_walk(struct heapwalk *walk, const struct region *region)
 
 static bool thread_file(const struct heapwalk *walk, pid_t tid, const char *name, char *text, size_t size)
 {
-	char path[64];
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/%s", (int)walk->pid, (int)tid, name);
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t length = fd >= 0 ? read(fd, text, size - 1) : -1;
-	if (fd >= 0)
-		close(fd);
-	text[length > 0 ? length : 0] = 0;
-	return length > 0;
+	return *proc_read_small(proc_path(walk->pid, "task/%d/%s", (int)tid, name).text, text, size);
 }
 
 /* Return whether malloc makes such a system call: for memory, or to wait for an arena. */

@@ -162,11 +162,9 @@ bool mapped_chunks_walk(struct heap_reading *reading, uint32_t heap)
 {
 	struct proc_map *maps = NULL;
 	struct mapped before, after, found = {0, 0};
-	char path[64];
 	if (!mapped_read(reading, &before))
 		return false;
-	snprintf(path, sizeof(path), "/proc/%d/pagemap", (int)reading->walk->pid);
-	int pages = open(path, O_RDONLY | O_CLOEXEC),
+	int pages = proc_open(reading->walk->pid, "pagemap", O_RDONLY),
 	    count = before.count ? proc_read_maps(reading->walk->pid, &maps) : 0;
 	for (int i = 0; i < count; i++)
 		if (is_mapped_alone(reading, &maps[i]))

@@ -21,6 +21,7 @@
 #include "arch/code.h"
 #include "arch/patch_bytes.h"
 #include "base/bisect.h"
+#include "base/order.h"
 #include "hook/branches.h"
 #include "hook/displace.h"
 #include "hook/elf_file.h"
@@ -505,12 +506,6 @@ static bool is_silent(const struct hook_image *image, uint64_t address)
 	return false;
 }
 
-static int compare_addresses(const void *left, const void *right)
-{
-	uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
-	return a < b ? -1 : a > b;
-}
-
 /* Find calls of the allocator by itself. In glibc's libc.so nothing else calls it directly. */
 static void find_internal_calls(struct finder *finder)
 {
@@ -522,7 +517,7 @@ static void find_internal_calls(struct finder *finder)
 		    !is_silent(image, branch->after) && (all || is_in_heap_function(image, branch->site)))
 			image->internal_returns[image->internal_count++] = branch->after;
 	}
-	qsort(image->internal_returns, image->internal_count, sizeof(image->internal_returns[0]), compare_addresses);
+	qsort(image->internal_returns, image->internal_count, sizeof(image->internal_returns[0]), compare_u64);
 }
 
 static int inspect_code(struct finder *finder, struct diag *diag)

@@ -29,6 +29,7 @@
 #include "image/watch_thread.h"
 #include "os/fd.h"
 #include "os/monotonic.h"
+#include "os/proc.h"
 
 #define ANSWER_NS (250 * NS_PER_MS)
 
@@ -91,11 +92,9 @@ static bool is_in_open(const struct guardian_watcher *guarded)
 /* Return the time until the kernel ends a lease that somebody waits for. */
 static uint64_t lease_ns(void)
 {
-	char text[16] = "";
-	int fd = open("/proc/sys/fs/lease-break-time", O_RDONLY | O_CLOEXEC);
-	ssize_t got = fd >= 0 ? read(fd, text, sizeof(text) - 1) : 0;
-	fd_close(&fd);
-	unsigned long seconds = got > 0 ? strtoul(text, NULL, 10) : LEASE_S;
+	char text[16];
+	proc_read_small("/proc/sys/fs/lease-break-time", text, sizeof(text));
+	unsigned long seconds = *text ? strtoul(text, NULL, 10) : LEASE_S;
 	return (seconds + LEASE_MORE_S) * NS_PER_S;
 }
 

@@ -13,6 +13,7 @@
 #include "base/memory.h"
 #include "image/image_files.h"
 #include "os/monotonic.h"
+#include "os/proc.h"
 #include "session/directory/fields.h"
 #include "session/tracer/image_start.h"
 
@@ -143,63 +144,88 @@ void image_status_add_unwatched(struct image_status *status, const struct image_
 
 bool image_status_is_kept(const struct image_status *status)
 {
-	char path[64], name[32] = "";
-	snprintf(path, sizeof(path), "/proc/%d/comm", status->keeper);
-	FILE *file = status->keeper ? fopen(path, "re") : NULL;
-	if (!file)
-		return false;
-	bool is_there = fgets(name, sizeof(name), file) && !strcmp(name, "xheap-keeper\n");
-	fclose(file);
-	return is_there;
+	char name[32];
+	proc_read_small(proc_path(status->keeper, "comm").text, name, sizeof(name));
+	return status->keeper && !strcmp(name, "xheap-keeper\n");
+}
+
+/* ---- the values, which are written and read alike ---- */
+
+struct status_pass {
+	struct fields *to; /* NULL: they are read */
+	const char *from;
+	char prefix[40], name[104]; /* name: scratch */
+};
+
+static const char *pass_name(struct status_pass *pass, const char *name)
+{
+	snprintf(pass->name, sizeof(pass->name), "%s%s", pass->prefix, name);
+	return pass->name;
+}
+
+static void pass_text(struct status_pass *pass, const char *name, char *text, size_t size)
+{
+	if (pass->to)
+		fields_add(pass->to, pass_name(pass, name), text);
+	else
+		fields_value(pass->from, pass_name(pass, name), text, size);
+}
+
+#define PASS_NUMBER(pass, name, number) \
+	do { \
+		if ((pass)->to) \
+			fields_add_number((pass)->to, pass_name(pass, name), (uint64_t)(number)); \
+		else \
+			(number) = (__typeof__(number))fields_number((pass)->from, pass_name(pass, name), 0); \
+	} while (0)
+
+static void pass_row(struct status_pass *pass, size_t index, struct image_count *row, bool is_whole)
+{
+	snprintf(pass->prefix, sizeof(pass->prefix), "%zu.", index);
+	pass_text(pass, "image", row->image, sizeof(row->image));
+	PASS_NUMBER(pass, "shared", row->shared);
+	PASS_NUMBER(pass, "last_ns", row->last_ns);
+	if (is_whole)
+		pass_text(pass, "last_why", row->last_why, sizeof(row->last_why));
+	for (int i = 0; i < CONTROL_OUTCOME_COUNT; i++)
+		PASS_NUMBER(pass, outcome_names[i], row->outcomes[i]);
+}
+
+static void pass_interval(struct status_pass *pass, size_t index, struct image_interval *interval)
+{
+	char text[100] = "";
+	long long from = interval->from_ns, to = interval->to_ns;
+	unsigned end = interval->end;
+	snprintf(pass->prefix, sizeof(pass->prefix), "interval.%zu", index);
+	if (pass->to)
+		snprintf(text, sizeof(text), "%lld %lld %u", from, to, end);
+	pass_text(pass, "", text, sizeof(text));
+	if (!pass->to && sscanf(text, "%lld %lld %u", &from, &to, &end) == 3)
+		*interval = (struct image_interval){from, to, end};
+}
+
+static void pass_unwatched(struct status_pass *pass, size_t index, struct image_unwatched *unwatched)
+{
+	snprintf(pass->prefix, sizeof(pass->prefix), "unwatched.%zu.", index);
+	PASS_NUMBER(pass, "namespace", unwatched->namespace);
+	PASS_NUMBER(pass, "pid", unwatched->pid);
+	pass_text(pass, "place", unwatched->place, sizeof(unwatched->place));
+	pass_text(pass, "why", unwatched->why, sizeof(unwatched->why));
+}
+
+/* All but the rows. */
+static void pass_status(struct status_pass *pass, struct image_status *status, bool is_whole)
+{
+#define X(name, member) PASS_NUMBER(pass, name, status->member);
+	NUMBERS(X)
+#undef X
+	for (size_t i = 0; i < intervals_kept(status); i++)
+		pass_interval(pass, i, &status->intervals[i]);
+	for (size_t i = 0; is_whole && i < unwatched_kept(status); i++)
+		pass_unwatched(pass, i, &status->unwatched[i]);
 }
 
 /* ---- writing ---- */
-
-static void add_row(struct fields *fields, size_t index, const struct image_count *row, bool is_whole)
-{
-	char name[64];
-	snprintf(name, sizeof(name), "%zu.image", index);
-	fields_add(fields, name, row->image);
-	snprintf(name, sizeof(name), "%zu.shared", index);
-	fields_add_number(fields, name, row->shared);
-	snprintf(name, sizeof(name), "%zu.last_ns", index);
-	fields_add_number(fields, name, (uint64_t)row->last_ns);
-	snprintf(name, sizeof(name), "%zu.last_why", index);
-	if (is_whole)
-		fields_add(fields, name, row->last_why);
-	for (int i = 0; i < CONTROL_OUTCOME_COUNT; i++) {
-		snprintf(name, sizeof(name), "%zu.%s", index, outcome_names[i]);
-		fields_add_number(fields, name, row->outcomes[i]);
-	}
-}
-
-static void add_intervals(struct fields *fields, const struct image_status *status)
-{
-	char name[64], text[100];
-	for (size_t i = 0; i < intervals_kept(status); i++) {
-		const struct image_interval *interval = &status->intervals[i];
-		snprintf(name, sizeof(name), "interval.%zu", i);
-		snprintf(text, sizeof(text), "%lld %lld %u", (long long)interval->from_ns, (long long)interval->to_ns,
-			 interval->end);
-		fields_add(fields, name, text);
-	}
-}
-
-static void add_unwatched(struct fields *fields, const struct image_status *status)
-{
-	char name[64];
-	for (size_t i = 0; i < unwatched_kept(status); i++) {
-		const struct image_unwatched *unwatched = &status->unwatched[i];
-		snprintf(name, sizeof(name), "unwatched.%zu.namespace", i);
-		fields_add_number(fields, name, unwatched->namespace);
-		snprintf(name, sizeof(name), "unwatched.%zu.pid", i);
-		fields_add_number(fields, name, (uint64_t)unwatched->pid);
-		snprintf(name, sizeof(name), "unwatched.%zu.place", i);
-		fields_add(fields, name, unwatched->place);
-		snprintf(name, sizeof(name), "unwatched.%zu.why", i);
-		fields_add(fields, name, unwatched->why);
-	}
-}
 
 static int write_text(const struct status_file *file, const struct fields *fields, struct diag *diag)
 {
@@ -218,14 +244,11 @@ static int write_text(const struct status_file *file, const struct fields *field
 static int write_file(const struct image_status *status, const struct status_file *file, struct diag *diag)
 {
 	struct fields fields = {0};
-#define X(name, member) fields_add_number(&fields, name, (uint64_t)status->member);
-	NUMBERS(X)
-#undef X
-	add_intervals(&fields, status);
-	if (file->is_whole)
-		add_unwatched(&fields, status);
+	struct status_pass pass = {.to = &fields};
+	struct image_status copy = *status;
+	pass_status(&pass, &copy, file->is_whole);
 	for (size_t i = 0; i < status->count; i++)
-		add_row(&fields, i, &status->counts[i], file->is_whole);
+		pass_row(&pass, i, &copy.counts[i], file->is_whole);
 	int error = write_text(file, &fields, diag);
 	fields_fini(&fields);
 	return error;
@@ -271,54 +294,6 @@ static const char *row_begin(const char *text, size_t index)
 	return text;
 }
 
-static void read_row(struct image_status *status, const char *text, size_t index)
-{
-	char name[64], image[1024];
-	snprintf(name, sizeof(name), "%zu.image", index);
-	if (!fields_value(text, name, image, sizeof(image)))
-		return;
-	struct image_count *row = image_status_row(status, image);
-	snprintf(name, sizeof(name), "%zu.shared", index);
-	row->shared = fields_number(text, name, 0);
-	snprintf(name, sizeof(name), "%zu.last_ns", index);
-	row->last_ns = (int64_t)fields_number(text, name, 0);
-	snprintf(name, sizeof(name), "%zu.last_why", index);
-	fields_value(text, name, row->last_why, sizeof(row->last_why));
-	for (int i = 0; i < CONTROL_OUTCOME_COUNT; i++) {
-		snprintf(name, sizeof(name), "%zu.%s", index, outcome_names[i]);
-		row->outcomes[i] = fields_number(text, name, 0);
-	}
-}
-
-static void read_intervals(struct image_status *status, const char *text)
-{
-	for (size_t i = 0; i < intervals_kept(status); i++) {
-		char name[64], value[100];
-		long long from = 0, to = 0;
-		unsigned end = 0;
-		snprintf(name, sizeof(name), "interval.%zu", i);
-		if (fields_value(text, name, value, sizeof(value)) &&
-		    sscanf(value, "%lld %lld %u", &from, &to, &end) == 3)
-			status->intervals[i] = (struct image_interval){from, to, end};
-	}
-}
-
-static void read_unwatched(struct image_status *status, const char *text)
-{
-	char name[64];
-	for (size_t i = 0; i < unwatched_kept(status); i++) {
-		struct image_unwatched *unwatched = &status->unwatched[i];
-		snprintf(name, sizeof(name), "unwatched.%zu.namespace", i);
-		unwatched->namespace = fields_number(text, name, 0);
-		snprintf(name, sizeof(name), "unwatched.%zu.pid", i);
-		unwatched->pid = (int32_t)fields_number(text, name, 0);
-		snprintf(name, sizeof(name), "unwatched.%zu.place", i);
-		fields_value(text, name, unwatched->place, sizeof(unwatched->place));
-		snprintf(name, sizeof(name), "unwatched.%zu.why", i);
-		fields_value(text, name, unwatched->why, sizeof(unwatched->why));
-	}
-}
-
 void image_status_read(struct image_status *status)
 {
 	*status = (struct image_status){0};
@@ -327,19 +302,16 @@ void image_status_read(struct image_status *status)
 		text = read_text(&status_files[i]);
 	if (!text)
 		return;
-	struct image_status read = {0};
-#define X(name, member) read.member = (__typeof__(read.member))fields_number(text, name, 0);
-	NUMBERS(X)
-#undef X
-	size_t rows = read.count;
-	read.count = 0;
-	*status = read;
-	read_intervals(status, text);
-	read_unwatched(status, text);
-	const char *row = text;
+	struct status_pass pass = {.from = text};
+	pass_status(&pass, status, true);
+	size_t rows = status->count;
+	status->count = 0;
 	for (size_t i = 0; i < rows && i < IMAGE_COUNTER_MAX; i++) {
-		row = row_begin(row, i);
-		read_row(status, row, i);
+		struct image_count row = {.last_ns = 0};
+		pass.from = row_begin(pass.from, i);
+		pass_row(&pass, i, &row, true);
+		if (row.image[0])
+			*image_status_row(status, row.image) = row;
 	}
 	free(text);
 }

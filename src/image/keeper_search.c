@@ -23,6 +23,7 @@
 #include "image/keeper_state.h"
 #include "image/user_share.h"
 #include "os/monotonic.h"
+#include "os/proc.h"
 
 /* Of a search: for root's processes, for those of each other user, and for those of all other users. */
 #define ROOT_NS (400 * NS_PER_MS)
@@ -40,9 +41,7 @@ static bool is_same_file(const struct stat *a, const struct stat *b)
 
 static bool space_status(pid_t pid, struct stat *status)
 {
-	char path[64];
-	snprintf(path, sizeof(path), "/proc/%d/ns/mnt", (int)pid);
-	return stat(path, status) == 0;
+	return stat(proc_path(pid, "ns/mnt").text, status) == 0;
 }
 
 bool keeper_namespace_lasts(const struct mount_namespace *space)
@@ -138,13 +137,11 @@ static void note_makers(struct keeper *keeper)
 /* Mark what is in the process's namespace. */
 static void take_space(struct keeper *keeper, pid_t pid, struct search_owner *owner, uint64_t until_ns)
 {
-	char path[64];
 	struct stat status;
 	uint32_t user;
 	struct mount_namespace space = {.pid = pid};
-	snprintf(path, sizeof(path), "/proc/%d/ns/mnt", (int)pid);
 	/* While it is open its number belongs to no other one. */
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int fd = proc_open(pid, "ns/mnt", O_RDONLY);
 	if (fd < 0)
 		return;
 	space.inode = fstat(fd, &status) == 0 ? status.st_ino : 0;

@@ -43,14 +43,12 @@ enum watch_kind {
 };
 
 /** X(id, text): why a watcher ended. BLOCKED: it goes on, but for a moment without the marks of file systems. */
-/* clang-format off */
 #define WATCH_ENDS(X) \
 	X(NONE, "it began") \
 	X(STUCK, "it gave no sign of life") \
 	X(KILLED, "it was killed") \
 	X(EXITED, "it could not go on") \
 	X(BLOCKED, "too many starts waited for their files")
-/* clang-format on */
 
 enum watch_end {
 #define X(id, text) WATCH_END_##id,

@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "image/watcher_state.h"
 #include "os/cgroups.h"
+#include "os/proc.h"
 #include "session/control/own_program.h"
 
 /** An event, with the answers to questions about it. */
@@ -59,10 +60,8 @@ static bool is_in_service(struct match *match, const struct watch_option *option
 /* Return whether the thread sees the mounts that the keeper sees: elsewhere a path is another file. */
 static bool has_own_mounts(const struct match *match)
 {
-	char path[48];
 	struct stat status;
-	snprintf(path, sizeof(path), "/proc/%d/ns/mnt", (int)match->tid);
-	return stat(path, &status) == 0 && status.st_ino == match->watcher->mounts;
+	return stat(proc_path(match->tid, "ns/mnt").text, &status) == 0 && status.st_ino == match->watcher->mounts;
 }
 
 /* Whether the file is the one at the path, and the keeper does not know that yet: it has just replaced another one. The

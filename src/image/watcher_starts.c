@@ -20,6 +20,7 @@
 #include "image/watcher_shares.h"
 #include "image/watcher_unregistered.h"
 #include "os/monotonic.h"
+#include "os/proc.h"
 #include "os/selinux.h"
 
 #define REPORT_NS (10 * NS_PER_S)
@@ -316,10 +317,8 @@ static struct start *start_new(struct watcher *watcher)
    files of its directory are root's, but not the directory. */
 static uint32_t user_of(pid_t tid)
 {
-	char path[40];
 	struct stat status;
-	snprintf(path, sizeof(path), "/proc/%d/status", (int)tid);
-	return stat(path, &status) == 0 ? status.st_uid : 0;
+	return stat(proc_path(tid, "status").text, &status) == 0 ? status.st_uid : 0;
 }
 
 /* Send the start to a logger. Return false if none is there, or has room for a message. */

@@ -16,6 +16,7 @@
  * was there may have been replaced twice.
  */
 #include "arch/registers.h"
+#include "base/order.h"
 #include "inject/inject.h"
 #include "inject/program.h"
 
@@ -43,11 +44,7 @@
 
 enum { ATTEMPTS = 20, ATTEMPTS_TO_READ_IMAGES = 3, WAIT_FIRST_NS = 2000000, WAIT_LONGEST_NS = 50000000 };
 
-static int jump_compare(const void *a, const void *b)
-{
-	const struct inject_jump *left = a, *right = b;
-	return (left->address > right->address) - (left->address < right->address);
-}
+COMPARE_BY(jump_compare, struct inject_jump, address)
 
 /* Move the threads whose program counter is in a patch. Return false if one cannot be moved now. */
 static bool crowd_move(struct crowd *crowd, struct stacks *stacks)
@@ -226,10 +223,8 @@ static void exclusive_end(void *cookie)
 static int place_map(struct remote *remote, void *cookie)
 {
 	const struct placing *placing = cookie;
-	struct exclusive_crowd cookie_alone = {.crowd = placing->crowd,
-					       .inject = placing->inject,
-					       .caller = remote->pid,
-					       .pause = placing->pause};
+	struct exclusive_crowd cookie_alone = {
+		.crowd = placing->crowd, .inject = placing->inject, .caller = remote->pid, .pause = placing->pause};
 	const struct inject_exclusive exclusive = {exclusive_begin, exclusive_end, &cookie_alone};
 	return inject_map(placing->inject, remote, placing->crowd->pid, proc_stack_start(placing->crowd->pid),
 			  placing->region_path, &exclusive, placing->diag);
@@ -266,10 +261,8 @@ static int crowd_place(struct crowd *crowd, struct inject *inject, const char *r
    itself. */
 static bool is_run_by_valgrind(pid_t pid)
 {
-	char link[64], path[PATH_MAX];
-	snprintf(link, sizeof(link), "/proc/%d/exe", (int)pid);
-	ssize_t length = readlink(link, path, sizeof(path) - 1);
-	path[length > 0 ? length : 0] = 0;
+	char path[PATH_MAX];
+	proc_image(pid, path, sizeof(path));
 	return fnmatch("*/valgrind/*-linux", path, 0) == 0;
 }
 
@@ -277,10 +270,8 @@ static bool is_run_by_valgrind(pid_t pid)
    be read once it is traced, with the privilege for that. In strict mode a thread may not even read the clock. */
 static int check_filters(pid_t pid, struct diag *diag)
 {
-	char path[64];
 	bool is_strict = false, has_free = geteuid() == 0;
-	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
-	DIR *tasks = opendir(path);
+	DIR *tasks = opendir(proc_path(pid, "task").text);
 	for (struct dirent *entry; tasks && (entry = readdir(tasks));) {
 		int64_t mode = entry->d_name[0] != '.' ? proc_status_value((pid_t)atoi(entry->d_name), "Seccomp") : -1;
 		is_strict |= mode == SECCOMP_MODE_STRICT;
@@ -297,10 +288,8 @@ static int check_filters(pid_t pid, struct diag *diag)
 
 int inject_check(pid_t pid, struct diag *diag)
 {
-	char path[64];
-	snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
 	/* The kernel asks for this what it asks for tracing. */
-	int memory = open(path, O_RDWR | O_CLOEXEC);
+	int memory = proc_open(pid, "mem", O_RDWR);
 	if (memory < 0)
 		return inject_cannot_trace(pid, errno == ENOENT ? ESRCH : errno, diag);
 	close(memory);
@@ -343,8 +332,7 @@ static void walk_prepare(struct heapwalk *walk, const struct crowd *crowd, const
 			walk->end = image->end;
 			walk->file = image->file;
 		} else if (image->has_other) {
-			const char *path = region_file(inject->region, image->file)->path,
-				   *slash = strrchr(path, '/');
+			const char *path = region_file(inject->region, image->file)->path, *slash = strrchr(path, '/');
 			snprintf(walk->other, sizeof(walk->other), "%.*s", (int)sizeof(walk->other) - 1,
 				 slash ? slash + 1 : path);
 		}
@@ -355,10 +343,8 @@ static void walk_prepare(struct heapwalk *walk, const struct crowd *crowd, const
    it. */
 static int rest_remove(struct crowd *crowd, struct inject_pause *pause, struct diag *diag)
 {
-	char path[64];
 	struct inject_rest rest;
-	snprintf(path, sizeof(path), "/proc/%d/mem", (int)crowd->pid);
-	int memory = open(path, O_RDWR | O_CLOEXEC);
+	int memory = proc_open(crowd->pid, "mem", O_RDWR);
 	if (memory < 0)
 		return inject_cannot_trace(crowd->pid, errno == ENOENT ? ESRCH : errno, diag);
 	int error = crowd_remove(crowd, memory, 0, INJECT_PATIENT, pause, &rest, diag);

@@ -129,9 +129,7 @@ static int stand_seize(pid_t tid, struct seize_wait *wait)
 /* Seize the threads that are not yet. *more: there were some. */
 static int crowd_check(struct crowd *crowd, bool *more, struct diag *diag)
 {
-	char path[64];
-	snprintf(path, sizeof(path), "/proc/%d/task", (int)crowd->pid);
-	DIR *tasks = opendir(path);
+	DIR *tasks = opendir(proc_path(crowd->pid, "task").text);
 	int error = 0;
 	*more = false;
 	if (!tasks)

@@ -344,9 +344,7 @@ int crowd_clear(struct crowd *crowd, int memory, const struct originals *origina
 
 static int memory_open(pid_t pid, struct diag *diag)
 {
-	char path[64];
-	snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
-	int memory = open(path, O_RDWR | O_CLOEXEC);
+	int memory = proc_open(pid, "mem", O_RDWR);
 	return memory >= 0 ? memory : inject_cannot_trace(pid, errno == ENOENT ? ESRCH : errno, diag);
 }
 

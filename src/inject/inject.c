@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "arch/registers.h"
+#include "base/order.h"
 #include "inject/images.h"
 #include "inject/mapping.h"
 #include "inject/program.h"
@@ -21,16 +22,15 @@
 #include "inject/tables.h"
 #include "inject/target_fields.h"
 #include "os/clock.h"
+#include "os/proc.h"
 #include "os/proc_text.h"
 
 enum { PAGE = 4096, FRAMES_BYTES_MAX = 64 << 20 };
 
 uint32_t inject_process_index(const struct inject *inject, pid_t pid)
 {
-	char path[64];
 	uint32_t noted = 0;
-	snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
-	int memory = open(path, O_RDONLY | O_CLOEXEC);
+	int memory = proc_open(pid, "mem", O_RDONLY);
 	bool is_read = memory >= 0 && remote_read(memory, inject->fork_wiped + offsetof(struct fork_wiped, process),
 						  &noted, sizeof(noted));
 	if (memory >= 0)
@@ -38,20 +38,14 @@ uint32_t inject_process_index(const struct inject *inject, pid_t pid)
 	return is_read && noted ? noted - 1 : UINT32_MAX;
 }
 
-static int span_compare(const void *a, const void *b)
-{
-	const struct inject_span *left = a, *right = b;
-	return (left->low > right->low) - (left->low < right->low);
-}
+COMPARE_BY(span_compare, struct inject_span, low)
 
 /* The recorder links its pools in the target's memory, so nothing in them is believed. */
 static uint32_t pools_span(const struct inject *inject, pid_t pid, struct inject_span *spans)
 {
-	char path[64];
 	uint64_t at = 0;
 	uint32_t count = 0;
-	snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
-	int memory = inject->recorder ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+	int memory = inject->recorder ? proc_open(pid, "mem", O_RDONLY) : -1;
 	if (memory >= 0)
 		remote_read(memory, inject->recorder + offsetof(struct recorder, pool), &at, sizeof(at));
 	while (at && count < INJECT_POOLS_MAX) {
@@ -102,9 +96,7 @@ void inject_image(const struct inject *inject, char *path, size_t size)
 
 void inject_set_wait_limit(struct inject *inject, pid_t pid, uint32_t wait_limit_ms)
 {
-	char path[64];
-	snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
-	int memory = open(path, O_RDWR | O_CLOEXEC);
+	int memory = proc_open(pid, "mem", O_RDWR);
 	inject->wait_limit_ms = wait_limit_ms;
 	if (memory < 0)
 		return;

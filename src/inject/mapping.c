@@ -14,6 +14,7 @@
 #include "inject/patches.h"
 #include "inject/recorder_blob.h"
 #include "inject/stub.h"
+#include "os/proc.h"
 #include "recorder/recorder.h"
 
 enum { PAGE = 4096, MAIN_ISLAND_BYTES = 128 * 1024 };
@@ -21,10 +22,9 @@ enum { PAGE = 4096, MAIN_ISLAND_BYTES = 128 * 1024 };
 /* Return whether the target's descriptor is the region: a path may lead elsewhere in another mount namespace. */
 static bool is_region(const struct inject *inject, int64_t fd)
 {
-	char path[64];
 	struct stat there, here;
-	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)inject->pid, (int)fd);
-	return fstat(inject->region->fd, &here) == 0 && stat(path, &there) == 0 && there.st_dev == here.st_dev &&
+	return fstat(inject->region->fd, &here) == 0 &&
+	       stat(proc_path(inject->pid, "fd/%d", (int)fd).text, &there) == 0 && there.st_dev == here.st_dev &&
 	       there.st_ino == here.st_ino;
 }
 

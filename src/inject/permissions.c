@@ -22,14 +22,11 @@ static const char *const yama_scopes[] = {
 static unsigned yama_forbids(pid_t pid)
 {
 	enum { ALL = 3 };
-	char path[40];
+	char text[16];
 	struct stat status;
-	FILE *file = fopen("/proc/sys/kernel/yama/ptrace_scope", "re");
-	unsigned scope = file ? (unsigned)(fgetc(file) - '0') : 0;
-	if (file)
-		fclose(file);
-	snprintf(path, sizeof(path), "/proc/%d", (int)pid);
-	bool is_own = stat(path, &status) == 0 && status.st_uid == geteuid() && geteuid() != 0;
+	proc_read_small("/proc/sys/kernel/yama/ptrace_scope", text, sizeof(text));
+	unsigned scope = *text ? (unsigned)(*text - '0') : 0;
+	bool is_own = stat(proc_path(pid, "%s", "").text, &status) == 0 && status.st_uid == geteuid() && geteuid() != 0;
 	return scope <= ALL && (is_own || scope == ALL) ? scope : 0;
 }
 

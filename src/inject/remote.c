@@ -33,9 +33,9 @@ bool remote_write(int memory, uint64_t address, const void *data, size_t size)
 
 bool remote_read_segments(int memory, uint64_t base, Elf64_Ehdr *header, Elf64_Phdr segments[REMOTE_SEGMENT_MAX])
 {
-	return remote_read(memory, base, header, sizeof(*header)) &&
-	       memcmp(header->e_ident, ELFMAG, SELFMAG) == 0 && header->e_phentsize == sizeof(segments[0]) &&
-	       header->e_phnum > 0 && header->e_phnum <= REMOTE_SEGMENT_MAX &&
+	return remote_read(memory, base, header, sizeof(*header)) && memcmp(header->e_ident, ELFMAG, SELFMAG) == 0 &&
+	       header->e_phentsize == sizeof(segments[0]) && header->e_phnum > 0 &&
+	       header->e_phnum <= REMOTE_SEGMENT_MAX &&
 	       remote_read(memory, base + header->e_phoff, segments, header->e_phnum * sizeof(segments[0]));
 }
 
@@ -316,13 +316,11 @@ static uint32_t remote_count;
 
 int remote_begin(struct remote *remote, pid_t pid, struct diag *diag)
 {
-	char path[64];
 	memset(remote, 0, sizeof(*remote));
 	remote->pid = pid;
 	remote->call = call_traced;
 	remote->left_ns = WAIT_LIMIT_NS;
-	snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
-	remote->memory = open(path, O_RDWR | O_CLOEXEC);
+	remote->memory = proc_open(pid, "mem", O_RDWR);
 	if (remote->memory < 0)
 		return diag_errno(diag, "cannot open the memory of process %d", (int)pid);
 	/* The stop is inside execve, whose end would overwrite the registers: resume to the call's exit. */
@@ -351,12 +349,10 @@ int remote_begin(struct remote *remote, pid_t pid, struct diag *diag)
 
 int remote_begin_running(struct remote *remote, pid_t tid, struct diag *diag)
 {
-	char path[64];
 	/* For a blocked SIGSYS, when the kernel itself has to send it, the handler would be lost. */
 	const uint64_t all = ~BIT(SIGSYS);
 	*remote = (struct remote){.pid = tid, .call = call_traced, .is_running = true, .left_ns = WAIT_LIMIT_NS};
-	snprintf(path, sizeof(path), "/proc/%d/mem", (int)tid);
-	remote->memory = open(path, O_RDWR | O_CLOEXEC);
+	remote->memory = proc_open(tid, "mem", O_RDWR);
 	if (remote->memory < 0)
 		return diag_errno(diag, "cannot open the memory of process %d", (int)tid);
 	int error = 0;

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/order.h"
 #include "hook/elf_file.h"
 #include "inject/foreign_file.h"
 #include "os/proc.h"
@@ -127,11 +128,7 @@ static bool initial_location(const uint8_t *field, const uint8_t *end, int encod
 	return true;
 }
 
-static int compare_rows(const void *left, const void *right)
-{
-	const struct table_row *a = left, *b = right;
-	return (a->location > b->location) - (a->location < b->location);
-}
+COMPARE_BY(compare_rows, struct table_row, location)
 
 void *tables_make(const uint8_t *frames, size_t size, uint64_t at, uint64_t table_at, size_t *table_size)
 {

@@ -337,16 +337,14 @@ static void rows_divide(struct folding *folding)
 	plan.columns = PACK_ALL | PACK_DETAILS;
 	heap_scan_begin(&scan, folding->table, &plan, NULL);
 	while ((rows = heap_scan_next(&scan))) {
-		for
-			heap_rows_each (rows, i) {
-				const struct heap_allocation own = heap_rows_get(rows, i), *row = &own;
-				if (row->end == HEAP_END_OPEN)
-					map_add(&folding->carried,
-						block_key(row->thread, row->birth_ns, rows->details[i].address),
-						&added);
-				else
-					row_fold(folding, row);
-			}
+		heap_rows_each (rows, i) {
+			const struct heap_allocation own = heap_rows_get(rows, i), *row = &own;
+			if (row->end == HEAP_END_OPEN)
+				map_add(&folding->carried,
+					block_key(row->thread, row->birth_ns, rows->details[i].address), &added);
+			else
+				row_fold(folding, row);
+		}
 		sums_limit(folding);
 	}
 	heap_scan_end(&scan);

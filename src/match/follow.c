@@ -16,6 +16,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "base/order.h"
 #include "trace/reader.h"
 #include "trace/trace.h"
 
@@ -74,11 +75,7 @@ struct block_ending {
 	uint32_t count;
 };
 
-static int ending_compare(const void *a, const void *b)
-{
-	const struct block_ending *left = a, *right = b;
-	return (left->last_ns > right->last_ns) - (left->last_ns < right->last_ns);
-}
+COMPARE_BY(ending_compare, struct block_ending, last_ns)
 
 /* Return the time by which event blocks with this many events have ended, of those that had not ended by passed_ns;
    until_ns at most. */

@@ -57,6 +57,7 @@
 #include "base/cancel.h"
 #include "base/check.h"
 #include "base/memory.h"
+#include "base/order.h"
 #include "match/match_heaps.h"
 #include "match/match_history.h"
 #include "match/match_late_frees.h"
@@ -79,13 +80,7 @@ enum { PROGRESS_POINTS = 1 << 18 };
 
 /* ---- setting up ---- */
 
-static int lifecycle_event_compare(const void *a, const void *b)
-{
-	const struct lifecycle_event *left = a, *right = b;
-	if (left->time_ns != right->time_ns)
-		return left->time_ns < right->time_ns ? -1 : 1;
-	return (left->process > right->process) - (left->process < right->process);
-}
+COMPARE_BY_TWO(lifecycle_event_compare, struct lifecycle_event, time_ns, process)
 
 static bool gap_lost_frees(const struct trace_gap *gap)
 {

@@ -38,12 +38,11 @@ static void rows_place(struct heap_moment *moment, const struct heap_table *tabl
 	const struct heap_rows *rows;
 	heap_scan_begin(&scan, table, &plan, NULL);
 	while ((rows = heap_scan_next(&scan)))
-		for
-			heap_rows_each (rows, i) {
-				const struct heap_allocation row = heap_rows_get(rows, i);
-				if (row.birth_ns == time_ns || row.end_ns == time_ns)
-					row_place(moment, table, &row, &rows->details[i], rows->first + i);
-			}
+		heap_rows_each (rows, i) {
+			const struct heap_allocation row = heap_rows_get(rows, i);
+			if (row.birth_ns == time_ns || row.end_ns == time_ns)
+				row_place(moment, table, &row, &rows->details[i], rows->first + i);
+		}
 	heap_scan_end(&scan);
 }
 

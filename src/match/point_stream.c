@@ -23,6 +23,7 @@
 
 #include "base/events.h"
 #include "base/memory.h"
+#include "base/order.h"
 #include "base/worker_pool.h"
 #include "match/block_match.h"
 #include "trace/process_rows.h"
@@ -69,12 +70,21 @@ struct reader {
 	struct block_match *match;
 };
 
+/* A block that a stream of some times skips, or several: those that begin up to here. */
+struct skipped {
+	int64_t first_ns, last_ns; /* last_ns: the latest of all of them */
+	uint64_t count;            /* events of all of them */
+};
+
 struct heap_stream {
 	const struct trace *trace;
 	enum heap_order order;
 	int64_t from_ns;
 	const struct heap_passed *passed; /* at earlier looks; NULL: there were none */
 	const bool *is_again;             /* by process: those whose passed points are gone through; NULL: no such */
+	const struct heap_times *times;   /* until the lanes are made; NULL: all from from_ns on */
+	struct skipped *skipped_blocks;   /* of a stream of some times, by first_ns */
+	size_t skipped_count, skipped_capacity;
 	struct lane *lanes;
 	struct lane **heap;
 	uint32_t lane_count, heap_count;
@@ -133,6 +143,29 @@ static bool is_gone_through(const struct heap_stream *stream, const struct trace
 	return stream->passed ? block < stream->passed->positions[head->thread].block : head->last_ns < stream->from_ns;
 }
 
+/* Return whether the block has, or encloses, one of the times. */
+static bool has_time(const struct heap_times *times, const struct trace_block *head)
+{
+	uint32_t low = 0, high = times->count;
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+		if (times->items[middle] < head->first_ns)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < times->count && times->items[low] <= head->last_ns;
+}
+
+static bool is_left_out(struct heap_stream *stream, const struct trace_block *head)
+{
+	if (!stream->times || has_time(stream->times, head))
+		return false;
+	memory_grow(stream->skipped_blocks, stream->skipped_count, stream->skipped_capacity);
+	stream->skipped_blocks[stream->skipped_count++] = (struct skipped){head->first_ns, head->last_ns, head->count};
+	return true;
+}
+
 /* Make the lanes of blocks that overlap the range. A counting sort of block numbers by thread keeps their order. */
 static void stream_make_lanes(struct heap_stream *stream, int64_t to_ns)
 {
@@ -145,7 +178,8 @@ static void stream_make_lanes(struct heap_stream *stream, int64_t to_ns)
 		trace_block_head(stream->trace, i, &head);
 		bool is_passed = head.thread < thread_count && is_gone_through(stream, &head, i);
 		stream->skipped += is_passed ? head.count : 0;
-		is_wanted[i] = head.count && !is_passed && head.first_ns <= to_ns && head.thread < thread_count;
+		is_wanted[i] = head.count && !is_passed && head.first_ns <= to_ns && head.thread < thread_count &&
+			       !is_left_out(stream, &head);
 		if (is_wanted[i])
 			starts[head.thread + 1]++;
 	}
@@ -194,6 +228,40 @@ uint64_t heap_stream_skipped(const struct heap_stream *stream)
 	return stream->skipped;
 }
 
+/* ---- some times ---- */
+
+static int skipped_order(const void *one, const void *other)
+{
+	const struct skipped *a = one, *b = other;
+	return (a->first_ns > b->first_ns) - (a->first_ns < b->first_ns);
+}
+
+static void skipped_sort(struct heap_stream *stream)
+{
+	struct skipped *skipped = stream->skipped_blocks;
+	if (stream->skipped_count)
+		qsort(skipped, stream->skipped_count, sizeof(*skipped), skipped_order);
+	for (size_t i = 1; i < stream->skipped_count; i++) {
+		skipped[i].count += skipped[i - 1].count;
+		if (skipped[i].last_ns < skipped[i - 1].last_ns)
+			skipped[i].last_ns = skipped[i - 1].last_ns;
+	}
+}
+
+bool heap_stream_skipped_before(const struct heap_stream *stream, int64_t time_ns, uint64_t *count)
+{
+	size_t low = 0, high = stream->skipped_count;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (stream->skipped_blocks[middle].first_ns <= time_ns)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	*count = low ? stream->skipped_blocks[low - 1].count : 0;
+	return !low || stream->skipped_blocks[low - 1].last_ns < time_ns;
+}
+
 /* ---- isolated event blocks ---- */
 
 struct bounds {
@@ -201,11 +269,7 @@ struct bounds {
 	uint32_t block, thread;
 };
 
-static int bounds_compare(const void *a, const void *b)
-{
-	const struct bounds *left = a, *right = b;
-	return (left->first_ns > right->first_ns) - (left->first_ns < right->first_ns);
-}
+COMPARE_BY(bounds_compare, struct bounds, first_ns)
 
 /* Return whether blocks of other threads before it, by their first times, end before it begins. */
 static void isolated_from_before(bool *is_isolated, const struct bounds *bounds, uint32_t count)
@@ -531,6 +595,8 @@ static struct heap_stream *stream_new(const struct heap_stream *how, int64_t to_
 	struct heap_stream *stream = memory_zeroed(1, sizeof(*stream));
 	*stream = *how;
 	stream_make_lanes(stream, to_ns);
+	stream->times = NULL;
+	skipped_sort(stream);
 	for (uint32_t i = 0; i < stream->lane_count; i++)
 		stream->heap[i] = &stream->lanes[i];
 	stream->heap_count = stream->lane_count;
@@ -545,6 +611,13 @@ static struct heap_stream *stream_new(const struct heap_stream *how, int64_t to_
 struct heap_stream *heap_stream_new(const struct trace *trace, enum heap_order order, int64_t from_ns, int64_t to_ns)
 {
 	return stream_new(&(struct heap_stream){.trace = trace, .order = order, .from_ns = from_ns}, to_ns);
+}
+
+struct heap_stream *heap_stream_at(const struct trace *trace, enum heap_order order, const struct heap_times *times)
+{
+	assert(order != HEAP_ORDER_MATCHED);
+	return stream_new(&(struct heap_stream){.trace = trace, .order = order, .from_ns = INT64_MIN, .times = times},
+			  INT64_MAX);
 }
 
 struct heap_stream *heap_stream_go_on(const struct trace *trace, enum heap_order order,
@@ -674,6 +747,7 @@ void heap_stream_free(struct heap_stream *stream)
 		free(stream->free_matches[i]);
 	}
 	free(stream->free_matches);
+	free(stream->skipped_blocks);
 	lanes_free(stream);
 	free(stream);
 }

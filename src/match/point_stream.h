@@ -50,6 +50,12 @@ struct heap_passed {
 	struct heap_position *positions; /**< by thread */
 };
 
+/** Times, ascending. */
+struct heap_times {
+	const int64_t *items;
+	uint32_t count;
+};
+
 /** Consecutive points of one thread. */
 struct heap_run {
 	const struct trace_block *block; /**< valid until the next call */
@@ -73,6 +79,14 @@ struct worker_pool;
 /** Begin a stream. Blocks that end before from_ns or begin after to_ns are skipped; points of other blocks are not
     filtered. */
 struct heap_stream *heap_stream_new(const struct trace *trace, enum heap_order order, int64_t from_ns, int64_t to_ns);
+
+/** Begin a stream of the blocks that have, or enclose, one of the times: all points of these times are in it. Not for
+    block matches. `times` may end with the call. */
+struct heap_stream *heap_stream_at(const struct trace *trace, enum heap_order order, const struct heap_times *times);
+
+/** Set *count to the events in the blocks that heap_stream_at() skipped, as far as they lie before a time. Return false
+    if one of these blocks has, or encloses, the time: then points of it may be missing. */
+bool heap_stream_skipped_before(const struct heap_stream *stream, int64_t time_ns, uint64_t *count);
 
 /** Continue after earlier increments. `passed` stays the caller's and may change from then on. */
 struct heap_stream *heap_stream_go_on(const struct trace *trace, enum heap_order order,

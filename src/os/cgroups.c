@@ -7,18 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { FILE_BYTES = 32768 };
+#include "os/proc.h"
 
-/* Read a small file as a text; "" if it cannot be read. */
-static const char *small_file(const char *path, char *text, size_t size)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t length = fd >= 0 ? read(fd, text, size - 1) : 0;
-	if (fd >= 0)
-		close(fd);
-	text[length > 0 ? length : 0] = 0;
-	return text;
-}
+enum { FILE_BYTES = 32768 };
 
 /* A number of a cgroup: a file of each version of cgroups, and the names of the lines in it that are summed up. */
 struct cgroup_number {
@@ -58,7 +49,7 @@ static bool line_number(const char *controllers, const char *place, const char *
 	for (const char *at = place + 1; at && at < end; at = memchr(at + 1, '/', (size_t)(end - at - 1))) {
 		snprintf(path, sizeof(path), "%s%s%.*s/%s", root, is_memory ? "/memory" : "", (int)(end - at), at,
 			 is_memory ? number->first_file : number->second_file);
-		small_file(path, text, sizeof(text));
+		proc_read_small(path, text, sizeof(text));
 		if (is_memory ? lines_sum(text, number->first_names, 1, sum)
 			      : lines_sum(text, number->second_names, 3, sum))
 			return true;
@@ -91,14 +82,13 @@ bool cgroups_machine_kills(uint64_t *kills)
 {
 	static const char *const name = "oom_kill ";
 	char text[FILE_BYTES];
-	return lines_sum(small_file("/proc/vmstat", text, sizeof(text)), &name, 1, kills);
+	return lines_sum(proc_read_small("/proc/vmstat", text, sizeof(text)), &name, 1, kills);
 }
 
 char *cgroups_of(pid_t pid)
 {
-	char path[64], text[8192];
-	snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)pid);
-	return *small_file(path, text, sizeof(text)) ? strdup(text) : NULL;
+	char text[8192];
+	return *proc_read_small(proc_path(pid, "cgroup").text, text, sizeof(text)) ? strdup(text) : NULL;
 }
 
 static bool ends_with(const char *text, size_t length, const char *tail)

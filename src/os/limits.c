@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "os/cgroups.h"
+#include "os/proc.h"
 
 static struct rlimit limit_of(int resource)
 {
@@ -41,12 +42,9 @@ void limits_restore(const struct limits *before)
 /* Return the number in a file; UINT64_MAX if it has none, as in "max". */
 static uint64_t number_in(const char *path)
 {
-	char text[32] = "";
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t size = fd >= 0 ? read(fd, text, sizeof(text) - 1) : 0;
-	if (fd >= 0)
-		close(fd);
-	return size > 0 && text[0] >= '0' && text[0] <= '9' ? strtoull(text, NULL, 10) : UINT64_MAX;
+	char text[32];
+	proc_read_small(path, text, sizeof(text));
+	return text[0] >= '0' && text[0] <= '9' ? strtoull(text, NULL, 10) : UINT64_MAX;
 }
 
 /* Return the least number in files of this name in the cgroup at this place and in those above it. */

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "os/mount_kind.h"
+#include "os/proc.h"
 
 #ifndef RESOLVE_CACHED
 #define RESOLVE_CACHED 0x20
@@ -99,10 +100,8 @@ static bool own_is_local(const struct mount *mount)
    nobody who is root only in one of their own. */
 static bool has_mounts_of_own_users(pid_t pid)
 {
-	char path[40];
 	struct stat own_users, users;
-	snprintf(path, sizeof(path), "/proc/%d/ns/mnt", (int)pid);
-	int mounts = open(path, O_RDONLY | O_CLOEXEC);
+	int mounts = proc_open(pid, "ns/mnt", O_RDONLY);
 	int owner = mounts >= 0 ? ioctl(mounts, NS_GET_USERNS) : -1;
 	bool is_own = owner >= 0 && fstat(owner, &users) == 0 && stat("/proc/self/ns/user", &own_users) == 0 &&
 		      users.st_ino == own_users.st_ino && users.st_dev == own_users.st_dev;

@@ -8,6 +8,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "os/proc.h"
+
 /* Of linux/fs.h, which has them from Linux 6.7 on. */
 struct scan_region {
 	uint64_t start, end, categories;
@@ -31,10 +33,8 @@ enum {
 
 int pages_open(struct pages *pages, pid_t pid)
 {
-	char path[64];
 	*pages = (struct pages){.page_bytes = (uint64_t)sysconf(_SC_PAGESIZE), .calls_left = CALLS_MAX};
-	snprintf(path, sizeof(path), "/proc/%d/pagemap", (int)pid);
-	pages->fd = open(path, O_RDONLY | O_CLOEXEC);
+	pages->fd = proc_open(pid, "pagemap", O_RDONLY);
 	if (pages->fd < 0)
 		return -errno;
 	_Static_assert(sizeof(struct scan_region) * REGIONS_A_CALL <= sizeof(uint64_t) * ENTRIES_A_CALL, "one buffer");

@@ -5,13 +5,14 @@
 #include <linux/capability.h>
 #include <stdio.h>
 
+#include "os/proc.h"
+
 struct privileges privileges_of(pid_t tid)
 {
-	char path[40], line[256];
+	char line[256];
 	struct privileges found = {0};
 	int count = 0;
-	snprintf(path, sizeof(path), "/proc/%d/status", (int)tid);
-	FILE *file = fopen(path, "re");
+	FILE *file = fopen(proc_path(tid, "status").text, "re");
 	/* The second number of an id is the effective one. */
 	while (file && fgets(line, sizeof(line), file))
 		count += sscanf(line, "Uid: %*u %" SCNu32, &found.user) == 1 ||

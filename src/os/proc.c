@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,11 +28,35 @@ static void no_memory(void)
 	errno = ENOMEM;
 }
 
+struct proc_path proc_path(pid_t pid, const char *format, ...)
+{
+	struct proc_path path;
+	va_list arguments;
+	int length = snprintf(path.text, sizeof(path.text), "/proc/%d/", (int)pid);
+	va_start(arguments, format);
+	vsnprintf(path.text + length, sizeof(path.text) - (size_t)length, format, arguments);
+	va_end(arguments);
+	return path;
+}
+
+int proc_open(pid_t pid, const char *name, int flags)
+{
+	return open(proc_path(pid, "%s", name).text, flags | O_CLOEXEC);
+}
+
+const char *proc_read_small(const char *path, char *text, size_t size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t length = fd >= 0 ? read(fd, text, size - 1) : 0;
+	if (fd >= 0)
+		close(fd);
+	text[length > 0 ? length : 0] = 0;
+	return text;
+}
+
 char *proc_read_file(pid_t pid, const char *name, size_t *size)
 {
-	char path[64];
-	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int fd = open(proc_path(pid, "%s", name).text, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return NULL;
 	size_t capacity = 16384, length = 0;
@@ -113,22 +138,14 @@ uint64_t proc_auxv(pid_t pid, uint64_t type)
 
 void proc_thread_name(pid_t pid, pid_t tid, char *name, size_t size)
 {
-	char path[64];
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/comm", (int)pid, (int)tid);
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t length = fd >= 0 ? read(fd, name, size - 1) : 0;
-	if (fd >= 0)
-		close(fd);
-	name[length > 0 ? length : 0] = 0;
+	proc_read_small(proc_path(pid, "task/%d/comm", (int)tid).text, name, size);
 	name[strcspn(name, "\n")] = 0;
 }
 
 bool proc_program_of(pid_t pid, struct proc_program *executable)
 {
-	char path[40];
 	struct statx status;
-	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
-	if (statx(AT_FDCWD, path, AT_STATX_DONT_SYNC, STATX_INO | STATX_UID, &status) != 0)
+	if (statx(AT_FDCWD, proc_path(pid, "exe").text, AT_STATX_DONT_SYNC, STATX_INO | STATX_UID, &status) != 0)
 		return false;
 	*executable = (struct proc_program){status.stx_dev_major, status.stx_dev_minor, status.stx_uid, status.stx_ino};
 	return true;
@@ -136,9 +153,7 @@ bool proc_program_of(pid_t pid, struct proc_program *executable)
 
 void proc_image(pid_t pid, char *text, size_t size)
 {
-	char path[64];
-	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
-	ssize_t length = readlink(path, text, size - 1);
+	ssize_t length = readlink(proc_path(pid, "exe").text, text, size - 1);
 	text[length > 0 ? length : 0] = 0;
 }
 
@@ -271,20 +286,14 @@ struct short_text {
 static struct short_text read_short(const char *path)
 {
 	struct short_text text;
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t size = fd >= 0 ? read(fd, text.data, sizeof(text.data) - 1) : 0;
-	if (fd >= 0)
-		close(fd);
-	text.data[size > 0 ? size : 0] = 0;
+	proc_read_small(path, text.data, sizeof(text.data));
 	return text;
 }
 
 uint64_t proc_resident_bytes(pid_t pid)
 {
-	char path[64];
 	uint64_t all, resident = 0;
-	snprintf(path, sizeof(path), "/proc/%d/statm", (int)pid);
-	return sscanf(read_short(path).data, "%" SCNu64 " %" SCNu64, &all, &resident) == 2
+	return sscanf(read_short(proc_path(pid, "statm").text).data, "%" SCNu64 " %" SCNu64, &all, &resident) == 2
 		       ? resident * (uint64_t)sysconf(_SC_PAGESIZE)
 		       : 0;
 }
@@ -304,11 +313,11 @@ bool proc_is_ending(pid_t pid)
 
 bool proc_wait_status(pid_t pid, int *status)
 {
-	char path[64], target[1];
-	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
+	char target[1];
 	/* The status reads as 0 where the kernel does not allow to see it. One and the same rule decides about this
 	   link, which has no target any more. */
-	if (!proc_has_ended(pid) || readlink(path, target, sizeof(target)) >= 0 || errno != ENOENT)
+	if (!proc_has_ended(pid) || readlink(proc_path(pid, "exe").text, target, sizeof(target)) >= 0 ||
+	    errno != ENOENT)
 		return false;
 	*status = (int)stat_number(pid, FIELD_WAIT_STATUS);
 	return true;
@@ -342,17 +351,13 @@ uint32_t proc_stack_pointers(pid_t pid, uint64_t *pointers, uint32_t most)
 
 bool proc_thread_exists(pid_t pid, pid_t tid)
 {
-	char path[64];
-	snprintf(path, sizeof(path), "/proc/%d/task/%d", (int)pid, (int)tid);
-	return access(path, F_OK) == 0;
+	return access(proc_path(pid, "task/%d", (int)tid).text, F_OK) == 0;
 }
 
 uint64_t proc_pid_namespace(pid_t pid)
 {
-	char path[64];
 	struct stat status;
-	snprintf(path, sizeof(path), "/proc/%d/ns/pid", (int)pid);
-	return stat(path, &status) == 0 ? status.st_ino : 0;
+	return stat(proc_path(pid, "ns/pid").text, &status) == 0 ? status.st_ino : 0;
 }
 
 bool proc_is_foreign(pid_t pid)
@@ -419,10 +424,8 @@ static bool is_wanted_thread(void *cookie, pid_t tid)
 
 pid_t proc_outer_thread(pid_t pid, pid_t inner)
 {
-	char path[64];
 	struct wanted_thread wanted = {pid, inner};
-	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
-	return search_numbers(path, is_wanted_thread, &wanted);
+	return search_numbers(proc_path(pid, "task").text, is_wanted_thread, &wanted);
 }
 
 struct family {
@@ -450,10 +453,8 @@ static bool visit_children(void *cookie, pid_t tid)
 
 void proc_children(pid_t pid, void (*visit)(void *cookie, pid_t child), void *cookie)
 {
-	char path[64];
 	struct family family = {pid, visit, cookie};
-	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
-	search_numbers(path, visit_children, &family);
+	search_numbers(proc_path(pid, "task").text, visit_children, &family);
 }
 
 pid_t proc_newest(void)
@@ -514,10 +515,9 @@ bool proc_is_in_use(const char *path, int fd)
 
 uint64_t proc_run_ns(pid_t pid)
 {
-	char path[64];
 	unsigned long long ran_ns = 0;
-	snprintf(path, sizeof(path), "/proc/%d/schedstat", (int)pid);
-	return sscanf(read_short(path).data, "%llu", &ran_ns) == 1 ? ran_ns : proc_cpu_ticks(pid);
+	return sscanf(read_short(proc_path(pid, "schedstat").text).data, "%llu", &ran_ns) == 1 ? ran_ns
+											       : proc_cpu_ticks(pid);
 }
 
 const char *proc_fault(void)

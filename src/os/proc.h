@@ -19,6 +19,19 @@ struct proc_map {
 /** Read all lines into *maps, which the caller frees. Return their number, or a negative errno. */
 int proc_read_maps(pid_t pid, struct proc_map **maps);
 
+/** The path of a file in /proc/PID. */
+struct proc_path {
+	char text[64];
+};
+__attribute__((format(printf, 2, 3))) struct proc_path proc_path(pid_t pid, const char *format, ...);
+
+/** Open a file in /proc/PID with these flags and O_CLOEXEC. Return the descriptor, or -1 and set errno. */
+int proc_open(pid_t pid, const char *name, int flags);
+
+/** Read a file of /proc or /sys by one call, as a text that is cut to `size` with its end. Return the text; "": it
+    cannot be read. */
+const char *proc_read_small(const char *path, char *text, size_t size);
+
 /** Read the file of this name below /proc/PID. Return its text with a NUL behind it, which the caller frees, and store
     its bytes; NULL: it cannot be read. */
 char *proc_read_file(pid_t pid, const char *name, size_t *size);

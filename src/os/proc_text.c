@@ -24,11 +24,9 @@ struct text_request {
 static void work(const struct losable_message *request, struct losable_message *answer)
 {
 	struct text_request asked;
-	char path[64];
 	capabilities_keep(CAPABILITY(CAP_SYS_PTRACE) | CAPABILITY(CAP_DAC_READ_SEARCH));
 	memcpy(&asked, request->bytes, sizeof(asked));
-	snprintf(path, sizeof(path), "/proc/%d/%s", (int)asked.pid, asked.name);
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int fd = open(proc_path(asked.pid, "%s", asked.name).text, O_RDONLY | O_CLOEXEC);
 	ssize_t got = fd >= 0 ? pread(fd, answer->bytes, LOSABLE_BYTES, asked.offset) : -1;
 	answer->size = got > 0 ? (size_t)got : 0;
 	fd_close(&fd);

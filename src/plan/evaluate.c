@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "plan/evaluate.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -341,6 +342,7 @@ bool plan_filter_batch(struct plan_evaluation *evaluation, const struct column_r
 {
 	const struct plan *plan = evaluation->plan;
 	uint64_t any = 0;
+	assert(batch->count <= PLAN_BATCH);
 	for (uint32_t i = 0; plan->filter != PLAN_NOTHING && i <= plan->filter; i++)
 		if (evaluation->is_of_filter[i])
 			node_compute(evaluation, batch, i);

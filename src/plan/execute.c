@@ -12,6 +12,7 @@
  */
 #include "plan/execute.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -143,6 +144,7 @@ static void batch_take(struct plan_worker *worker, const struct column_rows *bat
 			worker->error = -ENOMEM;
 		return;
 	}
+	assert(!plan_is_grouped(plan_of(worker)));
 	if (ending == ENDING_ORDER)
 		late_remove(worker, passes);
 	for (uint32_t word = 0; word < PLAN_WORDS; word++)

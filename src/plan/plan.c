@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "plan/plan.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -77,6 +78,7 @@ uint32_t plan_absent(struct plan *plan, enum plan_type type)
 
 uint32_t plan_lookup(struct plan *plan, uint32_t number, const struct plan_lookup *lookup)
 {
+	assert(!lookup->count || lookup->values);
 	if (number >= plan->node_count || plan->nodes[number].type != PLAN_NUMBER || lookup->type == PLAN_REAL)
 		return PLAN_NOTHING;
 	return node_add(plan, (struct plan_node){.operation = PLAN_LOOKUP,
@@ -126,30 +128,39 @@ static const struct {
 
 unsigned plan_operand_count(enum plan_operator operation)
 {
+	assert(operation < PLAN_OPERATOR_COUNT);
 	return operand_counts[operation];
+}
+
+/* Return the type of what the operation makes of its operands; PLAN_REAL: it does not take them. */
+static enum plan_type result_type(const struct plan *plan, const struct plan_node *node)
+{
+	unsigned count = operand_counts[node->operation];
+	uint8_t type = plan->nodes[node->operands[count - 1]].type;
+	if (!(1 << type & rules[node->operation].takes) ||
+	    (count > 1 && plan->nodes[node->operands[count - 2]].type != type) ||
+	    (count > 2 && plan->nodes[node->operands[0]].type != PLAN_TRUTH))
+		return PLAN_REAL;
+	return rules[node->operation].result == RESULT_TRUTH    ? PLAN_TRUTH
+	       : rules[node->operation].result == RESULT_NUMBER ? PLAN_NUMBER
+	       : rules[node->operation].result == RESULT_TIME   ? PLAN_TIME
+								: (enum plan_type)type;
 }
 
 uint32_t plan_apply(struct plan *plan, enum plan_operator operation, uint32_t a, uint32_t b, uint32_t c)
 {
 	uint32_t given[] = {a, b, c};
-	unsigned count = operand_counts[operation];
 	struct plan_node node = {.operation = (uint8_t)operation, .operands = NO_OPERANDS};
+	assert(operation < PLAN_OPERATOR_COUNT);
 	if (!rules[operation].takes)
 		return PLAN_NOTHING;
-	for (unsigned i = 0; i < count; i++) {
+	for (unsigned i = 0; i < operand_counts[operation]; i++) {
 		if (given[i] >= plan->node_count)
 			return PLAN_NOTHING;
 		node.operands[i] = given[i];
 	}
-	uint8_t type = plan->nodes[given[count - 1]].type;
-	if (!(1 << type & rules[operation].takes) || (count > 1 && plan->nodes[given[count - 2]].type != type) ||
-	    (count > 2 && plan->nodes[given[0]].type != PLAN_TRUTH))
-		return PLAN_NOTHING;
-	node.type = rules[operation].result == RESULT_TRUTH    ? PLAN_TRUTH
-		    : rules[operation].result == RESULT_NUMBER ? PLAN_NUMBER
-		    : rules[operation].result == RESULT_TIME   ? PLAN_TIME
-							       : type;
-	return node_add(plan, node);
+	node.type = (uint8_t)result_type(plan, &node);
+	return node.type == PLAN_REAL ? PLAN_NOTHING : node_add(plan, node);
 }
 
 /* ---- what is asked for ---- */
@@ -197,6 +208,7 @@ static enum plan_type aggregate_type(const struct plan *plan, const struct plan_
 
 enum plan_type plan_output_type(const struct plan *plan, uint32_t output)
 {
+	assert(output < plan_width(plan));
 	if (!plan_is_grouped(plan))
 		return plan->nodes[plan->outputs[output]].type;
 	return output < plan->key_count ? plan->nodes[plan->keys[output]].type
@@ -205,10 +217,71 @@ enum plan_type plan_output_type(const struct plan *plan, uint32_t output)
 
 struct plan_value plan_cell(const struct plan_rows *rows, uint32_t i, uint32_t output)
 {
+	assert(i < rows->count);
 	const uint64_t *record = rows->cells + (size_t)i * rows->stride;
 	return (struct plan_value){.type = plan_output_type(rows->plan, output),
 				   .is_absent = record[plan_width(rows->plan)] >> output & 1,
 				   .number = record[output]};
+}
+
+/* ---- validity ---- */
+
+static bool node_is_valid(const struct plan *plan, uint32_t number)
+{
+	const struct plan_node *node = &plan->nodes[number];
+	if (node->operation >= PLAN_OPERATOR_COUNT || node->type >= PLAN_REAL)
+		return false;
+	for (unsigned i = 0; i < 3; i++)
+		if (i < operand_counts[node->operation] ? node->operands[i] >= number
+							: node->operands[i] != PLAN_NOTHING)
+			return false;
+	switch (node->operation) {
+	case PLAN_CONSTANT:
+		return node->type != PLAN_TRUTH || node->number <= 1;
+	case PLAN_COLUMN:
+		return node->number < COLUMN_COUNT && column_find(plan->source, (enum column_id)node->number);
+	case PLAN_LOOKUP:
+		return node->lookup && node->type == node->lookup->type &&
+		       plan->nodes[node->operands[0]].type == PLAN_NUMBER;
+	default:
+		return node->type == result_type(plan, node);
+	}
+}
+
+static bool aggregate_is_valid(const struct plan *plan, const struct plan_aggregate *aggregate)
+{
+	if (aggregate->node == PLAN_NOTHING)
+		return aggregate->kind == PLAN_COUNT;
+	bool is_added = aggregate->kind == PLAN_SUM || aggregate->kind == PLAN_AVERAGE;
+	return aggregate->kind <= PLAN_AVERAGE && aggregate->node < plan->node_count &&
+	       !(is_added && plan->nodes[aggregate->node].type == PLAN_TRUTH);
+}
+
+static bool are_nodes(const struct plan *plan, const uint32_t *numbers, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		if (numbers[i] >= plan->node_count)
+			return false;
+	return true;
+}
+
+bool plan_is_valid(const struct plan *plan)
+{
+	bool is_valid = plan->source < COLUMN_SOURCES && plan->node_count <= plan->node_capacity &&
+			plan->node_count <= PLAN_NODES_MAX && plan->output_count <= PLAN_OUTPUTS_MAX &&
+			plan->key_count + plan->aggregate_count <= PLAN_OUTPUTS_MAX &&
+			plan->order_count <= PLAN_OUTPUTS_MAX;
+	for (uint32_t i = 0; is_valid && i < plan->node_count; i++)
+		is_valid = node_is_valid(plan, i);
+	is_valid = is_valid && are_nodes(plan, plan->outputs, plan->output_count) &&
+		   are_nodes(plan, plan->keys, plan->key_count) &&
+		   (plan->filter == PLAN_NOTHING ||
+		    (plan->filter < plan->node_count && plan->nodes[plan->filter].type == PLAN_TRUTH));
+	for (uint32_t i = 0; is_valid && i < plan->aggregate_count; i++)
+		is_valid = aggregate_is_valid(plan, &plan->aggregates[i]);
+	for (uint32_t i = 0; is_valid && i < plan->order_count; i++)
+		is_valid = plan->orders[i].output < plan_width(plan);
+	return is_valid;
 }
 
 int plan_run_check(const struct plan_run *run, struct diag *diag)

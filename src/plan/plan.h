@@ -160,6 +160,9 @@ static inline uint32_t plan_width(const struct plan *plan)
 /** Return the type of an output: of a key, aggregate, ... */
 enum plan_type plan_output_type(const struct plan *plan, uint32_t output);
 
+/** Return whether the plan is one that the functions above have made (base/check.h). */
+bool plan_is_valid(const struct plan *plan);
+
 /* ---- running ---- */
 
 /** What a plan is run over. */

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "plan/plan_groups.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cancel.h"
+#include "base/check.h"
 #include "base/hash.h"
 #include "base/memory.h"
 
@@ -431,9 +433,41 @@ bool plan_groups_add_none(struct plan_groups *groups)
 	return group_find(groups, no_keys) != PLAN_NOTHING;
 }
 
+/* Return the group that the hash finds; PLAN_NOTHING: none, or it is not there. */
+static uint32_t hashed_group(const struct plan_groups *groups, const uint64_t *keys)
+{
+	uint64_t at = keys_hash(keys, key_words(groups)) >> (64 - groups->bits);
+	for (; groups->cells[at]; at = (at + 1) & ((1u << groups->bits) - 1)) {
+		uint32_t group = groups->cells[at] - 1;
+		if (group < groups->count &&
+		    !memcmp(groups->items + (size_t)group * groups->stride, keys, key_words(groups) * sizeof(*keys)))
+			return group;
+	}
+	return PLAN_NOTHING;
+}
+
+bool plan_groups_are_valid(const struct plan_groups *groups)
+{
+	if (groups->count > groups->capacity ||
+	    groups->stride != key_words(groups) + groups->plan->aggregate_count * SUM_WORDS)
+		return false;
+	if (!groups->plan->key_count)
+		return groups->count <= 1 && !groups->bits && !groups->dense_count;
+	for (uint32_t i = 0; i < groups->count; i++)
+		if (hashed_group(groups, groups->items + (size_t)i * groups->stride) != i)
+			return false;
+	for (size_t key = 0; key < groups->dense_count; key++)
+		if (groups->dense[key] && (groups->dense[key] > groups->count ||
+					   groups->items[(size_t)(groups->dense[key] - 1) * groups->stride] != key))
+			return false;
+	return true;
+}
+
 bool plan_groups_merge(struct plan_groups *groups, const struct plan_groups *from)
 {
 	const struct plan *plan = groups->plan;
+	assert(from->plan == plan && from->stride == groups->stride);
+	CHECK_VALID(plan_groups_are_valid(from));
 	for (uint32_t i = 0; i < from->count; i++) {
 		if (cancel_is_asked(groups->memory->is_cancelled))
 			break;
@@ -453,6 +487,7 @@ uint32_t plan_groups_record(const struct plan_groups *groups, uint32_t group, ui
 	const uint64_t *item = groups->items + (size_t)group * groups->stride;
 	uint64_t absent = item[plan->key_count];
 	uint32_t width = plan_width(plan);
+	assert(group < groups->count);
 	memcpy(record, item, plan->key_count * sizeof(*record));
 	for (uint32_t i = 0; i < plan->aggregate_count; i++) {
 		bool is_absent;

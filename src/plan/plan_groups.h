@@ -50,6 +50,8 @@ bool plan_groups_merge(struct plan_groups *groups, const struct plan_groups *fro
 /** Set the result's record of a group (plan/records.h). Return the aggregate whose sum has no room, or PLAN_NOTHING. */
 uint32_t plan_groups_record(const struct plan_groups *groups, uint32_t group, uint64_t *record);
 void plan_groups_end(struct plan_groups *groups);
+/** Return whether each group is found by its keys (base/check.h). */
+bool plan_groups_are_valid(const struct plan_groups *groups);
 
 /** Return the value of a sum. Return false if it has no room; *is_absent: there is none. */
 bool plan_sum_value(const struct plan_sum *sum, enum plan_aggregate_kind kind, enum plan_type type, uint64_t *value,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "plan/records.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -9,9 +10,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/cancel.h"
+#include "base/check.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/sort.h"
 
 /* ---- the order ---- */
 
@@ -73,13 +75,9 @@ void records_begin(struct records *records, const struct record_order *order, st
 	records->room = memory_bytes / each > SMALL_ROOM ? memory_bytes / each : SMALL_ROOM;
 }
 
-/* qsort_r() cannot be left. When all are equal, it ends soon. */
 static int indirect_compare(const void *a, const void *b, void *context)
 {
-	const struct record_order *order = context;
-	if (cancel_is_asked(order->is_cancelled))
-		return 0;
-	return record_compare(order, *(uint64_t *const *)a, *(uint64_t *const *)b);
+	return record_compare(context, *(uint64_t *const *)a, *(uint64_t *const *)b);
 }
 
 /* The places of records in their order. */
@@ -89,7 +87,8 @@ static const uint64_t **records_sorted(const struct records *records)
 	uint32_t stride = record_stride(records->order->width);
 	for (size_t i = 0; i < records->count; i++)
 		sorted[i] = records->items + i * stride;
-	qsort_r(sorted, records->count, sizeof(*sorted), indirect_compare, (void *)records->order);
+	pointers_sort((void **)sorted, records->count, indirect_compare, (void *)records->order,
+		      records->order->is_cancelled);
 	return sorted;
 }
 
@@ -150,6 +149,10 @@ static void records_cut(struct records *records)
 
 static void records_spill(struct records *records)
 {
+	if (cancel_is_asked(records->order->is_cancelled)) {
+		records->count = 0;
+		return;
+	}
 	const uint64_t **sorted = records_sorted(records);
 	run_write(records, sorted, records->count);
 	free(sorted);
@@ -169,6 +172,7 @@ uint64_t *records_add(struct records *records)
 {
 	uint32_t stride = record_stride(records->order->width);
 	last_drop(records);
+	assert(records->count <= records->capacity);
 	if (records->most <= records->room / 2 && records->count >= 2 * records->most + SMALL_ROOM)
 		records_cut(records);
 	else if (records->count >= records->room)
@@ -184,8 +188,37 @@ uint64_t *records_add(struct records *records)
 
 void records_sort(struct records *records)
 {
-	if (records->count)
+	if (records->count && !cancel_is_asked(records->order->is_cancelled))
 		records_cut(records);
+	CHECK_VALID(records_are_valid(records));
+	CHECK_VALID(cancel_is_asked(records->order->is_cancelled) || records_are_sorted(records));
+}
+
+bool records_are_sorted(const struct records *records)
+{
+	uint32_t stride = record_stride(records->order->width);
+	const uint64_t *items = records->items;
+	for (size_t i = 1; i < records->count; i++)
+		if (record_compare(records->order, items + (i - 1) * stride, items + i * stride) >= 0)
+			return false;
+	return records->count <= records->most;
+}
+
+/* Records that were added last are not filled in yet: they are not looked at. */
+bool records_are_valid(const struct records *records)
+{
+	uint64_t end = 0;
+	bool is_valid = records->count <= records->capacity && records->room >= SMALL_ROOM &&
+			records->run_count <= records->run_capacity && records->has_threshold <= !!records->threshold &&
+			records->order->count <= sizeof(records->order->keys) / sizeof(*records->order->keys);
+	for (uint32_t i = 0; is_valid && i < records->order->count; i++)
+		is_valid = records->order->keys[i].output < records->order->width;
+	for (uint32_t i = 0; is_valid && i < records->run_count; i++) {
+		is_valid = records->runs[i].count && records->runs[i].offset >= end;
+		end = records->runs[i].offset +
+		      records->runs[i].count * record_stride(records->order->width) * sizeof(uint64_t);
+	}
+	return is_valid && end <= records->spill->end;
 }
 
 void records_end(struct records *records)
@@ -277,8 +310,11 @@ static void sources_add(struct record_merge *merge, const struct records *record
 struct record_merge *record_merge_new(struct records *records, unsigned count, uint64_t memory_bytes)
 {
 	uint32_t sources = 0, runs = 0, stride = record_stride(records[0].order->width);
-	for (unsigned i = 0; i < count; i++)
+	assert(count > 0);
+	for (unsigned i = 0; i < count; i++) {
+		assert(records[i].order == records[0].order && records[i].spill == records[0].spill);
 		runs += records[i].run_count;
+	}
 	sources = runs + count;
 	uint64_t words = runs ? memory_bytes / sizeof(uint64_t) / runs : 0;
 	if (runs && words < READ_WORDS_LEAST)

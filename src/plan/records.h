@@ -12,7 +12,7 @@
 /** How records are ordered. */
 struct record_order {
 	uint32_t width; /**< values of a record; behind them come the absent bits and the number */
-	/** when it is set, sorting ends soon, with records in any order; NULL: it is never set */
+	/** when it is set, sorting ends soon, with any of the records in any order; NULL: it is never set */
 	const bool *is_cancelled;
 	uint32_t count;
 	struct {
@@ -75,6 +75,10 @@ static inline const uint64_t *records_threshold(const struct records *records)
 /** Sort what is there. */
 void records_sort(struct records *records);
 void records_end(struct records *records);
+
+/** Return whether the sums of the records hold (base/check.h); whether they are in order, none twice. */
+bool records_are_valid(const struct records *records);
+bool records_are_sorted(const struct records *records);
 
 /** All records of several threads, in order. */
 struct record_merge;

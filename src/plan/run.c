@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/check.h"
 #include "base/memory.h"
 #include "plan/execute.h"
 
@@ -10,8 +11,10 @@ struct plan_run *plan_open_as(const struct plan *plan, const struct plan_target 
 			      void (*begin)(struct plan_run *run))
 {
 	struct plan_run *run = memory_zeroed(1, sizeof(*run));
+	CHECK_VALID(plan_is_valid(plan));
 	*run = (struct plan_run){.plan = plan, .target = *target, .skip = plan->skip, .limit = plan->limit};
 	begin(run);
+	assert(run->next && run->end);
 	return run;
 }
 
@@ -44,6 +47,7 @@ int plan_next(struct plan_run *run, struct plan_rows *rows, struct diag *diag)
 			rows->count = 0;
 			return status;
 		}
+		assert(rows->count && rows->stride > plan_width(run->plan));
 		rows_cut(run, rows);
 		if (rows->count)
 			return 1;

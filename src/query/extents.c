@@ -8,16 +8,11 @@
 #include "base/bisect.h"
 #include "base/hash.h"
 #include "base/memory.h"
+#include "base/order.h"
 
 enum { EXTENTS_FIRST = 1 << 14, RECENT_BITS = 10 };
 
-static int extent_compare(const void *a, const void *b)
-{
-	const struct heap_extent *left = a, *right = b;
-	if (left->set != right->set)
-		return left->set < right->set ? -1 : 1;
-	return (left->first > right->first) - (left->first < right->first);
-}
+COMPARE_BY_TWO(extent_compare, struct heap_extent, set, first)
 
 /* Sort them and join those that overlap or touch. */
 static void extents_join(struct heap_extents *extents)

@@ -20,12 +20,37 @@
 static const char *const class_names[] = {HEAP_CLASSES(X)};
 #undef X
 
-enum heap_class heap_class_find(const char *name)
+/* The bit of the class with this name of `length` bytes; 0: there is none. */
+static unsigned class_find(const char *name, size_t length)
 {
-	int class = 0;
-	while (class < HEAP_CLASS_NONE && strcasecmp(name, class_names[class]) != 0)
-		class ++;
-	return (enum heap_class) class;
+	for (unsigned class = 0; class < HEAP_CLASS_NONE; class ++)
+		if (length == strlen(class_names[class]) && !strncasecmp(name, class_names[class], length))
+			return HEAP_CLASS_BIT(class);
+	return 0;
+}
+
+unsigned heap_class_set_parse(const char *text)
+{
+	unsigned classes = 0;
+	for (;; text++) {
+		size_t length = strcspn(text, "+");
+		unsigned bit = class_find(text, length);
+		classes |= bit;
+		text += length;
+		if (!bit || !*text)
+			return bit ? classes : 0;
+	}
+}
+
+void heap_class_set_write(unsigned classes, struct sink *out)
+{
+	const char *between = "";
+	for (unsigned class = 0; class < HEAP_CLASS_NONE; class ++) {
+		if (!(classes & HEAP_CLASS_BIT(class)))
+			continue;
+		sink_format(out, "%s%s", between, class_names[class]);
+		between = "+";
+	}
 }
 
 const char *heap_class_name(enum heap_class class)
@@ -52,10 +77,7 @@ enum heap_class heap_class_of(const struct heap_allocation *allocation, struct h
 
 void heap_filter_init(struct heap_filter *filter)
 {
-	*filter = (struct heap_filter){.size_bytes = {0, UINT64_MAX},
-				       .lifetime_ns = {0, UINT64_MAX},
-				       .class = HEAP_CLASS_NONE,
-				       .is_plain = true};
+	*filter = (struct heap_filter){.size_bytes = {0, UINT64_MAX}, .lifetime_ns = {0, UINT64_MAX}, .is_plain = true};
 }
 
 static void selection_free(struct heap_selection *selection)
@@ -195,7 +217,7 @@ static bool is_bounded(struct heap_bounds bounds)
 static bool asks_for_sites(const struct heap_filter *filter)
 {
 	return !filter->free_site && !filter->thread && !filter->heap && !filter->is_closed &&
-	       !filter->moment.is_asked && filter->class == HEAP_CLASS_NONE && !is_bounded(filter->size_bytes) &&
+	       !filter->moment.is_asked && !filter->classes && !is_bounded(filter->size_bytes) &&
 	       !is_bounded(filter->lifetime_ns);
 }
 
@@ -205,8 +227,7 @@ static unsigned filter_columns(const struct heap_filter *filter)
 		bool is_asked;
 		unsigned columns;
 	} asked[] = {{is_bounded(filter->size_bytes), PACK_SIZES},
-		     {is_bounded(filter->lifetime_ns) || filter->class != HEAP_CLASS_NONE || filter->moment.is_asked,
-		      PACK_TIMES},
+		     {is_bounded(filter->lifetime_ns) || filter->classes || filter->moment.is_asked, PACK_TIMES},
 		     {filter->unwanted_flags || filter->is_closed, PACK_STATES},
 		     {filter->thread, PACK_THREADS},
 		     {filter->site, PACK_SITES},
@@ -392,7 +413,8 @@ static void fit_class(struct fits *fits, const struct heap_filter *filter, const
 {
 	for (uint32_t i = 0; i < count; i++) {
 		const struct heap_allocation row = pack_row(columns, i);
-		fits->rows[i] &= 0 - (uint64_t)(heap_class_of(&row, filter->window) == filter->class);
+		unsigned bit = HEAP_CLASS_BIT(heap_class_of(&row, filter->window));
+		fits->rows[i] &= 0 - (uint64_t)((filter->classes & bit) != 0);
 	}
 }
 
@@ -475,7 +497,7 @@ void heap_filter_select(uint64_t *passes, const struct heap_filter *filter, cons
 		fit_table_or_none(&fits, numbers[PACK_END_SITE], count, filter->free_site, false);
 	if (filter->heap)
 		fit_table_or_none(&fits, numbers[PACK_HEAP], count, filter->heap, filter->heap[filter->heap_none]);
-	if (filter->class != HEAP_CLASS_NONE)
+	if (filter->classes)
 		fit_class(&fits, filter, columns, count);
 	if (filter->moment.is_asked)
 		fit_moment(&fits, &filter->moment, columns, first, count);

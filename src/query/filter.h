@@ -8,6 +8,7 @@
 #define XHEAP_QUERY_FILTER_H
 
 #include "base/position.h"
+#include "base/sink.h"
 #include "base/text.h"
 #include "query/pattern.h"
 #include "table/table.h"
@@ -28,6 +29,9 @@ enum heap_class {
 #undef X
 		HEAP_CLASS_NONE
 };
+
+/** A set of classes is the sum of these. */
+#define HEAP_CLASS_BIT(class) (1u << (class))
 
 /** Numbers that pass: from <= number < to. */
 struct heap_bounds {
@@ -59,8 +63,8 @@ struct heap_filter {
 	struct heap_bounds size_bytes, lifetime_ns;
 	bool is_closed; /**< only freed blocks */
 	struct heap_moment moment;
-	enum heap_class class;    /**< HEAP_CLASS_NONE: any */
-	struct heap_range window; /**< of the class */
+	unsigned classes;         /**< bits HEAP_CLASS_BIT(class): one of them; 0: any */
+	struct heap_range window; /**< of the classes */
 	uint32_t *pids, *tids;    /**< none: all */
 	size_t pid_count, tid_count, pid_capacity, tid_capacity;
 	char **heaps; /**< handles or names */
@@ -142,8 +146,11 @@ void heap_filter_fini_shared(struct heap_filter *filter);
     before the window, or it began after it. */
 enum heap_class heap_class_of(const struct heap_allocation *allocation, struct heap_range window);
 
-/** Return the class with this name ("AIFI"), in any case; HEAP_CLASS_NONE: there is none. */
-enum heap_class heap_class_find(const char *name);
+/** Parse a set of classes, "AIFI" or "AIFO+AOFI", in any case. Return its bits; 0: a part of it is no class. */
+unsigned heap_class_set_parse(const char *text);
+
+/** Write the names of a set of classes, with "+" between them. */
+void heap_class_set_write(unsigned classes, struct sink *out);
 
 /** Return the name of a class; "none" for HEAP_CLASS_NONE. */
 const char *heap_class_name(enum heap_class class);

@@ -166,11 +166,16 @@ static int take_moment(struct filter_request *request, const struct filter_word 
 	return 0;
 }
 
-static int take_class(struct filter_request *request, const char *value, struct diag *diag)
+static int take_classes(struct filter_request *request, const char *value, struct diag *diag)
 {
-	request->filter.class = heap_class_find(value);
-	if (request->filter.class == HEAP_CLASS_NONE)
-		return diag_fail(diag, EINVAL, "\"%s\" is none of %s", value, heap_class_names().data);
+	if (request->filter.classes)
+		return diag_fail(diag, EINVAL,
+				 "there is one window already; several classes of a window are "
+				 "written with +: -window AIFO+AOFI T1 T2");
+	request->filter.classes = heap_class_set_parse(value);
+	if (!request->filter.classes)
+		return diag_fail(diag, EINVAL, "\"%s\" is none of %s, or some of them with + between them", value,
+				 heap_class_names().data);
 	return 0;
 }
 
@@ -218,7 +223,7 @@ int filter_word_take(struct filter_request *request, const struct filter_word *w
 	case FILTER_TIMES:
 		return take_time(request, word, place, value, diag);
 	case FILTER_CLASS_TIMES:
-		return place ? take_time(request, word, place - 1, value, diag) : take_class(request, value, diag);
+		return place ? take_time(request, word, place - 1, value, diag) : take_classes(request, value, diag);
 	case FILTER_MOMENT:
 		return take_moment(request, word, value, diag);
 	case FILTER_SIZES:
@@ -314,7 +319,7 @@ bool filter_word_is_asked(const struct filter_request *request, const struct fil
 	case FILTER_WORD_INNERMOST:
 		return filter->nesting == HEAP_NESTING_INNERMOST;
 	case FILTER_WORD_WINDOW:
-		return filter->class != HEAP_CLASS_NONE;
+		return filter->classes != 0;
 	case FILTER_WORD_CLOSED:
 		return filter->is_closed;
 	case FILTER_WORD_COUNT:
@@ -397,7 +402,8 @@ void filter_word_write(const struct filter_request *request, const struct filter
 			sink_format(out, "%s%s", i ? " " : "", filter->heaps[i]);
 		break;
 	case FILTER_WORD_WINDOW:
-		sink_format(out, "%s ", heap_class_name(filter->class));
+		heap_class_set_write(filter->classes, out);
+		sink_put(out, ' ');
 		write_times(&request->window, filter->window, out);
 		break;
 	case FILTER_WORD_INNERMOST:

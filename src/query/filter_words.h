@@ -16,7 +16,7 @@
 enum filter_values {
 	FILTER_NO_VALUE,    /**< none: the word says it */
 	FILTER_TIMES,       /**< two times since the trace's start, or by the clock */
-	FILTER_CLASS_TIMES, /**< a window class and two times */
+	FILTER_CLASS_TIMES, /**< a set of window classes and two times */
 	FILTER_MOMENT,      /**< a position, or a time */
 	FILTER_SIZES,       /**< a least size, and one that no block reaches */
 	FILTER_SPANS,       /**< two spans of time, as the sizes */
@@ -28,7 +28,6 @@ enum filter_values {
 /* The words in the order of the help: id, name, other name or NULL, kind of values, taker (RANGE: all commands, as
    their range; ALL: all commands; ONE: commands that read one trace; REPORT: reports, but no listing), values for the
    help, help. A time may also be a position SEQUENCE:STEP (base/position.h). */
-/* clang-format off */
 #define FILTER_WORDS(X) \
 	X(RANGE, "range", NULL, TIMES, RANGE, "T1 T2", \
 	  "events from T1 to T2; a time is in microseconds from the start, has s, ms, us or ns behind it, is a " \
@@ -49,9 +48,9 @@ enum filter_values {
 	X(INNERMOST, "innermost", NULL, NO_VALUE, REPORT, NULL, \
 	  "blocks that lie in others, in place of these; what remains of these is [pool overhead]") \
 	X(WINDOW, "window", NULL, CLASS_TIMES, ALL, "CLASS T1 T2", \
-	  "blocks that were allocated, freed inside or outside of T1 to T2: AIFI, AIFO, AOFI or AOFO") \
+	  "blocks that were allocated, freed inside or outside of T1 to T2: AIFI, AIFO, AOFI or AOFO, or several: " \
+	  "AIFO+AOFI") \
 	X(CLOSED, "closed", NULL, NO_VALUE, ALL, NULL, "blocks that were freed")
-/* clang-format on */
 
 #define X(id, name, other, values, taker, value, help) FILTER_WORD_##id,
 enum filter_word_id { FILTER_WORDS(X) FILTER_WORD_COUNT };
@@ -83,7 +82,7 @@ struct filter_note {
 struct filter_request {
 	struct heap_filter filter;
 	struct filter_times range;  /**< beside the filter: a report's range */
-	struct filter_times window; /**< of filter.class */
+	struct filter_times window; /**< of filter.classes */
 	const char *moment;         /**< of filter.moment; NULL: not asked for */
 	struct filter_note *notes;  /**< what a report repeats */
 	size_t note_count, note_capacity;

@@ -121,14 +121,15 @@ static enum verdict filter_verdict(const struct heap_filter *filter, const struc
 	enum verdict size = bounds_verdict(filter->size_bytes, sum->size_min, sum->size_max);
 	enum verdict lifetime = bounds_verdict(filter->lifetime_ns, sum->lifetime_min_ns, sum->lifetime_max_ns);
 	enum verdict moment = moment_verdict(&filter->moment, sum);
-	bool is_one_class = filter->class == HEAP_CLASS_NONE || class_of_all(sum, filter->window, &class);
+	bool is_one_class = !filter->classes || class_of_all(sum, filter->window, &class);
 	bool is_any_thread = sum->flags & TRACE_SUM_THREADS && filter->tid_count;
 	if ((filter->thread && !filter->thread[sum->thread] && !is_any_thread) ||
 	    (filter->site && !filter->site[site]) ||
 	    (filter->heap && !filter->heap[sum->heap < filter->heap_none ? sum->heap : filter->heap_none]) ||
 	    (filter->is_closed && sum->flags & TRACE_SUM_OPEN) || flags_of(sum) & filter->unwanted_flags ||
 	    size == NONE_PASS || lifetime == NONE_PASS || moment == NONE_PASS ||
-	    (is_one_class && class != filter->class) || (filter->free_site && sum->flags & TRACE_SUM_OPEN))
+	    (filter->classes && is_one_class && !(filter->classes & HEAP_CLASS_BIT(class))) ||
+	    (filter->free_site && sum->flags & TRACE_SUM_OPEN))
 		return NONE_PASS;
 	bool is_nested = flags_of(sum) & (HEAP_NESTED | HEAP_HAS_NESTED);
 	*unknown = filter->free_site                                        ? UNKNOWN_FREE_FRAMES
@@ -227,11 +228,10 @@ uint64_t heap_folded_late_bytes(const struct heap_table *table)
 	uint64_t bytes = 0;
 	heap_scan_begin(&scan, table, &plan, NULL);
 	while ((rows = heap_scan_next(&scan)))
-		for
-			heap_rows_each (rows, i) {
-				const struct heap_allocation row = heap_rows_get(rows, i);
-				bytes += was_found_later(table, &row) ? heap_weigh(table, &row).bytes : 0;
-			}
+		heap_rows_each (rows, i) {
+			const struct heap_allocation row = heap_rows_get(rows, i);
+			bytes += was_found_later(table, &row) ? heap_weigh(table, &row).bytes : 0;
+		}
 	heap_scan_end(&scan);
 	return bytes;
 }

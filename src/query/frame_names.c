@@ -11,6 +11,7 @@
 #include "base/hash.h"
 #include "base/intern.h"
 #include "base/memory.h"
+#include "base/order.h"
 #include "base/sink.h"
 #include "base/text.h"
 #include "query/short_frames.h"
@@ -553,7 +554,7 @@ uint32_t heap_names_count(const struct heap_names *names)
 
 void heap_names_shorten(struct heap_names *names)
 {
-	short_frames_make(&names->tree->shorts, names->tree->names, names->tree->keys.count);
+	short_frames_make(&names->tree->shorts, names->tree->names, names->tree->keys.count, names->is_cancelled);
 }
 
 char *heap_names_text(const struct heap_names *names, uint32_t node, uint32_t end)
@@ -615,11 +616,6 @@ int heap_names_compare(const struct heap_names *names, uint32_t one, uint32_t ot
 	return 0;
 }
 
-static int text_compare(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 const char *const *heap_names_without_symbols(struct heap_names *names, size_t *count)
 {
 	const struct trace_dictionary *dictionary = names->dictionary;
@@ -636,7 +632,7 @@ const char *const *heap_names_without_symbols(struct heap_names *names, size_t *
 		if (!has_symbols)
 			names->without_symbols[found++] = text_file_name(image->path);
 	}
-	qsort(names->without_symbols, found, sizeof(*names->without_symbols), text_compare);
+	qsort(names->without_symbols, found, sizeof(*names->without_symbols), compare_texts);
 	size_t kept = 0;
 	for (size_t i = 0; i < found; i++)
 		if (!kept || strcmp(names->without_symbols[kept - 1], names->without_symbols[i]))

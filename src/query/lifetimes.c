@@ -67,26 +67,23 @@ static inline void lifetime_add(struct collecting *collecting, uint32_t list, co
 
 static void collect_any(struct collecting *collecting, const struct heap_rows *rows)
 {
-	for
-		heap_rows_each (rows, i) {
-			const struct heap_allocation row = heap_rows_get(rows, i);
-			uint32_t list =
-				heap_window_has(collecting->window, &row) ? cell_list(collecting, &row) : HEAP_NONE;
-			if (list != HEAP_NONE)
-				lifetime_add(collecting, list, &row);
-		}
+	heap_rows_each (rows, i) {
+		const struct heap_allocation row = heap_rows_get(rows, i);
+		uint32_t list = heap_window_has(collecting->window, &row) ? cell_list(collecting, &row) : HEAP_NONE;
+		if (list != HEAP_NONE)
+			lifetime_add(collecting, list, &row);
+	}
 }
 
 static void collect_simple(struct collecting *collecting, const struct heap_rows *rows)
 {
 	const struct heap_range range = collecting->window->range;
-	for
-		heap_rows_each (rows, i) {
-			const struct heap_allocation row = heap_rows_get(rows, i);
-			uint32_t list = heap_is_in_range(&row, range) ? collecting->list_of[row.site] : HEAP_NONE;
-			if (list != HEAP_NONE)
-				lifetime_add(collecting, list, &row);
-		}
+	heap_rows_each (rows, i) {
+		const struct heap_allocation row = heap_rows_get(rows, i);
+		uint32_t list = heap_is_in_range(&row, range) ? collecting->list_of[row.site] : HEAP_NONE;
+		if (list != HEAP_NONE)
+			lifetime_add(collecting, list, &row);
+	}
 }
 
 static void collecting_scan(void *context)

@@ -26,7 +26,7 @@ unsigned heap_outside_find(const struct heap_filter *filter, struct heap_range r
 		int64_t from_ns, to_ns;
 	} times[HEAP_OUTSIDE_MAX] = {
 		{"range", true, range.from_ns, range.to_ns},
-		{"window", filter->class != HEAP_CLASS_NONE, filter->window.from_ns, filter->window.to_ns},
+		{"window", filter->classes != 0, filter->window.from_ns, filter->window.to_ns},
 		{"moment", moment->is_asked, moment->at.time_ns, moment->at.time_ns},
 	};
 	unsigned count = 0;

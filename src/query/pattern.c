@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/order.h"
 #include "base/text.h"
 #include "query/plain_name.h"
 
@@ -313,11 +314,6 @@ void heap_patterns_use_last_parts(struct heap_patterns *patterns)
 		memset(patterns->known, 0, patterns->known_count);
 }
 
-static int text_compare(const void *one, const void *other)
-{
-	return strcmp(*(const char *const *)one, *(const char *const *)other);
-}
-
 const char **heap_pattern_last_parts(const struct heap_pattern *pattern, const struct heap_names *names, size_t *count)
 {
 	const char **texts = memory_zeroed(heap_names_count(names), sizeof(*texts));
@@ -329,7 +325,7 @@ const char **heap_pattern_last_parts(const struct heap_pattern *pattern, const s
 			texts[(*count)++] = forms.name->text;
 	}
 	if (*count)
-		qsort(texts, *count, sizeof(*texts), text_compare);
+		qsort(texts, *count, sizeof(*texts), compare_texts);
 	return texts;
 }
 

@@ -11,12 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bisect.h"
 #include "base/cancel.h"
 #include "base/memory.h"
+#include "base/order.h"
 #include "query/scan.h"
 #include "table/weight.h"
 
-enum { SLICE_EVENTS = 32, SLICES_MAX = 1 << 20, BATCH_EVENTS = 1 << 22 };
+enum { SLICE_EVENTS = 32, SLICE_EVENTS_BETWEEN = 8, SLICES_MAX = 1 << 20, BATCH_EVENTS = 1 << 22 };
 
 struct slice {
 	uint64_t began_bytes, ended_bytes;
@@ -33,6 +35,10 @@ struct slicing {
 	struct heap_range range;
 	uint64_t scale; /* slices per nanosecond, times 2^64 */
 	uint32_t count;
+	/* of parts that differ in length: their bounds, and the scale of each; else NULL */
+	const int64_t *bounds;
+	uint64_t *scales;
+	uint32_t per_part;
 };
 
 /* One thread's part of a pass. */
@@ -43,6 +49,7 @@ struct pass {
 	uint32_t *shared;
 	struct slice *slices;
 	uint64_t base_bytes; /* live at the range's start */
+	size_t part;         /* of the time before */
 	/* Of a pass that collects, which is one with changes: slices from `first` up to `last` that are candidates have
 	   places in changes. */
 	uint32_t first, last;
@@ -51,9 +58,22 @@ struct pass {
 	struct level_change *changes;
 };
 
-/* The slice of a time within the range: the same for all, and never falling. */
-static uint32_t slice_of(const struct slicing *slicing, int64_t time_ns)
+/* A part has the times behind its first bound, up to the next one. Most times lie in the part of the time before. */
+static uint32_t slice_between(const struct slicing *slicing, int64_t time_ns, size_t *part)
 {
+	if (time_ns <= slicing->bounds[*part] || time_ns > slicing->bounds[*part + 1])
+		BISECT(*part, slicing->count / slicing->per_part - 1, i, slicing->bounds[i + 1] < time_ns);
+	uint64_t at = (uint64_t)time_ns - (uint64_t)slicing->bounds[*part] - 1;
+	uint64_t slice = (uint64_t)((unsigned __int128)at * slicing->scales[*part] >> 64);
+	return (uint32_t)*part * slicing->per_part +
+	       (slice < slicing->per_part ? (uint32_t)slice : slicing->per_part - 1);
+}
+
+/* The slice of a time within the range: the same for all, and never falling. *part: of the time before. */
+static inline uint32_t slice_of(const struct slicing *slicing, int64_t time_ns, size_t *part)
+{
+	if (slicing->bounds)
+		return slice_between(slicing, time_ns, part);
 	uint64_t at = (uint64_t)time_ns - (uint64_t)slicing->range.from_ns;
 	uint64_t slice = (uint64_t)((unsigned __int128)at * slicing->scale >> 64);
 	return slice < slicing->count ? (uint32_t)slice : slicing->count - 1;
@@ -78,7 +98,7 @@ static bool is_base(const struct heap_allocation *row, struct heap_range range)
 
 static inline struct slice *slice_touch(struct pass *pass, int64_t time_ns, uint32_t group)
 {
-	struct slice *slice = &pass->slices[slice_of(pass->slicing, time_ns)];
+	struct slice *slice = &pass->slices[slice_of(pass->slicing, time_ns, &pass->part)];
 	slice->first_group = slice->events && slice->first_group < group ? slice->first_group : group;
 	slice->events++;
 	return slice;
@@ -98,7 +118,7 @@ static inline __attribute__((always_inline)) void row_sum(struct pass *pass, con
 
 static inline void change_put(struct pass *pass, int64_t time_ns, uint64_t bytes)
 {
-	uint32_t slice = slice_of(pass->slicing, time_ns);
+	uint32_t slice = slice_of(pass->slicing, time_ns, &pass->part);
 	if (slice < pass->first || slice >= pass->last)
 		return;
 	uint64_t start = pass->starts[slice - pass->first], end = pass->starts[slice - pass->first + 1];
@@ -120,38 +140,34 @@ static inline __attribute__((always_inline)) void row_collect(struct pass *pass,
 
 static void rows_sum_sample(struct pass *pass, const struct heap_rows *rows)
 {
-	for
-		heap_rows_each (rows, i) {
-			const struct heap_allocation row = heap_rows_get(rows, i);
-			row_sum(pass, &row, heap_weigh(pass->table, &row).bytes, rows->first / PACK_ROWS);
-		}
+	heap_rows_each (rows, i) {
+		const struct heap_allocation row = heap_rows_get(rows, i);
+		row_sum(pass, &row, heap_weigh(pass->table, &row).bytes, rows->first / PACK_ROWS);
+	}
 }
 
 static void rows_sum_all(struct pass *pass, const struct heap_rows *rows)
 {
-	for
-		heap_rows_each (rows, i) {
-			const struct heap_allocation row = heap_rows_get(rows, i);
-			row_sum(pass, &row, row.size_bytes, rows->first / PACK_ROWS);
-		}
+	heap_rows_each (rows, i) {
+		const struct heap_allocation row = heap_rows_get(rows, i);
+		row_sum(pass, &row, row.size_bytes, rows->first / PACK_ROWS);
+	}
 }
 
 static void rows_collect_sample(struct pass *pass, const struct heap_rows *rows)
 {
-	for
-		heap_rows_each (rows, i) {
-			const struct heap_allocation row = heap_rows_get(rows, i);
-			row_collect(pass, &row, heap_weigh(pass->table, &row).bytes);
-		}
+	heap_rows_each (rows, i) {
+		const struct heap_allocation row = heap_rows_get(rows, i);
+		row_collect(pass, &row, heap_weigh(pass->table, &row).bytes);
+	}
 }
 
 static void rows_collect_all(struct pass *pass, const struct heap_rows *rows)
 {
-	for
-		heap_rows_each (rows, i) {
-			const struct heap_allocation row = heap_rows_get(rows, i);
-			row_collect(pass, &row, row.size_bytes);
-		}
+	heap_rows_each (rows, i) {
+		const struct heap_allocation row = heap_rows_get(rows, i);
+		row_collect(pass, &row, row.size_bytes);
+	}
 }
 
 /* The weight of a sample's block needs the whole row; the columns are enough if a block stands for itself. */
@@ -193,11 +209,7 @@ static bool is_candidate(const struct search *search, uint32_t slice)
 	       search->live_bytes[slice] + at->began_bytes >= search->known_bytes[slice / search->per_part];
 }
 
-static int change_compare(const void *a, const void *b)
-{
-	const struct level_change *left = a, *right = b;
-	return (left->time_ns > right->time_ns) - (left->time_ns < right->time_ns);
-}
+COMPARE_BY(change_compare, struct level_change, time_ns)
 
 static void slice_search(struct search *search, uint32_t slice, struct level_change *changes, size_t count)
 {
@@ -236,10 +248,20 @@ static uint32_t batch_choose(const struct search *search, uint32_t first, uint32
 
 static int64_t slice_start(const struct slicing *slicing, uint32_t slice)
 {
+	if (slicing->bounds)
+		return slicing->bounds[slice / slicing->per_part];
 	/* One slice early: rounding. */
 	double length = (double)((uint64_t)slicing->range.to_ns - (uint64_t)slicing->range.from_ns) + 1;
 	double at = slice > 1 ? length * (slice - 1) / slicing->count : 0;
 	return at >= length ? slicing->range.to_ns : (int64_t)((uint64_t)slicing->range.from_ns + (uint64_t)at);
+}
+
+/* No time of the slice, or of one before it, lies behind it. */
+static int64_t slice_limit(const struct slicing *slicing, uint32_t slice)
+{
+	if (slicing->bounds)
+		return slicing->bounds[slice / slicing->per_part + 1];
+	return slice + 3 < slicing->count ? slice_start(slicing, slice + 3) : slicing->range.to_ns;
 }
 
 /* The pass over what has to do with the candidates of a batch: nothing that began behind the last one, or ended before
@@ -262,8 +284,7 @@ static struct pass batch_pass(const struct search *search, const struct pass *li
 										: search->slices[slice].first_group;
 	}
 	pass.plan.from_ns = pass.plan.live_from_ns = slice_start(like->slicing, from);
-	if (to + 3 < like->slicing->count)
-		pass.plan.to_ns = slice_start(like->slicing, to + 3);
+	pass.plan.to_ns = slice_limit(like->slicing, to);
 	return pass;
 }
 
@@ -294,17 +315,41 @@ static void batch_search(struct search *search, const struct pass *like, uint32_
 
 /* ---- all of it ---- */
 
+/* Slices in each nanosecond of a length, times 2^64: one slice a nanosecond is as fine as it gets. Length 0: all. */
+static uint64_t scale_of(uint64_t length, uint32_t slices)
+{
+	if (length && length <= slices)
+		return UINT64_MAX;
+	return length ? (uint64_t)(((unsigned __int128)slices << 64) / length) : slices;
+}
+
+static uint32_t slices_per_part(const struct heap_table *table, uint32_t events, uint32_t parts)
+{
+	uint32_t per_part = table->count / events / parts + 1;
+	return per_part < SLICES_MAX / parts ? per_part : SLICES_MAX / parts;
+}
+
 static void slicing_make(struct slicing *slicing, const struct heap_table *table, struct heap_range range,
 			 uint32_t parts)
 {
 	assert(parts > 0);
 	uint64_t length = (uint64_t)range.to_ns - (uint64_t)range.from_ns + 1;
-	uint32_t per_part = table->count / SLICE_EVENTS / parts + 1;
-	per_part = per_part < SLICES_MAX / parts ? per_part : SLICES_MAX / parts;
-	*slicing = (struct slicing){.range = range, .count = per_part * parts};
-	slicing->scale = length ? (uint64_t)(((unsigned __int128)slicing->count << 64) / length) : slicing->count;
-	if (length && length <= slicing->count)
-		slicing->scale = UINT64_MAX; /* one slice each nanosecond is as fine as it gets */
+	*slicing = (struct slicing){.range = range, .count = slices_per_part(table, SLICE_EVENTS, parts) * parts};
+	slicing->scale = scale_of(length, slicing->count);
+}
+
+static void slicing_make_between(struct slicing *slicing, const struct heap_table *table, const int64_t *bounds,
+				 uint32_t parts)
+{
+	assert(parts > 0);
+	uint32_t per_part = slices_per_part(table, SLICE_EVENTS_BETWEEN, parts);
+	*slicing = (struct slicing){.range = {bounds[0], bounds[parts]},
+				    .count = per_part * parts,
+				    .bounds = bounds,
+				    .scales = memory_zeroed(parts, sizeof(uint64_t)),
+				    .per_part = per_part};
+	for (uint32_t i = 0; i < parts; i++)
+		slicing->scales[i] = scale_of((uint64_t)bounds[i + 1] - (uint64_t)bounds[i], per_part);
 }
 
 struct heap_peak_search {
@@ -314,22 +359,40 @@ struct heap_peak_search {
 	uint32_t parts, shared;
 };
 
-struct heap_peak_search *heap_peak_search_new(const struct heap_table *table, const struct heap_filter *filter,
-					      struct heap_range range, uint32_t parts)
+static struct heap_peak_search *search_new(const struct heap_table *table, const struct heap_filter *filter,
+					   const bool *sites, const struct slicing *slicing, uint32_t parts)
 {
+	struct heap_range range = slicing->range;
 	struct heap_peak_search *search = memory_zeroed(1, sizeof(*search));
-	slicing_make(&search->slicing, table, range, parts);
+	search->slicing = *slicing;
 	search->parts = parts;
 	search->width = heap_scan_width(table);
 	search->passes = memory_zeroed(search->width, sizeof(*search->passes));
 	for (unsigned i = 0; i < search->width; i++)
-		search->passes[i] = (struct pass){
-			.table = table,
-			.slicing = &search->slicing,
-			.shared = &search->shared,
-			.plan = {range.from_ns, range.to_ns, range.from_ns, PACK_TIMES | PACK_SIZES, filter, NULL},
-			.slices = memory_zeroed(search->slicing.count, sizeof(struct slice))};
+		search->passes[i] =
+			(struct pass){.table = table,
+				      .slicing = &search->slicing,
+				      .shared = &search->shared,
+				      .plan = {range.from_ns, range.to_ns, range.from_ns,
+					       PACK_TIMES | PACK_SIZES | (sites ? PACK_SITES : 0), filter, sites},
+				      .slices = memory_zeroed(search->slicing.count, sizeof(struct slice))};
 	return search;
+}
+
+struct heap_peak_search *heap_peak_search_new(const struct heap_table *table, const struct heap_filter *filter,
+					      struct heap_range range, uint32_t parts)
+{
+	struct slicing slicing;
+	slicing_make(&slicing, table, range, parts);
+	return search_new(table, filter, NULL, &slicing, parts);
+}
+
+struct heap_peak_search *heap_peak_search_new_between(const struct heap_table *table, const struct heap_filter *filter,
+						      const bool *sites, const int64_t *bounds, uint32_t parts)
+{
+	struct slicing slicing;
+	slicing_make_between(&slicing, table, bounds, parts);
+	return search_new(table, filter, sites, &slicing, parts);
 }
 
 void heap_peak_search_add(struct heap_peak_search *search, unsigned thread, const struct heap_rows *rows)
@@ -377,7 +440,8 @@ void heap_peak_search_finish(struct heap_peak_search *own, struct heap_peak *pea
 			*known_bytes = search.live_bytes[i];
 		if (i % search.per_part == 0)
 			peaks[i / search.per_part] = (struct heap_peak){
-				i ? slice_start(slicing, i + 1) : slicing->range.from_ns, search.live_bytes[i]};
+				i ? slice_start(slicing, slicing->bounds ? i : i + 1) : slicing->range.from_ns,
+				search.live_bytes[i]};
 		search.live_bytes[i + 1] = search.live_bytes[i] + slices[i].began_bytes - slices[i].ended_bytes;
 	}
 	uint64_t *starts = memory_resize(NULL, (size_t)slicing->count + 1, sizeof(*starts)), events;
@@ -392,6 +456,7 @@ void heap_peak_search_finish(struct heap_peak_search *own, struct heap_peak *pea
 	free(search.live_bytes);
 	free(search.known_bytes);
 	free(own->passes);
+	free(own->slicing.scales);
 	free(own);
 }
 

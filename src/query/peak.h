@@ -22,6 +22,12 @@ void heap_peaks(struct heap_peak *peaks, uint32_t parts, const struct heap_table
 struct heap_peak_search *heap_peak_search_new(const struct heap_table *table, const struct heap_filter *filter,
 					      struct heap_range range, uint32_t parts);
 
+/** Begin such a search whose parts lie between `parts` + 1 ascending bounds: part i has the times behind bounds[i], up
+    to bounds[i + 1]. What is live at bounds[i] counts in it, too. sites: as in struct heap_scan_plan, and rows that are
+    added are of these. Both arrays stay the caller's, until the end. */
+struct heap_peak_search *heap_peak_search_new_between(const struct heap_table *table, const struct heap_filter *filter,
+						      const bool *sites, const int64_t *bounds, uint32_t parts);
+
 /** Add the rows that thread number `thread` has seen. Threads may call it at once, each with its own number. */
 void heap_peak_search_add(struct heap_peak_search *search, unsigned thread, const struct heap_rows *rows);
 

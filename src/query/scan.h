@@ -47,7 +47,7 @@ static inline uint32_t heap_rows_from(const struct heap_rows *rows, uint32_t at)
 
 /** Go through the rows i that are wanted. */
 #define heap_rows_each(rows, i) \
-	(uint32_t i = heap_rows_from(rows, 0); i < (rows)->count; i = heap_rows_from(rows, i + 1))
+	for (uint32_t i = heap_rows_from(rows, 0); i < (rows)->count; i = heap_rows_from(rows, i + 1))
 
 struct heap_scan {
 	const struct heap_table *table;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cancel.h"
 #include "base/memory.h"
 #include "query/library_frames.h"
 #include "symbols/short_name.h"
@@ -89,13 +90,13 @@ static void number_all(struct short_frames *frames, struct heap_name *names, con
 	}
 }
 
-void short_frames_make(struct short_frames *frames, struct heap_name *names, uint32_t count)
+void short_frames_make(struct short_frames *frames, struct heap_name *names, uint32_t count, const bool *is_cancelled)
 {
 	size_t found = 0;
 	if (frames->made_count == count && !frames->is_stale)
 		return;
 	struct ordered *ordered = memory_resize(NULL, count, sizeof(*ordered));
-	for (uint32_t i = 0; i < count; i++) {
+	for (uint32_t i = 0; i < count && !cancel_is_asked(is_cancelled); i++) {
 		struct short_frame *frame = frame_at(frames, i);
 		names[i].short_text = names[i].text;
 		names[i].short_symbol = NULL;
@@ -104,6 +105,10 @@ void short_frames_make(struct short_frames *frames, struct heap_name *names, uin
 		if (!frame->plain)
 			frame->plain = short_name(&frames->arena, names[i].symbol, frame->file, frame->line);
 		ordered[found++] = (struct ordered){&names[i], frame->plain, i};
+	}
+	if (cancel_is_asked(is_cancelled)) {
+		free(ordered);
+		return;
 	}
 	qsort(ordered, found, sizeof(*ordered), compare);
 	number_all(frames, names, ordered, found);

@@ -29,8 +29,9 @@ void short_frames_place(struct short_frames *frames, uint32_t name, const char *
 			uint32_t line);
 
 /** Set short_symbol and short_text of all names. Names of one image that would read alike get #2, #3, ... in the order
-    of their symbols, so that the same names have the same numbers each time. */
-void short_frames_make(struct short_frames *frames, struct heap_name *names, uint32_t count);
+    of their symbols, so that the same names have the same numbers each time. When it is cancelled (base/cancel.h), a
+    later call makes them. */
+void short_frames_make(struct short_frames *frames, struct heap_name *names, uint32_t count, const bool *is_cancelled);
 
 /** Free the texts. */
 void short_frames_fini(struct short_frames *frames);

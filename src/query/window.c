@@ -250,21 +250,19 @@ static inline __attribute__((always_inline)) void part_count(struct window_part 
 
 static void part_count_any(struct window_part *part, const struct heap_rows *rows)
 {
-	for
-		heap_rows_each (rows, i) {
-			const struct heap_allocation row = heap_rows_get(rows, i);
-			part_count(part, &row, false);
-		}
+	heap_rows_each (rows, i) {
+		const struct heap_allocation row = heap_rows_get(rows, i);
+		part_count(part, &row, false);
+	}
 }
 
 /* Of a simple window, and no sample. */
 static void part_count_simple(struct window_part *part, const struct heap_rows *rows)
 {
-	for
-		heap_rows_each (rows, i) {
-			const struct heap_allocation row = heap_rows_get(rows, i);
-			part_count(part, &row, true);
-		}
+	heap_rows_each (rows, i) {
+		const struct heap_allocation row = heap_rows_get(rows, i);
+		part_count(part, &row, true);
+	}
 }
 
 static struct heap_scan_plan part_plan(const struct window_part *part)

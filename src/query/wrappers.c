@@ -18,6 +18,7 @@
 #include "base/intern.h"
 #include "base/cancel.h"
 #include "base/memory.h"
+#include "base/order.h"
 #include "query/plain_name.h"
 #include "query/scan.h"
 #include "trace/sum_rows.h"
@@ -208,9 +209,8 @@ static uint64_t *site_calls(const struct wrapper_source *source)
 		plan.filter = &filter;
 		heap_scan_begin(&scan, table, &plan, NULL);
 		while ((rows = heap_scan_next(&scan)))
-			for
-				heap_rows_each (rows, i)
-					calls[heap_rows_get(rows, i).site]++;
+			heap_rows_each (rows, i)
+				calls[heap_rows_get(rows, i).site]++;
 		heap_scan_end(&scan);
 		heap_filter_fini(&filter);
 	}
@@ -364,11 +364,6 @@ static size_t round_take(struct wrappers *wrappers)
 	return count;
 }
 
-static int text_compare(const void *one, const void *other)
-{
-	return strcmp(*(const char *const *)one, *(const char *const *)other);
-}
-
 static void unknown_list(struct wrappers *wrappers)
 {
 	wrappers->unknown_names = memory_zeroed(wrappers->unknown_count, sizeof(*wrappers->unknown_names));
@@ -377,7 +372,7 @@ static void unknown_list(struct wrappers *wrappers)
 			wrappers->unknown_names[wrappers->unknown_name_count++] = wrappers->unknown[i].name;
 	if (wrappers->unknown_name_count)
 		qsort(wrappers->unknown_names, wrappers->unknown_name_count, sizeof(*wrappers->unknown_names),
-		      text_compare);
+		      compare_texts);
 }
 
 struct wrappers *wrappers_find(const struct wrapper_source *sources, unsigned count, struct heap_patterns *allocators,

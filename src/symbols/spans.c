@@ -15,6 +15,7 @@
 
 #include "base/bisect.h"
 #include "base/memory.h"
+#include "base/order.h"
 
 void span_list_add(struct span_list *list, uint64_t low, uint64_t high, uint64_t priority, uint32_t value)
 {
@@ -30,11 +31,7 @@ void span_list_fini(struct span_list *list)
 	*list = (struct span_list){0};
 }
 
-static int span_compare_low(const void *left, const void *right)
-{
-	const struct span *a = left, *b = right;
-	return (a->low > b->low) - (a->low < b->low);
-}
+COMPARE_BY(span_compare_low, struct span, low)
 
 static bool span_counts_before(const struct span *a, const struct span *b)
 {

@@ -7,6 +7,7 @@
 
 #include "base/bisect.h"
 #include "base/memory.h"
+#include "base/order.h"
 #include "symbols/demangle.h"
 
 static void table_add_range(struct table *table, uint64_t low, uint64_t size)
@@ -29,11 +30,7 @@ static void table_add_segments(struct table *table, Elf *elf)
 			table_add_range(table, segment.p_vaddr, segment.p_memsz);
 }
 
-static int table_compare_code(const void *left, const void *right)
-{
-	const struct table_code *a = left, *b = right;
-	return (a->low > b->low) - (a->low < b->low);
-}
+COMPARE_BY(table_compare_code, struct table_code, low)
 
 void table_add_code(struct table *table, Elf *elf)
 {

@@ -71,7 +71,8 @@ static bool head_is_good(const struct heap_index_head *head, const struct heap_i
 	       head->group_count == (head->count + (uint64_t)PACK_ROWS - 1) / PACK_ROWS &&
 	       head->process_count == dictionary->process_count &&
 	       (head->numbers_count ? head->numbers_count == head->site_count : !head->use_count) &&
-	       head->tables_offset <= size_bytes && tables_bytes(head) <= size_bytes - head->tables_offset;
+	       head->tables_offset <= size_bytes && tables_bytes(head) <= size_bytes - head->tables_offset &&
+	       head->cells_bytes <= size_bytes - head->tables_offset - tables_bytes(head);
 }
 
 static bool sites_are_good(const struct heap_table *table)
@@ -146,7 +147,10 @@ static struct heap_table *table_read(int fd, const struct heap_index_head *head,
 				     .nested_count = head->nested_count,
 				     .point_count = head->point_count,
 				     .instant_count = head->instant_count,
-				     .fault_count = head->fault_count};
+				     .fault_count = head->fault_count,
+				     .kept_cells = {.bytes = head->cells_bytes,
+						    .offset = head->tables_offset + tables_bytes(head),
+						    .checksum = head->cells_checksum}};
 	table->is_damaged = memory_zeroed(1, sizeof(*table->is_damaged));
 	table->groups = (struct heap_groups){.fd = -1, .count = head->group_count, .capacity = head->group_count};
 	table->groups.items = array_read(&at, head->group_count, sizeof(*table->groups.items));
@@ -219,6 +223,18 @@ int heap_index_read(struct heap_table **out, const struct trace *trace, const ch
 	return *out ? 0 : -ENOENT;
 }
 
+uint8_t *heap_index_read_cells(const struct heap_table *table)
+{
+	const struct heap_kept_cells *kept = &table->kept_cells;
+	uint8_t *data = memory_resize(NULL, kept->bytes, 1);
+	if (file_read(table->groups.fd, data, kept->bytes, kept->offset) == kept->bytes &&
+	    XXH3_64bits(data, kept->bytes) == kept->checksum)
+		return data;
+	__atomic_store_n(table->is_damaged, true, __ATOMIC_RELAXED);
+	free(data);
+	return NULL;
+}
+
 /* ---- writing ---- */
 
 int heap_index_begin(const char *directory, struct diag *diag)
@@ -267,6 +283,9 @@ static bool tables_write(const struct heap_table *table, const struct heap_check
 		       groups_strip_count(head->copies_count) * sizeof(*checkpoints->copies.strips)) &&
 		append(groups->fd, hash, &offset, checkpoints->sizes, head->sizes_count * sizeof(*checkpoints->sizes));
 	head->tables_checksum = XXH3_64bits_digest(hash);
+	head->cells_bytes = table->kept_cells.data ? table->kept_cells.bytes : 0;
+	head->cells_checksum = XXH3_64bits(table->kept_cells.data, head->cells_bytes);
+	is_written = is_written && append(groups->fd, hash, &offset, table->kept_cells.data, head->cells_bytes);
 	head->checksum = XXH3_64bits(head, offsetof(struct heap_index_head, checksum));
 	is_written = is_written && append(groups->fd, hash, &at, head, sizeof(*head));
 	XXH3_freeState(hash);

@@ -6,7 +6,7 @@
  *
  *     head (struct heap_index_head, 4096 bytes kept free), strips of packed groups (table/groups.h), copies of
  *     checkpoints (table/checkpoints.h), groups, their strips, sites, processes, insides of heaps, instants, times of
- *     points, faults, sums' numbers and uses, checkpoints, groups of copies, their strips, sizes
+ *     points, faults, sums' numbers and uses, checkpoints, groups of copies, their strips, sizes; cells (src/cells)
  */
 #ifndef XHEAP_TABLE_INDEX_FILE_H
 #define XHEAP_TABLE_INDEX_FILE_H
@@ -17,8 +17,8 @@
 
 struct diag;
 
-/** Indexes of other versions are made anew. A test takes XHEAPIX8 for a foreign one. */
-#define HEAP_INDEX_MAGIC "XHEAPIX9"
+/** Indexes of other versions are made anew. A test takes XHEAPIX9 and older ones for foreign ones. */
+#define HEAP_INDEX_MAGIC "XHEAPIXA"
 /** The oldest ones lie beside their traces and lack the path of the trace. */
 #define HEAP_INDEX_MAGIC_OLDEST "XHEAPIX4"
 enum { HEAP_INDEX_HEAD_BYTES = 4096, HEAP_INDEX_MAGIC_BYTES = 8, HEAP_INDEX_ORIGIN_BYTES = 3072 };
@@ -47,6 +47,8 @@ struct heap_index_head {
 	uint32_t checkpoint_count, copies_count, sizes_count; /**< sizes_count: group_count, or 0: not known */
 	uint32_t point_count, instant_count, fault_count;
 	uint64_t tables_checksum; /**< XXH3 of these arrays */
+	uint64_t cells_bytes;     /**< behind them; 0: none */
+	uint64_t cells_checksum;  /**< XXH3 */
 	uint64_t checksum;        /**< XXH3 of the fields before it */
 };
 
@@ -58,6 +60,10 @@ enum { HEAP_INDEX_ORIGIN_OFFSET = HEAP_INDEX_HEAD_BYTES - HEAP_INDEX_ORIGIN_BYTE
     modification. Return 0, or a negative errno; -ENOENT: there is none. */
 int heap_index_read(struct heap_table **out, const struct trace *trace, const char *trace_path,
 		    const char *const *paths, unsigned path_count);
+
+/** Read the cells that an index has. Return kept_cells.bytes bytes, which the caller frees; NULL: they cannot be read,
+    and the table is damaged from then on. */
+uint8_t *heap_index_read_cells(const struct heap_table *table);
 
 /** Make a file for an index in the directory. The file has no name yet, so nothing remains after an interruption.
     Return a descriptor, or a negative errno with the reason in `diag`. */

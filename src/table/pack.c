@@ -406,85 +406,76 @@ static bool thread_decode(uint64_t code, uint32_t thread, uint32_t limit, uint32
 	return number >= -1 && number < (int64_t)limit;
 }
 
-/* One column of the details, from its numbers. Return false if one of them cannot be. */
-typedef bool detail_set(struct heap_details *details, const uint64_t *numbers, uint32_t count, uint32_t first,
-			const struct pack_columns *rows, const struct pack_limits *limits);
+/* A column of the details, and the numbers that it is made of. */
+struct details_column {
+	struct heap_details *details;
+	const uint64_t *numbers;
+	uint32_t count, first;
+	const struct pack_columns *rows;
+	const struct pack_limits *limits;
+};
 
-static bool addresses_set(struct heap_details *details, const uint64_t *numbers, uint32_t count, uint32_t first,
-			  const struct pack_columns *rows, const struct pack_limits *limits)
+/* Set the details of a column; false if a number cannot be. The column is a copy: its members stay in registers. */
+typedef bool detail_set(const struct details_column column);
+
+static bool addresses_set(const struct details_column column)
 {
-	(void)first;
-	(void)rows;
-	(void)limits;
-	for (uint32_t i = 0; i < count; i++)
-		details[i].address = numbers[i] << 4 | numbers[i] >> 60;
+	for (uint32_t i = 0; i < column.count; i++)
+		column.details[i].address = column.numbers[i] << 4 | column.numbers[i] >> 60;
 	return true;
 }
 
-static bool slacks_set(struct heap_details *details, const uint64_t *numbers, uint32_t count, uint32_t first,
-		       const struct pack_columns *rows, const struct pack_limits *limits)
+static bool slacks_set(const struct details_column column)
 {
 	bool is_good = true;
-	(void)first;
-	(void)rows;
-	(void)limits;
-	for (uint32_t i = 0; i < count; i++) {
-		details[i].slack_bytes = (uint32_t)numbers[i] - 1;
-		is_good &= numbers[i] <= UINT32_MAX;
+	for (uint32_t i = 0; i < column.count; i++) {
+		column.details[i].slack_bytes = (uint32_t)column.numbers[i] - 1;
+		is_good &= column.numbers[i] <= UINT32_MAX;
 	}
 	return is_good;
 }
 
-static bool previous_set(struct heap_details *details, const uint64_t *numbers, uint32_t count, uint32_t first,
-			 const struct pack_columns *rows, const struct pack_limits *limits)
+static bool previous_set(const struct details_column column)
 {
 	bool is_good = true;
-	(void)rows;
-	(void)limits;
-	for (uint32_t i = 0; i < count; i++) {
-		details[i].previous = numbers[i] ? first + i - (uint32_t)numbers[i] : HEAP_NONE;
-		is_good &= numbers[i] <= first + i;
+	for (uint32_t i = 0; i < column.count; i++) {
+		uint64_t number = column.numbers[i];
+		column.details[i].previous = number ? column.first + i - (uint32_t)number : HEAP_NONE;
+		is_good &= number <= column.first + i;
 	}
 	return is_good;
 }
 
-static bool end_threads_set(struct heap_details *details, const uint64_t *numbers, uint32_t count, uint32_t first,
-			    const struct pack_columns *rows, const struct pack_limits *limits)
+static bool end_threads_set(const struct details_column column)
 {
 	bool is_good = true;
-	(void)first;
-	for (uint32_t i = 0; i < count; i++)
-		is_good &= thread_decode(numbers[i], (uint32_t)rows->numbers[PACK_THREAD][i], limits->threads,
-					 &details[i].end_thread);
+	for (uint32_t i = 0; i < column.count; i++)
+		is_good &= thread_decode(column.numbers[i], (uint32_t)column.rows->numbers[PACK_THREAD][i],
+					 column.limits->threads, &column.details[i].end_thread);
 	return is_good;
 }
 
-static bool birth_points_set(struct heap_details *details, const uint64_t *numbers, uint32_t count, uint32_t first,
-			     const struct pack_columns *rows, const struct pack_limits *limits)
+static bool birth_points_set(const struct details_column column)
 {
 	uint64_t before = 0;
 	bool is_good = true;
-	(void)first;
-	(void)rows;
-	for (uint32_t i = 0; i < count; i++) {
-		uint64_t birth = before + numbers[i];
-		details[i].birth_point = (uint32_t)birth - 1;
-		is_good &= birth <= limits->points;
+	for (uint32_t i = 0; i < column.count; i++) {
+		uint64_t birth = before + column.numbers[i];
+		column.details[i].birth_point = (uint32_t)birth - 1;
+		is_good &= birth <= column.limits->points;
 		before = birth ? birth : before;
 	}
 	return is_good;
 }
 
-static bool end_points_set(struct heap_details *details, const uint64_t *numbers, uint32_t count, uint32_t first,
-			   const struct pack_columns *rows, const struct pack_limits *limits)
+static bool end_points_set(const struct details_column column)
 {
 	bool is_good = true;
-	(void)first;
-	(void)rows;
-	for (uint32_t i = 0; i < count; i++) {
-		uint32_t end = numbers[i] ? details[i].birth_point + 1 + (uint32_t)numbers[i] : 0;
-		details[i].end_point = end - 1;
-		is_good &= numbers[i] <= UINT32_MAX && end <= limits->points;
+	for (uint32_t i = 0; i < column.count; i++) {
+		uint64_t number = column.numbers[i];
+		uint32_t end = number ? column.details[i].birth_point + 1 + (uint32_t)number : 0;
+		column.details[i].end_point = end - 1;
+		is_good &= number <= UINT32_MAX && end <= column.limits->points;
 	}
 	return is_good;
 }
@@ -497,6 +488,7 @@ bool unpack_details(const struct reading strips[PACK_STRIPS], const struct pack_
 					  end_threads_set, birth_points_set, end_points_set};
 	assert(count <= PACK_ROWS);
 	uint64_t numbers[PACK_ROWS];
+	const struct details_column column = {details, numbers, count, first, rows, limits};
 	for (unsigned i = PACK_ADDRESS; i < PACK_LATE_ENDS; i++) {
 		if (!(wanted >> i & 1))
 			continue;
@@ -506,7 +498,7 @@ bool unpack_details(const struct reading strips[PACK_STRIPS], const struct pack_
 		if (strip.has_failed)
 			return false;
 		numbers[0] += before;
-		if (!set[i - PACK_ADDRESS](details, numbers, count, first, rows, limits))
+		if (!set[i - PACK_ADDRESS](column))
 			return false;
 	}
 	return true;

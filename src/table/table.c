@@ -6,6 +6,7 @@
 
 #include "base/map.h"
 #include "base/memory.h"
+#include "base/order.h"
 #include "trace/sum_rows.h"
 #include "trace/trace.h"
 
@@ -37,13 +38,7 @@ void heap_numbers_add(struct heap_numbers *to, const struct heap_numbers *from)
 	heap_variance_add(&to->peak_variance, &from->peak_variance);
 }
 
-static int use_compare(const void *a, const void *b)
-{
-	const struct heap_use *left = a, *right = b;
-	if (left->cell != right->cell)
-		return left->cell < right->cell ? -1 : 1;
-	return (left->thread > right->thread) - (left->thread < right->thread);
-}
+COMPARE_BY_TWO(use_compare, struct heap_use, cell, thread)
 
 void heap_uses_sort(struct heap_use *uses, size_t count)
 {
@@ -52,11 +47,7 @@ void heap_uses_sort(struct heap_use *uses, size_t count)
 		qsort(uses, count, sizeof(*uses), use_compare);
 }
 
-static int fault_compare(const void *a, const void *b)
-{
-	const struct heap_fault *left = a, *right = b;
-	return (left->point > right->point) - (left->point < right->point);
-}
+COMPARE_BY(fault_compare, struct heap_fault, point)
 
 void heap_faults_sort(struct heap_fault *faults, size_t count)
 {
@@ -144,5 +135,6 @@ void heap_table_free(struct heap_table *table)
 	free(table->instants);
 	free(table->point_times);
 	free(table->faults);
+	free(table->kept_cells.data);
 	free(table);
 }

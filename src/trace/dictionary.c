@@ -179,12 +179,10 @@ static uint64_t text_hash(uint64_t hash, const void *data, size_t size)
 		dictionary->many[dictionary->one##_count++] = row; \
 		return id; \
 	}
-/* clang-format off */
 ADD_UNIQUE(image, images)
 ADD_UNIQUE(entry, entries)
 ADD_UNIQUE(heap, heaps)
 ADD_UNIQUE(option, options)
-/* clang-format on */
 
 /* ---- tables with a row for each that is added ---- */
 
@@ -232,10 +230,8 @@ bool dictionary_set_thread(struct dictionary *dictionary, uint32_t id, const str
 			return TRACE_NONE; \
 		return dictionary->one##_count++; \
 	}
-/* clang-format off */
 ADD_CHANGING(process, processes)
 ADD_CHANGING(thread, threads)
-/* clang-format on */
 
 #define ADD(one, many) \
 	uint32_t dictionary_add_##one(struct dictionary *dictionary, const struct trace_##one *given) \
@@ -246,7 +242,6 @@ ADD_CHANGING(thread, threads)
 		dictionary->many[dictionary->one##_count] = row; \
 		return dictionary->one##_count++; \
 	}
-/* clang-format off */
 ADD(mapping, mappings)
 ADD(gap, gaps)
 ADD(early_end, early_ends)
@@ -261,7 +256,6 @@ ADD(cause, causes)
 ADD(fold, folds)
 ADD(sum, sums)
 ADD(lifetime, lifetimes)
-/* clang-format on */
 
 const char *trace_end_word(const struct trace_process *process)
 {

@@ -42,8 +42,6 @@ enum {
 	FORMAT_TEXT_MAX = 1 << 19     /* bytes of a text */
 };
 
-/* clang-format off */
-
 /** X(number, name, section of docs/trace-format.md, what it holds): the types of blocks. The numbers are the file's:
     append with the next number, never reorder. Readers skip types that they do not know. */
 #define FORMAT_TYPES(X) \
@@ -70,8 +68,6 @@ enum {
 	X(20, RESIDENT, 5, "resident memory of a process by kind of mapping, and its largest mappings") \
 	X(21, LIMITS, 5, "limits of the memory of a process") \
 	X(22, CAUSES, 5, "facts about the end of a process that a signal ended")
-
-/* clang-format on */
 
 /** Kinds of blocks, by what they hold. */
 enum format_type {

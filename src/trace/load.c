@@ -10,6 +10,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "base/cancel.h"
 #include "base/file.h"
 #include "trace/load_blocks.h"
 #include "trace/load_circular.h"
@@ -57,6 +58,8 @@ int load_file(struct load *load, const char *path, struct diag *diag)
 	if (!load_begin(load, &header))
 		return diag_fail(diag, ENOMEM, "no memory to read %s", path);
 	int error = read_segments(load, &header, path, diag);
+	if (cancel_is_asked(load->is_cancelled))
+		return diag_fail(diag, ECANCELED, "cancelled");
 	if (error)
 		return error;
 	if (load->lacks_memory)

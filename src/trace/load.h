@@ -48,6 +48,7 @@ struct load {
 	bool keeps_ticks;  /* in rows: set it before load_file() */
 	/* of processes, threads, mappings, as the file has them; likewise. Rows that it has not are blank */
 	bool keeps_ids;
+	const bool *is_cancelled; /* as in base/cancel.h: load_file() fails with -ECANCELED soon; likewise */
 	struct dictionary dictionary;
 	struct rows_texts texts;
 	struct load_segment *segments;

@@ -9,6 +9,7 @@
 #include <xxhash.h>
 #include <zstd.h>
 
+#include "base/cancel.h"
 #include "trace/load_parts.h"
 #include "trace/load_rows.h"
 #include "trace/row_codec.h"
@@ -248,6 +249,8 @@ bool load_find_block(struct load *load, uint64_t offset, struct load_found *foun
 	struct format_block *block = &found->block;
 	unsigned long long at = offset;
 	found->offset = offset;
+	if (cancel_is_asked(load->is_cancelled))
+		return load_cut(load, offset, "cancelled at offset %llu", at);
 	/* Most heads are whole with what is read at once. */
 	struct bytes *scratch = &load->scratch;
 	uint64_t left = load->size - offset;
@@ -290,6 +293,8 @@ uint64_t load_search_segment(struct load *load, uint64_t from)
 	uint8_t *buffer = malloc(SEARCH_BYTES);
 	uint64_t offset = format_aligned(from);
 	for (size_t step; buffer && offset + sizeof(struct format_block) <= load->size; offset += step) {
+		if (cancel_is_asked(load->is_cancelled))
+			break;
 		uint64_t left = load->size - offset;
 		size_t size = left < SEARCH_BYTES ? (size_t)left : SEARCH_BYTES;
 		if (!load_bytes(load->fd, buffer, size, offset))

@@ -10,7 +10,9 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "base/cancel.h"
 #include "base/file.h"
+#include "base/order.h"
 #include "trace/load_blocks.h"
 #include "trace/load_parts.h"
 
@@ -23,11 +25,7 @@ struct range {
 	uint32_t number;
 };
 
-static int range_compare(const void *a, const void *b)
-{
-	const struct range *left = a, *right = b;
-	return left->number < right->number ? -1 : left->number > right->number;
-}
+COMPARE_BY(range_compare, struct range, number)
 
 struct ranges {
 	struct range *rows;
@@ -170,7 +168,7 @@ static int copy_take(int file)
 static bool events_are_whole(struct load *load)
 {
 	bool are_whole = true;
-	for (uint32_t i = 0; i < load->block_count && are_whole; i++) {
+	for (uint32_t i = 0; i < load->block_count && are_whole && !cancel_is_asked(load->is_cancelled); i++) {
 		const struct load_block *block = &load->blocks[i];
 		uint64_t at = block->offset + sizeof(struct format_block) + block->head_bytes;
 		load->scratch.size = 0;
@@ -202,7 +200,7 @@ static int load_again(struct load *load, int fd, const struct format_header *hea
 {
 	struct stat status;
 	load_clear(load);
-	*load = (struct load){.fd = fd, .keeps_ticks = load->keeps_ticks};
+	*load = (struct load){.fd = fd, .keeps_ticks = load->keeps_ticks, .is_cancelled = load->is_cancelled};
 	if (fstat(fd, &status) == 0)
 		load->size = (uint64_t)status.st_size;
 	if (!load_begin(load, header))
@@ -227,7 +225,7 @@ int load_read_overwritten(struct load *load, const struct format_header *header,
 		error = load_again(load, copy >= 0 ? copy : file, header, path, diag);
 		bool is_whole = !error && !load->cut_reason[0] && (copy < 0 || events_are_whole(load));
 		is_done = is_whole || error || load->lacks_memory || tries == COPY_TRIES ||
-			  is_still_since(file, began_ns);
+			  cancel_is_asked(load->is_cancelled) || is_still_since(file, began_ns);
 		if (is_done)
 			break;
 		if (copy >= 0)

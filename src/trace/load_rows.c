@@ -144,10 +144,12 @@ static bool replace_optional(const struct load_ids *ids, uint32_t *number)
 	static bool replace_##name(struct load *load, struct type *row) \
 	{ \
 		bool is_valid = true; \
+		(void)load, (void)row; \
 		FIELDS_##name(REPLACE); \
 		return is_valid; \
 	}
-/* clang-format off */
+REPLACER(option, trace_option)
+REPLACER(image, trace_image)
 REPLACER(process, trace_process)
 REPLACER(thread, trace_thread)
 REPLACER(mapping, trace_mapping)
@@ -165,16 +167,32 @@ REPLACER(named, trace_named)
 REPLACER(fold, trace_fold)
 REPLACER(sum, trace_sum)
 REPLACER(sequence, rows_sequence)
-/* clang-format on */
 
 /* ---- rows of each type ---- */
 
-static bool take_option(struct load *load, struct reading *reading)
-{
-	struct trace_option row;
-	rows_get_option(reading, &load->texts, &row);
-	return !reading->has_failed && dictionary_add_option(&load->dictionary, &row) != TRACE_NONE;
-}
+/* Take a row as it is. `texts` has its texts; NULL: it has none. `add` adds it, and is whether there was memory. */
+#define TAKE(name, type, texts, add) \
+	static bool take_##name(struct load *load, struct reading *reading) \
+	{ \
+		struct dictionary *to = &load->dictionary; \
+		struct type row; \
+		rows_get_##name(reading, texts, &row); \
+		return !reading->has_failed && replace_##name(load, &row) && (add); \
+	}
+#define ADDED(name) dictionary_add_##name(to, &row) != TRACE_NONE
+/* The segment numbers the row. */
+#define NUMBERED(name, many) load_ids_add(&load_current(load)->many, dictionary_add_##name(to, &row))
+/* The row of an unknown process is dropped. */
+#define OF_PROCESS(name) row.process == TRACE_NONE || ADDED(name)
+TAKE(option, trace_option, &load->texts, ADDED(option))
+TAKE(image, trace_image, &load->texts, NUMBERED(image, images))
+TAKE(entry, trace_entry, &load->texts, NUMBERED(entry, entries))
+TAKE(heap, trace_heap, &load->texts, NUMBERED(heap, heaps))
+TAKE(gap, trace_gap, NULL, ADDED(gap))
+TAKE(sample, trace_sample, NULL, OF_PROCESS(sample))
+TAKE(limit, trace_limit, NULL, OF_PROCESS(limit))
+TAKE(cause, trace_cause, NULL, OF_PROCESS(cause))
+TAKE(named, trace_named, NULL, ADDED(named))
 
 static bool take_process(struct load *load, struct reading *reading)
 {
@@ -214,14 +232,6 @@ static bool take_thread(struct load *load, struct reading *reading)
 	return (*id = dictionary_add_thread(dictionary, &row)) != TRACE_NONE;
 }
 
-static bool take_image(struct load *load, struct reading *reading)
-{
-	struct trace_image row;
-	rows_get_image(reading, &load->texts, &row);
-	return !reading->has_failed &&
-	       load_ids_add(&load_current(load)->images, dictionary_add_image(&load->dictionary, &row));
-}
-
 static bool take_mapping(struct load *load, struct reading *reading)
 {
 	struct trace_mapping row;
@@ -239,22 +249,6 @@ static bool take_mapping(struct load *load, struct reading *reading)
 	else
 		*id = dictionary_add_mapping(dictionary, &row);
 	return *id != TRACE_NONE;
-}
-
-static bool take_entry(struct load *load, struct reading *reading)
-{
-	struct trace_entry row;
-	rows_get_entry(reading, &load->texts, &row);
-	return !reading->has_failed && replace_entry(load, &row) &&
-	       load_ids_add(&load_current(load)->entries, dictionary_add_entry(&load->dictionary, &row));
-}
-
-static bool take_heap(struct load *load, struct reading *reading)
-{
-	struct trace_heap row;
-	rows_get_heap(reading, &load->texts, &row);
-	return !reading->has_failed && replace_heap(load, &row) &&
-	       load_ids_add(&load_current(load)->heaps, dictionary_add_heap(&load->dictionary, &row));
 }
 
 static bool take_frame(struct load *load, struct reading *reading)
@@ -280,14 +274,6 @@ static bool take_node(struct load *load, struct reading *reading)
 	return load_ids_add(&segment->nodes, tree_node(&load->dictionary.tree, parent, own));
 }
 
-static bool take_gap(struct load *load, struct reading *reading)
-{
-	struct trace_gap row;
-	rows_get_gap(reading, NULL, &row);
-	return !reading->has_failed && replace_gap(load, &row) &&
-	       dictionary_add_gap(&load->dictionary, &row) != TRACE_NONE;
-}
-
 static bool take_early_end(struct load *load, struct reading *reading)
 {
 	struct trace_early_end row;
@@ -298,16 +284,6 @@ static bool take_early_end(struct load *load, struct reading *reading)
 	/* A row of a process that is not known says nothing. */
 	return is_of_process != (row.process != TRACE_NONE) ||
 	       dictionary_add_early_end(&load->dictionary, &row) != TRACE_NONE;
-}
-
-static bool take_sample(struct load *load, struct reading *reading)
-{
-	struct trace_sample row;
-	rows_get_sample(reading, NULL, &row);
-	if (reading->has_failed || !replace_sample(load, &row))
-		return false;
-	/* The sample of an unknown process is dropped. */
-	return row.process == TRACE_NONE || dictionary_add_sample(&load->dictionary, &row) != TRACE_NONE;
 }
 
 /* Without a process that is known the row says nothing, but its parts have to be passed over. */
@@ -332,32 +308,6 @@ static bool take_resident(struct load *load, struct reading *reading)
 			return false;
 	}
 	return !is_known || dictionary_add_resident(dictionary, &row) != TRACE_NONE;
-}
-
-static bool take_limit(struct load *load, struct reading *reading)
-{
-	struct trace_limit row;
-	rows_get_limit(reading, NULL, &row);
-	if (reading->has_failed || !replace_limit(load, &row))
-		return false;
-	return row.process == TRACE_NONE || dictionary_add_limit(&load->dictionary, &row) != TRACE_NONE;
-}
-
-static bool take_cause(struct load *load, struct reading *reading)
-{
-	struct trace_cause row;
-	rows_get_cause(reading, NULL, &row);
-	if (reading->has_failed || !replace_cause(load, &row))
-		return false;
-	return row.process == TRACE_NONE || dictionary_add_cause(&load->dictionary, &row) != TRACE_NONE;
-}
-
-static bool take_named(struct load *load, struct reading *reading)
-{
-	struct trace_named row;
-	rows_get_named(reading, NULL, &row);
-	return !reading->has_failed && replace_named(load, &row) &&
-	       dictionary_add_named(&load->dictionary, &row) != TRACE_NONE;
 }
 
 static bool take_symbol(struct load *load, struct reading *reading)

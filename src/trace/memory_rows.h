@@ -12,8 +12,6 @@ struct trace_sample {
 	uint64_t resident_bytes;
 };
 
-/* clang-format off */
-
 /** X(id, word, words): the kinds of mappings. Files have their places here: append, never reorder. `word` is the key in
     reports, `words` are for people. */
 #define TRACE_MAPPING_KINDS(X) \
@@ -26,8 +24,6 @@ struct trace_sample {
 	X(RECORDER, "recorder", "recorder") \
 	X(OTHER, "other", "other mappings") \
 	X(UNREAD, "unread", "not read")
-
-/* clang-format on */
 
 /** The kind of a mapping of a process. */
 enum trace_mapping_kind {

@@ -146,17 +146,19 @@ static void summarize(struct trace *trace)
 	view->statistics = load->dictionary.statistics;
 }
 
-static int open_file(struct trace **out, const char *path, bool keeps_ids, struct diag *diag)
+static int open_file(struct trace **out, const char *path, bool keeps_ids, const bool *is_cancelled, struct diag *diag)
 {
 	struct trace *trace = calloc(1, sizeof(*trace));
 	if (!trace)
 		return diag_fail(diag, ENOMEM, "no memory to open %s", path);
 	trace->load.keeps_ids = keeps_ids;
+	trace->load.is_cancelled = is_cancelled;
 	int error = load_file(&trace->load, path, diag);
 	if (error) {
 		trace_close(trace);
 		return error;
 	}
+	trace->load.is_cancelled = NULL;
 	tree_settle(&trace->load.dictionary.tree);
 	summarize(trace);
 	*out = trace;
@@ -165,12 +167,17 @@ static int open_file(struct trace **out, const char *path, bool keeps_ids, struc
 
 int trace_open(struct trace **out, const char *path, struct diag *diag)
 {
-	return open_file(out, path, false, diag);
+	return open_file(out, path, false, NULL, diag);
+}
+
+int trace_open_unless(struct trace **out, const char *path, const bool *is_cancelled, struct diag *diag)
+{
+	return open_file(out, path, false, is_cancelled, diag);
 }
 
 int trace_open_as_written(struct trace **out, const char *path, struct diag *diag)
 {
-	return open_file(out, path, true, diag);
+	return open_file(out, path, true, NULL, diag);
 }
 
 void trace_close(struct trace *trace)
@@ -191,51 +198,22 @@ static bool rows_continue(const void *rows, uint32_t count, const void *later, u
 	return do_continue;
 }
 
-static bool process_is_same(const void *a, const void *b)
-{
-	const struct trace_process *row = a, *later = b;
-	return row->pid == later->pid && row->exec_generation == later->exec_generation &&
-	       row->forked_from == later->forked_from;
-}
-
-static bool thread_is_same(const void *a, const void *b)
-{
-	const struct trace_thread *row = a, *later = b;
-	return row->process == later->process && row->tid == later->tid;
-}
-
-static bool entry_is_same(const void *a, const void *b)
-{
-	const struct trace_entry *row = a, *later = b;
-	return row->image == later->image && row->function == later->function;
-}
-
-static bool heap_is_same(const void *a, const void *b)
-{
-	const struct trace_heap *row = a, *later = b;
-	return row->process == later->process && row->handle == later->handle;
-}
-
-static bool node_is_same(const void *a, const void *b)
-{
-	const struct trace_node *row = a, *later = b;
-	return row->parent == later->parent && row->frame == later->frame;
-}
-
-static bool gap_is_same(const void *a, const void *b)
-{
-	const struct trace_gap *row = a, *later = b;
-	return row->process == later->process && row->from_ns == later->from_ns && row->to_ns == later->to_ns &&
-	       !memcmp(row->count, later->count, sizeof(row->count));
-}
-
-static bool block_is_same(const void *a, const void *b)
-{
-	const struct load_block *block = a, *later = b;
-	return block->offset == later->offset && block->count == later->count &&
-	       block->head.process == later->head.process && block->head.thread == later->head.thread &&
-	       block->payload_checksum == later->payload_checksum;
-}
+#define SAME(member) (row->member == later->member)
+#define IS_SAME(name, type, condition) \
+	static bool name##_is_same(const void *a, const void *b) \
+	{ \
+		const struct type *row = a, *later = b; \
+		return (condition); \
+	}
+IS_SAME(process, trace_process, SAME(pid) && SAME(exec_generation) && SAME(forked_from))
+IS_SAME(thread, trace_thread, SAME(process) && SAME(tid))
+IS_SAME(entry, trace_entry, SAME(image) && SAME(function))
+IS_SAME(heap, trace_heap, SAME(process) && SAME(handle))
+IS_SAME(node, trace_node, SAME(parent) && SAME(frame))
+IS_SAME(gap, trace_gap,
+	SAME(process) && SAME(from_ns) && SAME(to_ns) && !memcmp(row->count, later->count, sizeof(row->count)))
+IS_SAME(block, load_block,
+	SAME(offset) && SAME(count) && SAME(head.process) && SAME(head.thread) && SAME(payload_checksum))
 
 bool trace_continues(const struct trace *trace, const struct trace *later)
 {

@@ -48,6 +48,9 @@ struct trace_dictionary;
 /** Open the trace at path: 0, or a negative errno with its reason in diag. A file cut short opens; see is_complete. */
 int trace_open(struct trace **out, const char *path, struct diag *diag);
 
+/** As trace_open(), or -ECANCELED soon after *is_cancelled is set (base/cancel.h). */
+int trace_open_unless(struct trace **out, const char *path, const bool *is_cancelled, struct diag *diag);
+
 /** As trace_open(), with the ids of processes, threads and mappings that its writer gave; rows that are not there any
     more are blank. */
 int trace_open_as_written(struct trace **out, const char *path, struct diag *diag);

@@ -45,7 +45,6 @@ int writer_events_reserve(struct writer_events *events, uint32_t more)
 		capacity = grow_capacity(capacity);
 	if (capacity > UINT32_MAX)
 		return -ENOMEM;
-/* clang-format off */
 #define X(column) \
 	{ \
 		void *larger = realloc(events->column, capacity * sizeof(*events->column)); \
@@ -53,7 +52,6 @@ int writer_events_reserve(struct writer_events *events, uint32_t more)
 			return -ENOMEM; \
 		events->column = larger; \
 	}
-	/* clang-format on */
 	EVENT_COLUMNS(X)
 #undef X
 	events->capacity = (uint32_t)capacity;
@@ -261,8 +259,8 @@ static void forget_unwritten(struct writer *writer)
 	writer->segment_offset = last->offset;
 }
 
-/* Rows of gaps and memory are nowhere else; they go along. All others are put again when they are needed. */
-static const uint16_t kept_types[] = {FORMAT_GAPS, FORMAT_MEMORY};
+/* Rows of these types stand nowhere else; they go along. All others are put again when they are needed. */
+static const uint16_t kept_types[] = {FORMAT_GAPS, FORMAT_MEMORY, FORMAT_RESIDENT, FORMAT_LIMITS, FORMAT_CAUSES};
 enum { KEPT_TYPES = sizeof(kept_types) / sizeof(kept_types[0]) };
 
 static int end_piece(struct writer *writer, struct diag *diag);

@@ -50,14 +50,18 @@ class Question:
 
 
 class Source:
-    """A trace or a window of one, with the filters of a round."""
+    """A trace, or a window or a moment of one, with the filters of a round. A moment is all up to it, of blocks that live then."""
 
-    def __init__(self, model, window, passes):
+    def __init__(self, model, window, passes, is_moment=False):
         self.model, self.window = model, window
-        whole = (0, model.duration)
-        self.word = model.path if window == whole else f"{model.path}@{window[0]}ns..{window[1]}ns"
+        self.word, self.options = model.path, []
+        if is_moment:
+            self.word, self.options = f"{model.path}@={window[1]}ns", ["-at", f"{window[1]}ns"]
+        elif window != (0, model.duration):
+            self.word, self.options = f"{model.path}@{window[0]}ns..{window[1]}ns", ["-range", *(f"{time}ns" for time in window)]
         question = Question(window)
-        blocks = [block for block in model.blocks if not block.is_nested and passes(block)]
+        blocks = [block for block in model.blocks if not block.is_nested and passes(block)
+                  and (not is_moment or filters_check.is_live_at(block, window[1]))]
         _, peak_at = filters_check.find_peak(blocks, window)
         self.totals = filters_check.sums(question, blocks, peak_at)
         self.rows = {}
@@ -235,8 +239,7 @@ def folded(*words):
 
 def check_folded(what, source, filters, key):
     name = KEY_NUMBERS[key]
-    window = [] if "@" not in source.word else ["-range", *(f"{time}ns" for time in source.window)]
-    words = ["heap", source.model.path, *window, *filters, "-stacks", key]
+    words = ["heap", source.model.path, *source.options, *filters, "-stacks", key]
     lines = folded(*words)
     total = source.totals[NUMBERS.index(name)]
     if sum(line[1] for line in lines) != total or any(not line[1] for line in lines):
@@ -256,6 +259,8 @@ def check_round(models, chance):
         window = (0, model.duration)
         if chance.random() < 0.4:
             window = tuple(sorted(chance.randrange(model.duration + 1) for _ in range(2)))
+        elif chance.random() < 0.4:
+            return Source(model, (0, chance.randrange(model.duration + 1)), passes, True)
         return Source(model, window, passes)
 
     filters, passes = [], lambda block: True
@@ -278,8 +283,7 @@ def check_round(models, chance):
         # As difffolded.pl joins the lines of both sides.
         joined = collections.defaultdict(lambda: [0, 0])
         for i, (source,) in enumerate(sides):
-            window = ["-range", *(f"{time}ns" for time in source.window)]
-            for stack, number in folded("heap", source.model.path, *window, *filters, "-stacks", key):
+            for stack, number in folded("heap", source.model.path, *source.options, *filters, "-stacks", key):
                 joined[stack][i] += number
         if {line[0]: list(line[1:]) for line in lines} != joined:
             sys.exit(f"{what}: folded lines are not those of both sides")

@@ -340,6 +340,19 @@ def check_members():
     return len(names)
 
 
+def check_events(path):
+    """Blocks in an order of their own have their events found in batches; in the order of their beginnings, in windows of the trace. Both are the same."""
+    calls = ".Select(b => new { I = b.Index, B = b.Event.Index, S = b.Event.TimeStart, T = b.Event.TimeEnd, F = b.FreeEvent.Index, K = b.FreeEvent.Action, \
+D = b.FreeEvent.Duration, E = b.FreeEvent.TimeEnd, A = b.FreeEvent.Thread.UniqueId })"
+    rows = run("dx", path, "-format", "csv", f"{BLOCKS}{calls}").splitlines()[1:]
+    listed = {row.split(",")[1]: row.partition(",")[2] for row in rows}
+    for order in ("OrderByDescending(b => b.Size)", "OrderBy(b => b.Lifetime).Take(500)", "OrderBy(b => b.Address).Take(10000)"):
+        for row in run("dx", path, "-format", "csv", f"{BLOCKS}.{order}{calls}").splitlines()[1:]:
+            if row.partition(",")[2] != listed[row.split(",")[1]]:
+                failures.append(f"{path}: {order}: {row}, in the order of the trace {listed[row.split(',')[1]]}")
+                break
+
+
 def check_steps():
     """In a long trace the first steps are read around their points, and later ones are found in a list: both are the same. So are the
     calls of blocks, of which few are searched for in the trace, and many among all events."""
@@ -356,6 +369,7 @@ def check_steps():
         read = run("dx", "long.xht", "-format", "csv", f"{BLOCKS}.OrderBy(b => b.Address).Skip({first}).Take(5){calls}").splitlines()[1:]
         if read != kept[first:first + 5]:
             failures.append(f"long.xht: from {first} on: {read} searched for, {kept[first:first + 5]} among all events")
+    check_events("long.xht")
     later = sum(row.split(",")[2].rpartition(":")[2] not in ("0", "1") for row in listed)
     if later < 1000:
         failures.append(f"long.xht: only {later} ends are not the first point of their nanosecond")
@@ -370,6 +384,8 @@ def main():
         failures.append(f"only {len(paths)} traces were found")
     members = check_members()
     check_steps()
+    for path in sorted((SOURCE / "tests/older").glob("*.xht")):
+        check_events(path)
     for path in paths:
         if path.name != "nested.xht":
             ask_everything(path)

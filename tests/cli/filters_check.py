@@ -225,9 +225,9 @@ class Words:
             self.tests.append(lambda block: any(matches(pattern, frame) for frame in block.free_frames or []))
 
     def add_window(self, chance):
-        wanted, window = chance.choice(CLASSES), self.moments(chance)
-        self.words += ["-window", wanted.lower(), f"{window[0]}ns", f"{window[1]}ns"]
-        self.tests.append(lambda block: class_of(block, window) == wanted)
+        wanted, window = chance.sample(CLASSES, chance.choice((1, 1, 2, 3))), self.moments(chance)
+        self.words += ["-window", "+".join(wanted).lower(), f"{window[0]}ns", f"{window[1]}ns"]
+        self.tests.append(lambda block: class_of(block, window) in wanted)
 
     def add_heap(self, chance):
         heap = chance.choice(self.model.blocks).heap

@@ -32,6 +32,18 @@ def functions(path):
     return {line.split()[2] for line in run("nm", "--defined-only", path).splitlines() if line.split()[1] in "tT"}
 
 
+def shared_names():
+    """Functions of ours that a library which is linked into the command has by the same name: the linker takes either."""
+    library = run("cc", "-print-file-name=libiberty.a").strip()
+    theirs = {line.split()[0] for line in run("nm", "-gP", "--defined-only", library).splitlines() if len(line.split()) > 1}
+    expect("cplus_demangle" in theirs, f"{library} has no names")
+    ours = set()
+    for archive in BUILD.glob("src/*/*.a"):
+        ours.update(line.split()[0] for line in run("nm", "-gP", "--defined-only", archive).splitlines() if len(line.split()) > 1)
+    expect("heap_names_shorten" in ours, "no names of ours are found")
+    return ours & theirs
+
+
 def sections_bytes(path):
     """Of code and data, without what debuggers read."""
     return sum(int(number) for number in run("size", path).splitlines()[1].split()[:2])
@@ -49,6 +61,7 @@ def main():
     expect(not found, f"{WATCHER} has {found[:10]}")
     expect("keeper_run" in functions(WATCHER) and "keeper_run" not in all_of_command, "the keeper is not only in the watcher's program")
     expect(len(list(filter(OF_READERS.match, all_of_command))) > 50, "functions of readers have other names")
+    expect(not shared_names(), f"libiberty has these, too: {sorted(shared_names())}")
     own, whole = sections_bytes(WATCHER), sections_bytes(COMMAND)
     expect(own < whole / 2, f"{own} bytes of code and data, of {whole}")
 

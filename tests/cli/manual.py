@@ -14,7 +14,7 @@ PAGES = sorted((SOURCE / "man").glob("xheap*.[15]"))
 COMPLETIONS = [SOURCE / "completions" / name for name in ("xheap.bash", "_xheap", "xheap.fish")]
 # Where each command has its options: the page, and the headings before and behind them.
 COMMANDS = {command: (f"xheap-{command}.1", "\n.Sh OPTIONS", "\n.Sh ")
-            for command in ("record", "recover", "heap", "diff", "dump", "info", "symbols", "merge", "clean", "report", "check", "image", "autologger", "boottrace")}
+            for command in ("record", "recover", "heap", "diff", "dump", "info", "symbols", "merge", "clean", "report", "view", "check", "image", "autologger", "boottrace")}
 COMMANDS["dx"] = ("xheap-dx.7", "\n.Sh OPTIONS", "\n.Sh ")
 COMMANDS |= {command: ("xheap-session.1", f"\n.Ss {command}\n", "\n.S") for command in ("update", "query", "sessions", "top")}
 # What --help may leave out: itself, and second spellings.
@@ -30,7 +30,7 @@ OFFERED = {
     ("record", "--sam"): "--sample", ("record", "--keep", "live", "--sam"): "--sample", ("record", "--file-mode", "s"): "sequential",
     ("record", "ls", "--sam"): "", ("start", "name", "--sam"): "--sample", ("start", "name", "--clock", "t"): "tsc",
     ("update", "name", "--on-full", "w"): "wait", ("top", "name", "-s", "sp"): "sp spc", ("top", "name", "-i"): "-interval",
-    ("heap", "-by", "t"): "thread time", ("report", "-se"): "-session", ("query", "name", "--f"): "--format"}
+    ("heap", "-by", "t"): "thread time", ("view", "--id"): "--idle", ("report", "-se"): "-session", ("report", "-format", "h"): "html", ("query", "name", "--f"): "--format"}
 BASH = "source \"$1\"; shift; COMP_WORDS=(xheap $@); COMP_CWORD=$#; _xheap; echo ${COMPREPLY[*]}"
 complaints = []
 

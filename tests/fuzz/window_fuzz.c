@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Words of xheap diff: a trace or a window of one, and a limit. A window that was read lies in the trace, and reads the
+ * Words of xheap diff: a trace, a window or a moment of one, and a limit. A window that was read lies in the trace, and reads the
  * same when it is written again; a limit is a number that is not negative.
  */
 #include <math.h>
@@ -24,11 +24,16 @@ static void check_again(const struct window_word *window)
 	struct diag diag = {""};
 	struct window_word again;
 	char *word = NULL;
-	if (asprintf(&word, "%s@%s..%s", window->path, window->times[0] ? window->times[0] : "",
-		     window->times[1] ? window->times[1] : "") < 0)
+	bool is_moment = window->moment != NULL;
+	if (asprintf(&word, "%s@%s%s%s", window->path,
+		     is_moment          ? "="
+		     : window->times[0] ? window->times[0]
+					: "",
+		     is_moment ? window->moment : "..", window->times[1] ? window->times[1] : "") < 0)
 		memory_exhausted(0);
 	if (window_word_parse(&again, word, &diag) || !is_same(again.path, window->path) ||
-	    !is_same(again.times[0], window->times[0]) || !is_same(again.times[1], window->times[1]))
+	    !is_same(again.moment, window->moment) || !is_same(again.times[0], window->times[0]) ||
+	    !is_same(again.times[1], window->times[1]))
 		abort();
 	window_word_fini(&again);
 	free(word);
@@ -39,6 +44,7 @@ static void check_window(const char *word)
 	struct diag diag = {""};
 	struct window_word window;
 	struct heap_range range = trace_range;
+	struct heap_moment moment;
 	if (window_word_parse(&window, word, &diag)) {
 		if (!diag.text[0] || window.path || window_word_is_part(&window))
 			abort();
@@ -48,7 +54,7 @@ static void check_window(const char *word)
 		abort();
 	if (window_word_is_part(&window))
 		check_again(&window);
-	int error = window_word_resolve(&window, 0, &range, &diag);
+	int error = window_word_resolve(&window, 0, &range, &moment, &diag);
 	if (error ? memcmp(&range, &trace_range, sizeof(range)) || !diag.text[0] : range.from_ns > range.to_ns)
 		abort();
 	window_word_fini(&window);

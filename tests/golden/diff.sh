@@ -9,6 +9,8 @@ done
 "$XHEAP" diff plain.xht losses.xht -image st -tree st
 "$XHEAP" diff r1.xht r2.xht -top 3 -frames sp -top 3
 "$XHEAP" diff r1.xht@..30us r1.xht@30us.. -totals -frames st -top 3 -size 100 1K
+"$XHEAP" diff r1.xht@=20us r1.xht@=40us -frames so -top 4
+"$XHEAP" diff r1.xht@=4E20:1 r1.xht@=FFFFFFFFFFFFFFFE:0 -totals -format json
 "$XHEAP" diff r1.xht r2.xht -- r3.xht longer.xht -frames stc -top 6 -normalise count
 "$XHEAP" diff r1.xht r2.xht -- longer.xht -image st -format csv
 "$XHEAP" diff r1.xht longer.xht -totals stc -fail-above 20% -format csv 2>&1; echo "status $?"

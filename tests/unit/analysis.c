@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Requests: each stage is cancelled by another thread, also while a search for a symbol never ends; what was cancelled
- * leaves nothing half made behind; several requests at once about one opened trace have the answers of each alone.
+ * Requests: each stage is cancelled by another thread, also while a search for a symbol never ends; a large trace is
+ * left within 50 ms of processor time; what was cancelled leaves nothing half made behind; several requests at once
+ * about one opened trace have the answers of each alone.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -13,6 +14,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -22,15 +25,25 @@
 #include "base/threads.h"
 #include "export/export.h"
 #include "match/match.h"
+#include "noticed.h"
 #include "query/peak.h"
+#include "rounds.h"
 #include "scene.h"
 #include "trace/process_rows.h"
 #include "trace/row_ids.h"
 
-enum { EVENTS = 40000, BLOCKS = 300, STACKS = 24, ROUNDS = 3 };
+enum { EVENTS = 40000, BLOCKS = 300, STACKS = 24, FUNCTIONS = 4096, ROUNDS = 3 };
 
-static char path[] = "analysis.xht";
-static const struct window_word word = {.path = path};
+/* The large trace, the times at which it is cancelled, and the processor time that it may go on. */
+enum { LARGE_EVENTS = 800000, LARGE_BLOCKS = 200000, LARGE_STACKS = 60000, LARGE_THREADS = 60, STOPS = 12 };
+#ifdef __SANITIZE_ADDRESS__
+#define STOP_NS INT64_C(500000000)
+#else
+#define STOP_NS INT64_C(50000000)
+#endif
+
+static char path[] = "analysis.xht", large_path[] = "large.xht";
+static const struct window_word word = {.path = path}, large = {.path = large_path};
 static const char *const pattern_words[] = {"required", "required of free"};
 
 /* ---- stages: when the one that is chosen begins, another thread cancels ---- */
@@ -114,14 +127,14 @@ void __wrap_heap_peak_search_finish(struct heap_peak_search *search, struct heap
 /* ---- symbols of our own; a search for one may take until a test lets it end ---- */
 
 struct symbols {
-	struct symbol_frame frames[STACKS];
-	char names[STACKS][16];
+	struct symbol_frame frames[FUNCTIONS];
+	char names[FUNCTIONS][16];
 };
 
 struct symbols *symbols_new(void)
 {
 	struct symbols *symbols = calloc(1, sizeof(*symbols));
-	for (int i = 0; i < STACKS; i++) {
+	for (int i = 0; i < FUNCTIONS; i++) {
 		snprintf(symbols->names[i], sizeof(symbols->names[i]), "function_%d", i);
 		symbols->frames[i].function = symbols->names[i];
 	}
@@ -151,7 +164,7 @@ size_t symbols_resolve(struct symbols *symbols, const char *image, const uint8_t
 		stage_begin(STAGE_SYMBOLS);
 		sem_wait(&search_may_end);
 	}
-	*frames = &symbols->frames[offset / 0x1000 % STACKS];
+	*frames = &symbols->frames[offset / 0x1000 % FUNCTIONS];
 	return 1;
 }
 
@@ -214,7 +227,7 @@ static struct opened_trace *open_trace(void)
 	struct opened_trace *opened;
 	struct diag diag = {""};
 	const struct opened_options options = {.index = INDEX_UNUSED};
-	assert_int_equal(opened_trace_open(&opened, path, &options, &diag), 0);
+	assert_int_equal(opened_trace_open(&opened, path, &options, &(struct analysis_caller){.note = NULL}, &diag), 0);
 	return opened;
 }
 
@@ -238,16 +251,26 @@ static const struct question {
 enum { QUESTION_COUNT = sizeof(questions) / sizeof(*questions) };
 
 struct asking {
-	struct opened_trace *opened;
+	struct opened_trace *opened;    /* NULL: `word` is opened */
+	const struct window_word *word; /* NULL: that of the small trace */
 	const struct question *question;
 	const bool *is_cancelled;
+	void (*inspect)(struct asking *asking); /* called when there is an answer; or NULL */
 	char *text;
 	int status;
+	int64_t made_ns; /* of the process's time, when the answer was made */
 	/* its own */
 	struct analysis analysis;
 	struct report report;
 	struct report_part part;
 };
+
+static int64_t processor_ns(void)
+{
+	struct timespec time;
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+	return time.tv_sec * INT64_C(1000000000) + time.tv_nsec;
+}
 
 static int answer_make(void *context, struct diag *diag)
 {
@@ -257,6 +280,13 @@ static int answer_make(void *context, struct diag *diag)
 	asking->report = (struct report){
 		.diff = {.input = &asking->analysis.input, .runs = {1}}, .parts = &asking->part, .part_count = 1};
 	report_make(&asking->report, UINT32_MAX);
+	if (!cancel_is_asked(asking->is_cancelled)) {
+		assert_true(analysis_is_valid(&asking->analysis));
+		assert_true(report_is_valid(&asking->report));
+	}
+	asking->made_ns = processor_ns();
+	if (asking->inspect)
+		asking->inspect(asking);
 	return 0;
 }
 
@@ -273,8 +303,9 @@ static void ask(struct asking *asking)
 	struct heap_cull cull = {.with_entries = false};
 	struct diag diag = {""};
 	struct analysis_request request = {.source_count = 1,
-					   .words = &word,
-					   .opened = &asking->opened,
+					   .words = asking->word ? asking->word : &word,
+					   .opened = asking->opened ? &asking->opened : NULL,
+					   .options = {.index = INDEX_UNUSED},
 					   .asked = &asked,
 					   .by = question->by,
 					   .parts = &asking->part,
@@ -344,6 +375,58 @@ static void each_stage_can_be_cancelled(void **state)
 	}
 }
 
+static void fields_break(struct asking *asking)
+{
+	struct analysis *analysis = &asking->analysis;
+	struct action_source *source = analysis->sources;
+	struct report *report = &asking->report;
+	struct action_rows *rows = &asking->part.rows;
+	assert_noticed(analysis->source_count, 2, analysis_is_valid(analysis));
+	assert_noticed(analysis->input.source_count, 0, analysis_is_valid(analysis));
+	assert_noticed(analysis->opened[0], NULL, analysis_is_valid(analysis));
+	assert_noticed(analysis->opened[0]->references, 0, analysis_is_valid(analysis));
+	assert_noticed(source->table, NULL, analysis_is_valid(analysis));
+	assert_noticed(source->window, NULL, analysis_is_valid(analysis));
+	assert_noticed(source->trace, NULL, analysis_is_valid(analysis));
+	assert_noticed(report->diff.runs[DIFF_A], 2, report_is_valid(report));
+	assert_noticed(asking->part.sort, NULL, report_is_valid(report));
+	assert_noticed(asking->part.counts.unchanged, 1, report_is_valid(report));
+	assert_true(rows->shown > 2 && rows->shown == rows->count);
+	assert_noticed(rows->shown, rows->count + 1, report_is_valid(report));
+	assert_noticed(rows->count, rows->memory_count + 1, report_is_valid(report));
+	assert_noticed(rows->rows[1], rows->rows[0], report_is_valid(report));
+	assert_noticed(rows->rows[0], rows->rows[0] - rows->memory_count, report_is_valid(report));
+	assert_noticed(rows->rows[1]->rank, UINT64_MAX, report_is_valid(report));
+	assert_noticed(rows->rows[1]->figures, rows->rows[0]->figures, report_is_valid(report));
+	assert_noticed(rows->rows[1]->source, 1, report_is_valid(report));
+	assert_noticed(rows->rows[1]->text, NULL, report_is_valid(report));
+	assert_noticed(rows->rows[1]->parent, 0, report_is_valid(report));
+	assert_noticed(rows->rows[1]->depth, 1, report_is_valid(report));
+}
+
+static void wrong_fields_are_noticed(void **state)
+{
+	struct opened_trace *opened = open_trace();
+	struct asking asking = {.opened = opened, .question = &questions[0], .inspect = fields_break};
+	(void)state;
+	ask(&asking);
+	assert_int_equal(asking.status, 0);
+	free(asking.text);
+	opened_trace_release(opened);
+}
+
+static void opening_can_be_cancelled(void **state)
+{
+	static const bool is_asked = true;
+	const struct analysis_caller caller = {.is_cancelled = &is_asked};
+	const struct opened_options options = {.index = INDEX_UNUSED};
+	struct opened_trace *opened;
+	struct diag diag = {""};
+	(void)state;
+	assert_int_equal(opened_trace_open(&opened, path, &options, &caller, &diag), -ECANCELED);
+	assert_true(*diag.text);
+}
+
 static void waits_for_another_request_can_be_cancelled(void **state)
 {
 	struct opened_trace *opened = open_trace();
@@ -398,10 +481,99 @@ static void requests_run_at_once(void **state)
 		free(expected[i]);
 }
 
+/* ---- a large trace ---- */
+
+static void large_make(void)
+{
+	struct scene scene;
+	bool *is_live = calloc(LARGE_BLOCKS, sizeof(*is_live));
+	uint32_t *stacks = calloc(LARGE_STACKS, sizeof(*stacks)), threads[LARGE_THREADS];
+	scene_open(&scene, large_path);
+	uint32_t process = scene_process(&scene, 100, TRACE_NONE, 0);
+	for (uint32_t i = 0; i < LARGE_THREADS; i++)
+		threads[i] = scene_thread(&scene, process, 100 + i);
+	for (uint32_t i = 0; i < LARGE_STACKS; i++)
+		stacks[i] =
+			scene_stack(&scene, 0x1000, 0x1000 * (uint64_t)(1 + i % 7), 0x1000 * (uint64_t)(1 + i % 4001),
+				    0x1000 * (uint64_t)(1 + i % 3989), (uint64_t)0);
+	for (uint32_t i = 0; i < LARGE_EVENTS; i++) {
+		uint32_t at = (uint32_t)((uint64_t)i * 2654435761u % LARGE_BLOCKS);
+		uint64_t address = 0x10000 + 0x1000 * (uint64_t)at;
+		scene.stack = stacks[(uint64_t)i * 40503 % LARGE_STACKS];
+		if (is_live[at])
+			scene_free(&scene, threads[at % LARGE_THREADS], 1 + i, address);
+		else
+			scene_alloc(&scene, threads[at % LARGE_THREADS], 1 + i, address, 1 + i * 7919 % 3000);
+		is_live[at] = !is_live[at];
+	}
+	scene_end(&scene, process, LARGE_EVENTS + 1, TRACE_END_EXIT, 0);
+	scene_close(&scene);
+	free(is_live);
+	free(stacks);
+}
+
+/* Set the flag when the process has used so much time. */
+struct stopper {
+	int64_t at_ns, set_ns; /* set_ns: when it was set; 0: it was not */
+	bool is_over, is_cancelled;
+};
+
+static void *stopper_run(void *context)
+{
+	struct stopper *stopper = context;
+	while (processor_ns() < stopper->at_ns && !cancel_is_asked(&stopper->is_over))
+		usleep(200);
+	if (cancel_is_asked(&stopper->is_over))
+		return NULL;
+	stopper->set_ns = processor_ns();
+	__atomic_store_n(&stopper->is_cancelled, true, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+/* Ask about the large trace from its file on, and cancel at that time of the request. Return how long it went on; set
+   *made_ns to when the answer was made. */
+static int64_t stop_at(int64_t after_ns, const struct question *question, int64_t *made_ns)
+{
+	int64_t began_ns = processor_ns();
+	struct stopper stopper = {.at_ns = began_ns + after_ns};
+	struct asking asking = {.word = &large, .question = question, .is_cancelled = &stopper.is_cancelled};
+	pthread_t thread;
+	assert_true(thread_begin(&thread, stopper_run, &stopper));
+	ask(&asking);
+	int64_t ended_ns = processor_ns();
+	__atomic_store_n(&stopper.is_over, true, __ATOMIC_RELAXED);
+	pthread_join(thread, NULL);
+	free(asking.text);
+	*made_ns = asking.made_ns - began_ns;
+	assert_true(!asking.status || asking.status == -ECANCELED);
+	return asking.status ? ended_ns - stopper.set_ns : 0;
+}
+
+static void requests_end_soon(void **state)
+{
+	(void)state;
+	large_make();
+	for (unsigned i = 0; i < 2; i++) {
+		int64_t worst_ns = 0, made_ns;
+		assert_int_equal(stop_at(INT64_MAX / 2, &questions[i], &made_ns), 0);
+		for (uint32_t stop = 0; stop < STOPS; stop += rounds_step()) {
+			int64_t ignored, late_ns = stop_at(made_ns * stop / STOPS, &questions[i], &ignored);
+			worst_ns = late_ns > worst_ns ? late_ns : worst_ns;
+		}
+		print_message("question %u: %lld ms of processor time, at most %lld us after the flag\n", i,
+			      (long long)made_ns / 1000000, (long long)worst_ns / 1000);
+		assert_true(worst_ns <= STOP_NS);
+	}
+	unlink(large_path);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(each_stage_can_be_cancelled),
+					   cmocka_unit_test(wrong_fields_are_noticed),
+					   cmocka_unit_test(opening_can_be_cancelled),
 					   cmocka_unit_test(waits_for_another_request_can_be_cancelled),
-					   cmocka_unit_test(requests_run_at_once)};
+					   cmocka_unit_test(requests_run_at_once),
+					   cmocka_unit_test(requests_end_soon)};
 	return cmocka_run_group_tests(tests, begin, NULL);
 }

@@ -16,6 +16,7 @@
 
 #include "api/row_members.h"
 #include "match/match.h"
+#include "noticed.h"
 #include "scene.h"
 #include "trace/process_rows.h"
 #include "trace/reader.h"
@@ -87,11 +88,7 @@ static void names_and_functions(void **state)
 			const struct column *column = column_find(source, id);
 			if (!column)
 				continue;
-			assert_true(column->help && column->help[strlen(column->help) - 1] == '.');
-			assert_true(!column->absent || column->absent[strlen(column->absent) - 1] != '.');
-			assert_true(!column->get == (column->type == TYPE_TEXT) && !column->get == !column->fill);
-			assert_true(!column->words == (column->type != TYPE_WORD));
-			assert_true(!column->text == (column->type != TYPE_TEXT));
+			assert_true(column_is_valid(column));
 			for (unsigned other = 0; other < id; other++)
 				assert_true(!column_find(source, other) ||
 					    strcmp(column_find(source, other)->name, column->name) != 0);
@@ -101,6 +98,25 @@ static void names_and_functions(void **state)
 }
 
 /* Which columns had an absent value, and which had one. */
+/* A row of a column with one part changed. */
+static void wrong_columns_are_noticed(void **state)
+{
+	struct column action = column_of_events[COLUMN_ACTION], end = column_of_allocations[COLUMN_END];
+	struct column text = column_of_events[COLUMN_ARGUMENTS], size = column_of_allocations[COLUMN_SIZE];
+	(void)state;
+	assert_noticed(action.help, "No sentence", column_is_valid(&action));
+	assert_noticed(action.help, NULL, column_is_valid(&action));
+	assert_noticed(action.words, NULL, column_is_valid(&action));
+	assert_noticed(action.type, TYPE_NUMBER, column_is_valid(&action));
+	assert_noticed(action.absent_word, "none", column_is_valid(&action));
+	assert_noticed(end.fill, NULL, column_is_valid(&end));
+	assert_noticed(end.text, text.text, column_is_valid(&end));
+	assert_noticed(end.lies_in, 1 + PACK_END, column_is_valid(&end));
+	assert_noticed(text.text, NULL, column_is_valid(&text));
+	assert_noticed(size.lies_in, PACK_COLUMNS + 1, column_is_valid(&size));
+	assert_noticed(size.strips, 0, column_is_valid(&size));
+}
+
 static bool was_absent[COLUMN_SOURCES][COLUMN_COUNT], was_present[COLUMN_SOURCES][COLUMN_COUNT];
 
 /* Row i of the batch is `row`. */
@@ -288,6 +304,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(names_and_functions),
+		cmocka_unit_test(wrong_columns_are_noticed),
 		cmocka_unit_test(allocations),
 		cmocka_unit_test(events),
 		cmocka_unit_test(layouts),

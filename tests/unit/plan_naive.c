@@ -520,15 +520,14 @@ static int allocations_read(struct plan_run *run, struct naive *naive, struct di
 	heap_scan_begin(&scan, run->target.table, &every, NULL);
 	while (!error && (rows = heap_scan_next(&scan))) {
 		run->read++;
-		for
-			heap_rows_each (rows, i) {
-				const struct naive_row row = {.plan = run->plan,
-							      .target = &run->target,
-							      .id = rows->first + i,
-							      .allocation = heap_rows_get(rows, i),
-							      .details = &rows->details[i]};
-				row_take(naive, &row);
-			}
+		heap_rows_each (rows, i) {
+			const struct naive_row row = {.plan = run->plan,
+						      .target = &run->target,
+						      .id = rows->first + i,
+						      .allocation = heap_rows_get(rows, i),
+						      .details = &rows->details[i]};
+			row_take(naive, &row);
+		}
 		error = plan_run_check(run, diag);
 	}
 	heap_scan_end(&scan);

@@ -46,6 +46,8 @@ static const struct {
 	{FILTER_WORD_INNERMOST, {NULL}, ""},
 	{FILTER_WORD_WINDOW, {"aofi", "0", "1s"}, "AOFI 0 1s"},
 	{FILTER_WORD_WINDOW, {"AIFI", "1", "max"}, NULL},
+	{FILTER_WORD_WINDOW, {"aofi+AIFO", "0", "1s"}, "AIFO+AOFI 0 1s"},
+	{FILTER_WORD_WINDOW, {"AOFO+AOFI+AIFO+AIFI", "0", "1s"}, "AIFI+AIFO+AOFI+AOFO 0 1s"},
 	{FILTER_WORD_CLOSED, {NULL}, ""},
 };
 
@@ -75,7 +77,15 @@ static const struct {
 	{FILTER_WORD_PIDS, {"4294967296"}, "\"4294967296\" is no number"},
 	{FILTER_WORD_THREADS, {"1,"}, "\"\" is no number"},
 	{FILTER_WORD_INNERMOST, {"1"}, "it takes no value"},
-	{FILTER_WORD_WINDOW, {"AIFX", "1", "2"}, "\"AIFX\" is none of AIFI, AIFO, AOFI, AOFO"},
+	{FILTER_WORD_WINDOW,
+	 {"AIFX", "1", "2"},
+	 "\"AIFX\" is none of AIFI, AIFO, AOFI, AOFO, or some of them with + between them"},
+	{FILTER_WORD_WINDOW,
+	 {"AIFO+", "1", "2"},
+	 "\"AIFO+\" is none of AIFI, AIFO, AOFI, AOFO, or some of them with + between them"},
+	{FILTER_WORD_WINDOW,
+	 {"+AIFO", "1", "2"},
+	 "\"+AIFO\" is none of AIFI, AIFO, AOFI, AOFO, or some of them with + between them"},
 	{FILTER_WORD_WINDOW, {"AIFI", "2", "1"}, "it ends before it begins"},
 	{FILTER_WORD_CLOSED, {"yes"}, "it takes no value"},
 };
@@ -120,7 +130,7 @@ static void assert_same_filter(const struct filter_request *one, const struct fi
 	}
 	assert_memory_equal(&one->filter.size_bytes, &other->filter.size_bytes, sizeof(one->filter.size_bytes));
 	assert_memory_equal(&one->filter.lifetime_ns, &other->filter.lifetime_ns, sizeof(one->filter.lifetime_ns));
-	assert_int_equal(one->filter.class, other->filter.class);
+	assert_int_equal(one->filter.classes, other->filter.classes);
 	assert_int_equal(one->filter.nesting, other->filter.nesting);
 	assert_int_equal(one->filter.is_closed, other->filter.is_closed);
 }
@@ -256,7 +266,7 @@ static void assert_words(const xheap_filter *given, const char *expected)
 	assert_string_equal(said, expected);
 	assert_memory_equal(&words.filter.size_bytes, &filter.asked.filter.size_bytes, sizeof(struct heap_bounds));
 	assert_memory_equal(&words.filter.lifetime_ns, &filter.asked.filter.lifetime_ns, sizeof(struct heap_bounds));
-	assert_int_equal(words.filter.class, filter.asked.filter.class);
+	assert_int_equal(words.filter.classes, filter.asked.filter.classes);
 	assert_int_equal(words.filter.is_closed, filter.asked.filter.is_closed);
 	assert_int_equal(words.filter.pid_count, filter.asked.filter.pid_count);
 	assert_int_equal(words.filter.tid_count, filter.asked.filter.tid_count);
@@ -264,7 +274,7 @@ static void assert_words(const xheap_filter *given, const char *expected)
 	assert_int_equal(words.filter.required_of_free.count, filter.asked.filter.required_of_free.count);
 	struct heap_range window = {0, 0};
 	assert_int_equal(filter_word_resolve(&words, &filter_words[FILTER_WORD_WINDOW], 0, &window, &diag), 0);
-	if (words.filter.class != HEAP_CLASS_NONE)
+	if (words.filter.classes)
 		assert_memory_equal(&window, &filter.asked.filter.window, sizeof(window));
 	filter_request_fini(&words);
 	for (size_t i = 0; i < filter.asked.note_count; i++)

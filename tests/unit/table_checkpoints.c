@@ -93,13 +93,12 @@ static struct live_sums sums_at(const struct heap_table *table, int64_t at_ns)
 	heap_scan_begin(&scan, table, &plan, NULL);
 	while ((rows = heap_scan_next(&scan))) {
 		sums.read += rows->count;
-		for
-			heap_rows_each (rows, i) {
-				const struct heap_allocation row = heap_rows_get(rows, i);
-				sums.count++;
-				sums.bytes += row.size_bytes;
-				sums.births += (uint64_t)row.birth_ns;
-			}
+		heap_rows_each (rows, i) {
+			const struct heap_allocation row = heap_rows_get(rows, i);
+			sums.count++;
+			sums.bytes += row.size_bytes;
+			sums.births += (uint64_t)row.birth_ns;
+		}
 	}
 	heap_scan_end(&scan);
 	heap_filter_fini(&filter);

@@ -182,7 +182,7 @@ static bool passes(const struct heap_filter *filter, const struct heap_allocatio
 	       (!filter->thread || filter->thread[row->thread]) && (!filter->site || filter->site[row->site]) &&
 	       (!filter->free_site || (row->end_site != HEAP_NONE && filter->free_site[row->end_site])) &&
 	       (!filter->heap || filter->heap[row->heap == HEAP_NONE ? HEAPS : row->heap]) &&
-	       (filter->class == HEAP_CLASS_NONE || heap_class_of(row, filter->window) == filter->class);
+	       (!filter->classes || filter->classes & HEAP_CLASS_BIT(heap_class_of(row, filter->window)));
 }
 
 static uint8_t *any_table(uint8_t *table, uint32_t count)
@@ -268,7 +268,7 @@ static void test_select(void **state)
 		filter.free_site = any_table(free_sites, SITES);
 		filter.heap = any_table(heaps, HEAPS + 1);
 		filter.heap_none = HEAPS;
-		filter.class = any(4) ? HEAP_CLASS_NONE : (enum heap_class)any(HEAP_CLASS_NONE);
+		filter.classes = any(4) ? 0 : (unsigned)any(1 << HEAP_CLASS_NONE);
 		filter.window.from_ns = (int64_t)any_bits(40);
 		filter.window.to_ns = filter.window.from_ns + (int64_t)any_bits(40);
 		/* Times of a damaged file: lifetimes that no number holds. */

@@ -241,7 +241,8 @@ static void an_index_of_another_trace_is_not_read(void **state)
 /* An index of another version is made anew: it is not read, whatever else it says. */
 static void an_index_of_another_version_is_not_read(void **state)
 {
-	static const char *const versions[] = {HEAP_INDEX_MAGIC_OLDEST, "XHEAPIX5", "XHEAPIX6", "XHEAPIX7", "XHEAPIX8"};
+	static const char *const versions[] = {HEAP_INDEX_MAGIC_OLDEST, "XHEAPIX5", "XHEAPIX6", "XHEAPIX7",
+					      "XHEAPIX8", "XHEAPIX9"};
 	struct heap_index_head head;
 	(void)state;
 	for (size_t i = 0; i < sizeof(versions) / sizeof(*versions); i++) {

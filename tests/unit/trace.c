@@ -830,6 +830,65 @@ static void test_circular(void **state)
 	}
 }
 
+/* Rows with this number, one of each type that stands nowhere else. */
+static void write_single_rows(struct writer *writer, uint32_t process, uint32_t number)
+{
+	const int64_t time_ns = 5000 + (int64_t)number * 1000;
+	writer_add_gap(writer, &(struct trace_gap){.process = process,
+						   .thread = TRACE_NONE,
+						   .from_ns = time_ns,
+						   .to_ns = time_ns,
+						   .stacks = number});
+	writer_add_sample(writer, &(struct trace_sample){process, time_ns, number});
+	writer_add_resident(
+		writer,
+		&(struct trace_resident){.process = process, .time_ns = time_ns, .mapping_count = number, .spread = 1},
+		&(struct trace_resident_part){.base = 0x1000, .end = 0x2000, .name = "/lib/libc.so.6"});
+	writer_add_limit(writer, &(struct trace_limit){.process = process, .data_bytes = number});
+	writer_add_cause(writer, &(struct trace_cause){.process = process, .cgroup_kills = number});
+}
+
+/* The rows are those of the newest segments: none is missing up to the last one. */
+static void check_single_rows(const char *file, uint32_t last)
+{
+	struct diag diag = {""};
+	struct trace *trace;
+	assert_int_equal(trace_open(&trace, file, &diag), 0);
+	const struct trace_dictionary *dictionary = trace_dictionary(trace);
+#define CHECK(rows, count, member) \
+	do { \
+		assert_true(dictionary->count > 5); \
+		for (uint32_t i = 0; i < dictionary->count; i++) \
+			assert_int_equal(dictionary->rows[i].member, last - dictionary->count + 1 + i); \
+	} while (0)
+	CHECK(gaps, gap_count, stacks);
+	CHECK(samples, sample_count, resident_bytes);
+	CHECK(residents, resident_count, mapping_count);
+	CHECK(limits, limit_count, data_bytes);
+	CHECK(causes, cause_count, cgroup_kills);
+#undef CHECK
+	assert_int_equal(dictionary->resident_part_count, dictionary->resident_count);
+	trace_close(trace);
+}
+
+/* Rows that wait where a circular file turns come behind the turn. */
+static void test_circular_rows(void **state)
+{
+	enum { BLOCKS = 200 };
+	struct diag diag = {""};
+	(void)state;
+	seed = 1;
+	struct writer *writer = open_writer(
+		&(struct writer_options){.mode = WRITER_CIRCULAR, .max_file_bytes = 64 << 10, .segment_bytes = 3000});
+	struct rows rows = add_rows(writer, 10);
+	for (uint32_t block = 0; block < BLOCKS; block++) {
+		write_single_rows(writer, rows.process, block);
+		write_numbered(writer, &rows, block, 1 + (uint32_t)(next() % 400));
+	}
+	assert_int_equal(writer_close(writer, NULL, &diag), 0);
+	check_single_rows(path, BLOCKS - 1);
+}
+
 /* Wherever a circular file is ended, its footer lists what is there, and no segment that lay where the footer went. */
 static void test_circular_ended_anywhere(void **state)
 {
@@ -1345,6 +1404,7 @@ int main(void)
 		cmocka_unit_test(test_read_while_written),
 		cmocka_unit_test(test_max_file),
 		cmocka_unit_test(test_circular),
+		cmocka_unit_test(test_circular_rows),
 		cmocka_unit_test(test_circular_ended_anywhere),
 		cmocka_unit_test(test_circular_torn),
 		cmocka_unit_test(test_circular_read_between_writes),

@@ -16,6 +16,7 @@
 #include "match/match_valid.h"
 #include "match/point_stream.c"
 #include "match/survivors.c"
+#include "noticed.h"
 #include "scene.h"
 #include "table/table_valid.h"
 #include "trace/row_ids.h"
@@ -27,16 +28,6 @@ static uint32_t process, thread, other;
 static uint64_t random_state = 1;
 
 static const char path[] = "valid.xht";
-
-/* The field is wrong for a moment: the structure is not valid. */
-#define assert_noticed(field, wrong, is_valid) \
-	do { \
-		__typeof__(field) kept_ = (field); \
-		(field) = (__typeof__(field))(wrong); \
-		assert_false(is_valid); \
-		(field) = kept_; \
-		assert_true(is_valid); \
-	} while (0)
 
 static uint32_t any(uint32_t below)
 {

@@ -29,6 +29,7 @@ const CHOICES = {
 	moment: [{kind: "moment", at: 50}, {}],
 	first: [{kind: "moment", at: 0}, {}],
 	window: [{kind: "window", from: 10, to: 200, classes: 2}, {}],
+	classes: [{kind: "window", from: 10, to: 200, classes: 6}, {}],
 	whole: [{kind: "window", from: 0, to: 256, classes: 3}, {isWhole: true}],
 	never: [{kind: "window", from: 0, to: 256, classes: 2}, {isWhole: true}],
 };
@@ -72,18 +73,22 @@ function wordsOf(state, [choice, picture]) {
 	}).words;
 }
 
-for (const [name, choice] of Object.entries(CHOICES)) {
-	test(`commands of ${name}`, () => {
-		for (const state of STATES) {
-			const words = wordsOf(state, choice);
-			const done = spawnSync("bash", ["-c", `"$0" ${commandText(words.slice(1))}`, XHEAP], {encoding: "utf8"});
-			assert.ok(
-				done.status === 0 || (done.status === 1 && state.filters),
-				`${commandText(words)}: ${done.status} ${done.stderr}`,
-			);
-		}
+test("xheap takes each command", () => {
+	const choices = Object.values(CHOICES);
+	// Each selection with the first state, each state with one of the selections: they are words of their own.
+	const asked = [
+		...choices.map((choice) => [STATES[0], choice]),
+		...STATES.map((state, i) => [state, choices[i % choices.length]]),
+	].map(([state, choice]) => ({state, text: commandText(wordsOf(state, choice).slice(1))}));
+	const script = asked.map(({text}) => `"$0" ${text} 2>&1 >/dev/null; echo "status $?"`).join("\n");
+	const done = spawnSync("bash", ["-c", script, XHEAP], {encoding: "utf8"});
+	const answers = [...done.stdout.matchAll(/([^]*?)status (\d+)\n/g)];
+	assert.equal(answers.length, asked.length);
+	asked.forEach(({state, text}, i) => {
+		const [, said, status] = answers[i];
+		assert.ok(status === "0" || (status === "1" && state.filters), `xheap ${text}: ${status} ${said}`);
 	});
-}
+});
 
 test("what the command cannot be told is said", () => {
 	const trace = {path: "a.xht", threads: [], processes: [{pid: 5}, {pid: 5}], heaps: []},

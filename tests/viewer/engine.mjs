@@ -61,11 +61,11 @@ for (const seed of SEEDS) {
 			);
 			assert.equal(found.blocks, wanted.length);
 			assert.equal(
-				found.reallocs,
+				engine.sumHits(found.hits, model.cells.reallocs),
 				sum(wanted, (block) => block.isRealloc),
 			);
 			assert.equal(
-				found.temporaries,
+				engine.sumHits(found.hits, model.cells.temporaries),
 				sum(wanted, (block) => block.isTemporary),
 			);
 			if (choice.kind === "window") {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Packages that only tests need, installed once into the build's folder, and the browser. A test that cannot have them is skipped with a reason.
+// Packages that only tests need, installed once into the build's folder, and the browser. A test that cannot have them is skipped with a reason; with
+// BROWSER_TESTS=required, as in .ci/run, it fails. By itself this program installs the packages.
 import {execFileSync, spawnSync} from "node:child_process";
 import {createHash} from "node:crypto";
 import {copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync} from "node:fs";
@@ -7,15 +8,29 @@ import {createRequire} from "node:module";
 import path from "node:path";
 import {fileURLToPath} from "node:url";
 
-const SKIP = 77;
+const SKIP = 77,
+	IS_REQUIRED = process.env.BROWSER_TESTS === "required";
 export const HERE = path.dirname(fileURLToPath(import.meta.url));
 export const SOURCE = path.dirname(path.dirname(HERE));
-export const FOLDER = path.join(process.env.BUILD ?? path.join(SOURCE, "build"), "viewer");
-const LOCK = "package-lock.json";
+export const FOLDER = path.resolve(process.env.BUILD ?? path.join(SOURCE, "build"), "viewer");
+const LOCK = "package-lock.json",
+	/** How long npm may take: a registry that does not answer must not hold up all other tests. */
+	INSTALL_MS = 180_000;
 
 export function skip(reason) {
-	console.log(reason);
-	process.exit(SKIP);
+	console.log(IS_REQUIRED ? `${reason}. BROWSER_TESTS=required: a failure, not a skip` : reason);
+	process.exit(IS_REQUIRED ? 1 : SKIP);
+}
+
+/** @returns {string} what npm says first that is not about itself */
+function npmReason({error, stderr}) {
+	if (error) return error.code === "ENOENT" ? "there is no npm" : error.message;
+	const lines = (stderr ?? "").split("\n").map((line) => line.replace(/^npm (error|ERR!) ?/, "").trim());
+	return (
+		lines.find((line) => /^(network|request to|\d{3} |.*E[A-Z]{5,})/.test(line)) ??
+		lines.find(Boolean) ??
+		"no reason given"
+	);
 }
 
 /** @returns {(name: string) => any} requires a package. Several tests may install at once: each in a folder of its own, and the first one stays. */
@@ -26,16 +41,15 @@ export function packages() {
 		mkdirSync(FOLDER, {recursive: true});
 		const made = mkdtempSync(path.join(FOLDER, "install-"));
 		for (const name of ["package.json", LOCK]) copyFileSync(path.join(HERE, name), path.join(made, name));
-		const done = spawnSync("npm", ["ci", "--no-audit", "--no-fund", "--ignore-scripts"], {
+		const done = spawnSync("npm", ["ci", "--no-audit", "--no-fund", "--ignore-scripts", "--fetch-retries=2"], {
 			cwd: made,
+			timeout: INSTALL_MS,
 			encoding: "utf8",
 		});
 		if (done.status === 0 && !existsSync(home)) renameSync(made, home);
 		else rmSync(made, {recursive: true, force: true});
 		if (!existsSync(home))
-			skip(
-				`npm cannot install the packages of tests/viewer: ${(done.stderr ?? "there is no npm").trim().split("\n").at(-1)}`,
-			);
+			skip(`npm cannot install the packages of tests/viewer (is its registry reachable?): ${npmReason(done)}`);
 	}
 	return createRequire(path.join(home, "package.json"));
 }
@@ -56,3 +70,5 @@ export function joinPage(dataFile) {
 		maxBuffer: 1 << 28,
 	});
 }
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) packages();

@@ -4,6 +4,7 @@
  */
 #include "action/report/action.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,6 +40,7 @@ static const struct trace_heap *heap_at(const struct action_source *source, uint
 /* The heap whose blocks it lies in, or NULL. */
 static const struct trace_heap *heap_around(const struct action_source *source, uint32_t place)
 {
+	assert(place > 0);
 	uint32_t inside = source->table->inside[place - 1];
 	return inside == TRACE_NONE ? NULL : heap_at(source, inside + 1);
 }
@@ -107,6 +109,7 @@ static uint32_t group_of(struct action_input *input, const struct action_source 
 		for (unsigned i = 0; i < input->source_count; i++)
 			groups_find(input->heaps, &input->sources[i]);
 	}
+	assert(place <= trace_dictionary(source->trace)->heap_count);
 	return source->heap_groups[place];
 }
 
@@ -154,24 +157,23 @@ static void heaps_extend(struct action_input *input, struct action_source *sourc
 	plan.columns = PACK_ALL | PACK_DETAILS;
 	heap_scan_begin(&scan, source->table, &plan, NULL);
 	while ((part = heap_scan_next(&scan)))
-		for
-			heap_rows_each (part, i) {
-				struct heap_cell cell;
-				const struct heap_allocation own = heap_rows_get(part, i), *allocation = &own;
-				if (!heap_window_has(window, allocation))
-					continue;
-				heap_window_cell(window, source->table, allocation, &cell);
-				uint32_t row = action_rows_find(rows, input, source, group_of(input, source, cell.site),
-								cell.by);
-				if (row == HEAP_NONE)
-					continue;
-				heap_extents_add(&all, row, allocation, &part->details[i]);
-				if (!heap_window_is_outstanding(window, allocation))
-					continue;
-				heap_extents_add(&outstanding, row, allocation, &part->details[i]);
-				rows->memory[row].figures[number].extra[EXTRA_USABLE] +=
-					allocation->size_bytes + heap_slack(&part->details[i]);
-			}
+		heap_rows_each (part, i) {
+			struct heap_cell cell;
+			const struct heap_allocation own = heap_rows_get(part, i), *allocation = &own;
+			if (!heap_window_has(window, allocation))
+				continue;
+			heap_window_cell(window, source->table, allocation, &cell);
+			uint32_t row =
+				action_rows_find(rows, input, source, group_of(input, source, cell.site), cell.by);
+			if (row == HEAP_NONE)
+				continue;
+			heap_extents_add(&all, row, allocation, &part->details[i]);
+			if (!heap_window_is_outstanding(window, allocation))
+				continue;
+			heap_extents_add(&outstanding, row, allocation, &part->details[i]);
+			rows->memory[row].figures[number].extra[EXTRA_USABLE] +=
+				allocation->size_bytes + heap_slack(&part->details[i]);
+		}
 	heap_scan_end(&scan);
 	heap_extents_sum(&all, bytes, (uint32_t)rows->memory_count);
 	heap_extents_sum(&outstanding, &bytes[rows->memory_count], (uint32_t)rows->memory_count);

@@ -11,6 +11,7 @@
 #include <strings.h>
 
 #include "base/memory.h"
+#include "base/order.h"
 #include "base/text.h"
 
 enum { BUDGET_BYTES_MAX = 1 << 24, READ_BYTES = 1 << 16 };
@@ -272,18 +273,12 @@ static int take_selector(struct budget_reading *reading, int selector)
 	return 0;
 }
 
-static int compare_words(const void *a, const void *b)
-{
-	const uint32_t *one = a, *other = b;
-	return (*one > *other) - (*one < *other);
-}
-
 /* Sort a list and leave out what is there twice. */
 static void list_settle(uint32_t *items, size_t *count)
 {
 	size_t kept = 0;
 	if (*count)
-		qsort(items, *count, sizeof(*items), compare_words);
+		qsort(items, *count, sizeof(*items), compare_u32);
 	for (size_t i = 0; i < *count; i++)
 		if (!kept || items[kept - 1] != items[i])
 			items[kept++] = items[i];
@@ -468,6 +463,7 @@ uint64_t budget_allowed(const struct budget_limit *limit)
 /* A part of a line, with one blank for each run of them outside of quotes: people align columns. */
 static char *text_between(const struct budget *budget, size_t begin, size_t end)
 {
+	assert(begin <= end);
 	char *text = memory_resize(NULL, end - begin + 1, 1), *to = text;
 	bool is_quoted = false, was_blank = false;
 	for (const char *at = budget->text + begin; at < budget->text + end; at++) {
@@ -493,6 +489,7 @@ char *budget_limit_text(const struct budget *budget, const struct budget_limit *
 char *budget_limit_name(const struct budget *budget, const struct budget_limit *limit)
 {
 	size_t end = limit->at;
+	assert(limit->begin < end && end < limit->end);
 	bool is_by_unit = limit->metric->is_count && metric_find(limit->metric->word, false, false);
 	while (is_blank(budget->text[end - 1]))
 		end--;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "action/budget/budget_check.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -18,6 +19,7 @@ const char *const verdict_words[VERDICT_STATE_COUNT] = {VERDICTS(X)};
 
 uint64_t budget_check_figure(const struct budget_check *check, const struct budget_limit *limit, unsigned run)
 {
+	assert(run < check->input->source_count && limit->selection < check->budget->keys.count);
 	return report_number_at(&check->runs[run].numbers[limit->selection], limit->metric->number);
 }
 
@@ -51,6 +53,7 @@ bool budget_check_has_failed(const struct budget_check *check)
 /* Two standard errors of a sample's estimate; 0: it is none. */
 static uint64_t margin_of(const struct budget_check *check, const struct budget_limit *limit, unsigned run)
 {
+	assert(run < check->input->source_count);
 	if (!check->input->sources[run].table->sample_bytes)
 		return 0;
 	for (int i = 0; i < REPORT_ERRORS; i++)

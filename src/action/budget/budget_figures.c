@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "action/budget/budget_figures.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "action/budget/budget_peaks.h"
 #include "base/memory.h"
+#include "base/order.h"
 #include "base/text.h"
 #include "query/folded.h"
 #include "trace/process_rows.h"
@@ -80,6 +82,7 @@ static bool is_of_all(const struct budget_selection *selection)
 /* By thread of the trace; NULL: the selection takes all. `number` is one of the two of a selection. */
 static uint8_t *threads_passing(const struct budget_figures *figures, uint32_t number)
 {
+	assert(number < 2 * selection_count(figures));
 	const struct budget_selection *selection = &figures->budget->selections[number % selection_count(figures)];
 	enum passing_thread least = number < selection_count(figures) ? PASSES : MAY_PASS;
 	uint32_t count = figures->source->table->dictionary->thread_count;
@@ -93,6 +96,7 @@ static uint8_t *threads_passing(const struct budget_figures *figures, uint32_t n
 
 bool budget_figures_has_thread(const struct budget_figures *figures, uint32_t selection)
 {
+	assert(selection < selection_count(figures));
 	uint8_t *passes = threads_passing(figures, selection + selection_count(figures));
 	bool has = !passes || memchr(passes, 1, figures->source->table->dictionary->thread_count);
 	free(passes);
@@ -155,6 +159,7 @@ static bool list_has(struct budget_list list, uint32_t number)
 
 void budget_figures_filter(struct heap_filter *filter, const struct budget_figures *figures, uint32_t selection)
 {
+	assert(selection < 2 * selection_count(figures) && figures->site_lists);
 	const struct heap_table *table = figures->source->table;
 	uint8_t *sites = memory_zeroed((size_t)table->site_count + 1, 1);
 	uint32_t count = selection_count(figures);
@@ -166,12 +171,6 @@ void budget_figures_filter(struct heap_filter *filter, const struct budget_figur
 }
 
 /* ---- groups ---- */
-
-static int compare_numbers(const void *a, const void *b)
-{
-	const uint32_t *one = a, *other = b;
-	return (*one > *other) - (*one < *other);
-}
 
 /* Number the threads by the selections of some threads that they pass, or may pass. Class 0 passes none of these. */
 static void threads_classify(struct budget_figures *figures)
@@ -199,6 +198,7 @@ static void threads_classify(struct budget_figures *figures)
 
 static enum passing_thread class_passes(const struct budget_figures *figures, uint32_t class, uint32_t selection)
 {
+	assert(class < figures->classes.count && selection < selection_count(figures));
 	const struct intern_item *item = &figures->classes.items[class];
 	const uint32_t keys[] = {2 * selection, 2 * selection + 1};
 	size_t count = item->size / sizeof(*keys);
@@ -206,9 +206,9 @@ static enum passing_thread class_passes(const struct budget_figures *figures, ui
 		return PASSES;
 	if (!count)
 		return PASSES_NOT;
-	if (bsearch(&keys[0], item->data, count, sizeof(*keys), compare_numbers))
+	if (bsearch(&keys[0], item->data, count, sizeof(*keys), compare_u32))
 		return PASSES;
-	return bsearch(&keys[1], item->data, count, sizeof(*keys), compare_numbers) ? MAY_PASS : PASSES_NOT;
+	return bsearch(&keys[1], item->data, count, sizeof(*keys), compare_u32) ? MAY_PASS : PASSES_NOT;
 }
 
 /* Add the selections of a list that some threads pass. */
@@ -235,6 +235,7 @@ static void group_add(const struct budget_figures *figures, struct budget_group 
 /* The place of the group, which is made if it is new. */
 static uint32_t group_place(struct budget_figures *figures, uint32_t site, uint32_t thread)
 {
+	assert(site < figures->source->table->site_count);
 	uint32_t list = figures->site_lists[site], class = figures->thread_classes[thread];
 	bool added;
 	uint32_t *place = map_add(&figures->group_of, map_pair(list, class), &added);

@@ -2,15 +2,70 @@
 #include "action/budget/budget_junit.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "action/actions/stacks.h"
 #include "action/budget/budget_check.h"
 #include "action/budget/budget_text.h"
+#include "base/sink.h"
 #include "base/text.h"
-#include "base/xml.h"
 #include "trace/reader.h"
 #include "trace/trace.h"
+
+/* ---- XML ---- */
+
+static const char replacement[] = "\xef\xbf\xbd";
+
+/* U+FFFE and U+FFFF are no characters. */
+static bool is_no_character(const unsigned char *at, unsigned length)
+{
+	return length == 3 && at[0] == 0xef && at[1] == 0xbf && at[2] >= 0xbe;
+}
+
+/* What stands for the character; NULL: itself. */
+static const char *entity_of(unsigned char c)
+{
+	switch (c) {
+	case '&':
+		return "&amp;";
+	case '<':
+		return "&lt;";
+	case '>':
+		return "&gt;";
+	case '"':
+		return "&quot;";
+	case '\t':
+		return "&#9;";
+	case '\n':
+		return "&#10;";
+	default:
+		return c < ' ' ? replacement : NULL;
+	}
+}
+
+/* Write a text so that it may stand in an element or in an attribute between "". U+FFFD replaces what XML has no way
+   to write: bytes that are not UTF-8, and control characters but tab and line feed. */
+static void xml_text(struct sink *out, const char *text)
+{
+	for (const unsigned char *at = (const unsigned char *)text; *at;) {
+		unsigned length = text_utf8_length(at);
+		const char *entity = !length || is_no_character(at, length) ? replacement : entity_of(*at);
+		if (entity)
+			sink_text(out, entity);
+		else
+			sink_bytes(out, (const char *)at, length);
+		at += length ? length : 1;
+	}
+}
+
+/* Write ` name="text"`. */
+static void xml_attribute(struct sink *out, const char *name, const char *text)
+{
+	sink_format(out, " %s=\"", name);
+	xml_text(out, text);
+	sink_put(out, '"');
+}
 
 #define SUITE "xheap check"
 enum { NS_PER_S = 1000000000 };

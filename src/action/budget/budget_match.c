@@ -8,6 +8,7 @@
 #include <xxhash.h>
 
 #include "base/memory.h"
+#include "base/order.h"
 #include "query/plain_name.h"
 
 /* Numbers by key, each with any number of them. */
@@ -218,18 +219,12 @@ static struct budget_list numbers_of(const struct intern *intern, uint32_t numbe
 				    (uint32_t)(item->size / sizeof(uint32_t))};
 }
 
-static int compare_numbers(const void *a, const void *b)
-{
-	const uint32_t *one = a, *other = b;
-	return (*one > *other) - (*one < *other);
-}
-
 /* The numbers of a bucket, sorted and each once, as one number. */
 static uint32_t bucket_intern(struct intern *intern, struct bucket *bucket)
 {
 	size_t kept = 0;
 	if (bucket->count)
-		qsort(bucket->items, bucket->count, sizeof(*bucket->items), compare_numbers);
+		qsort(bucket->items, bucket->count, sizeof(*bucket->items), compare_u32);
 	for (size_t i = 0; i < bucket->count; i++)
 		if (!kept || bucket->items[kept - 1] != bucket->items[i])
 			bucket->items[kept++] = bucket->items[i];
@@ -347,6 +342,7 @@ static uint32_t own_set(struct budget_match *match, const struct heap_names *nam
 
 static uint32_t set_join(struct budget_match *match, uint32_t one, uint32_t other)
 {
+	assert(one < match->sets.count && other < match->sets.count);
 	if (!one || !other || one == other)
 		return one ? one : other;
 	const uint32_t sets[] = {one, other};
@@ -443,11 +439,13 @@ uint32_t budget_match_stack(struct budget_match *match, const struct heap_names 
 
 struct budget_list budget_match_list(const struct budget_match *match, uint32_t list)
 {
+	assert(list < match->lists.count);
 	return numbers_of(&match->lists, list);
 }
 
 bool budget_match_has_hit(const struct budget_match *match, uint32_t word)
 {
+	assert(word < match->budget->words.count);
 	return match->has_hit[word];
 }
 
@@ -472,11 +470,6 @@ static void last_parts_make(struct budget_match *match, const struct heap_names 
 				bucket_add(&match->last_parts[words.items[i]], name);
 	}
 	free(is_seen);
-}
-
-static int compare_texts(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
 const char **budget_match_last_parts(struct budget_match *match, const struct heap_names *names, uint32_t word,

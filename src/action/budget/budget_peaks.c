@@ -195,14 +195,13 @@ static void rows_walk(struct peak_walk *walk, bool is_of_base)
 		plan.to_ns = 0;
 	heap_scan_begin(&scan, peaks->table, &plan, NULL);
 	while ((rows = heap_scan_next(&scan)))
-		for
-			heap_rows_each (rows, i) {
-				const struct heap_allocation row = heap_rows_get(rows, i);
-				bool is_later = !(row.flags & HEAP_EARLIER) && row.birth_ns > 0 &&
-						row.birth_ns <= peaks->table->duration_ns;
-				if (is_of_base ? is_base(&row) : is_later)
-					row_begin(walk, &row, is_of_base ? 0 : row.birth_ns);
-			}
+		heap_rows_each (rows, i) {
+			const struct heap_allocation row = heap_rows_get(rows, i);
+			bool is_later = !(row.flags & HEAP_EARLIER) && row.birth_ns > 0 &&
+					row.birth_ns <= peaks->table->duration_ns;
+			if (is_of_base ? is_base(&row) : is_later)
+				row_begin(walk, &row, is_of_base ? 0 : row.birth_ns);
+		}
 	heap_scan_end(&scan);
 }
 

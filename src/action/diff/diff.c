@@ -50,6 +50,7 @@ static struct diff_value side_value(const struct diff *diff, enum diff_side side
 	struct diff_value value = {0};
 	double sampled = 0;
 	long double squares = 0;
+	assert(count > 0);
 	for (unsigned i = 0; i < count; i++) {
 		const struct run_value run = of(diff, from, first + i, number);
 		value.mean += run.number;
@@ -179,6 +180,7 @@ static struct run_value number_of_row(const struct diff *diff, const void *from,
 				      enum action_number number)
 {
 	const struct action_row *row = from;
+	assert(source < diff->input->source_count && row->figures);
 	return number_of(diff, &row->figures[source].numbers, source, number);
 }
 
@@ -191,6 +193,7 @@ static struct run_value number_of_totals(const struct diff *diff, const void *fr
 
 struct diff_change diff_of_row(const struct diff *diff, const struct action_row *row, enum action_number number)
 {
+	assert(number < ACTION_NUMBER_COUNT);
 	return change_of(diff, number_of_row, row, number);
 }
 
@@ -344,6 +347,7 @@ int diff_scales(long double *scales, const struct diff *diff, enum diff_basis ba
 {
 	const struct action_input *input = diff->input;
 	long double mean = 0;
+	assert(diff->runs[DIFF_A] + diff->runs[DIFF_B] == input->source_count);
 	for (unsigned i = 0; i < input->source_count; i++)
 		scales[i] = basis == DIFF_BY_FACTOR && i >= diff->runs[DIFF_A] ? factor : 1;
 	if (basis == DIFF_AS_IS || basis == DIFF_BY_FACTOR)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "action/report/action_sort.h"
 
+#include <assert.h>
 #include <string.h>
 #include <strings.h>
 
@@ -31,6 +32,7 @@ enum { SORT_COUNT = sizeof(sort_order) / sizeof(*sort_order) };
 
 const struct action_sort *action_sort_by(enum action_number number)
 {
+	assert(number < ACTION_NUMBER_COUNT);
 	return &sorts[number];
 }
 
@@ -51,6 +53,7 @@ const struct action_sort *action_sort_at(unsigned number)
 
 enum action_number action_sort_number(const struct action_sort *sort)
 {
+	assert(sort >= sorts && sort < sorts + ACTION_NUMBER_COUNT);
 	return (enum action_number)(sort - sorts);
 }
 

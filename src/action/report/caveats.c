@@ -181,10 +181,7 @@ void caveats_json(struct json *json, const struct action_source *source)
 	json_count(json, "bytes", window->uncertain_bytes);
 	json_end_object(json);
 	json_text(json, "symbols", symbols_word(source, without));
-	json_begin_array(json, "images_without_symbols");
-	for (size_t i = 0; i < without; i++)
-		json_text(json, NULL, images[i]);
-	json_end_array(json);
+	json_texts(json, "images_without_symbols", images, without);
 }
 
 void caveats_json_range(struct json *json, const struct action_source *source)

@@ -162,20 +162,14 @@ static void wrappers_json(struct json *json, const struct action_input *input)
 	const char *const *unknown = wrappers_unknown_images(input->cull->wrappers, &count);
 	if (!count)
 		return;
-	json_begin_array(json, "images_without_functions");
-	for (size_t i = 0; i < count; i++)
-		json_text(json, NULL, unknown[i]);
-	json_end_array(json);
+	json_texts(json, "images_without_functions", unknown, count);
 }
 
 void culled_last_parts_json(struct json *json, const char *pattern, const char *const *frames, size_t count)
 {
 	json_begin_object(json, NULL);
 	json_text(json, "pattern", pattern);
-	json_begin_array(json, "frames");
-	for (size_t i = 0; i < count; i++)
-		json_text(json, NULL, frames[i]);
-	json_end_array(json);
+	json_texts(json, "frames", frames, count);
 	json_end_object(json);
 }
 

@@ -347,10 +347,7 @@ void losses_json_stack_ends(struct json *json, const struct trace_dictionary *di
 	json_count(json, "truncated_stacks", dictionary->ends.truncated);
 	json_count(json, "unwindless_stacks", dictionary->ends.unwindless);
 	if (images.count) {
-		json_begin_array(json, "unwindless_images");
-		for (size_t i = 0; i < images.count; i++)
-			json_text(json, NULL, images.names[i]);
-		json_end_array(json);
+		json_texts(json, "unwindless_images", images.names, images.count);
 	}
 	free(images.names);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "action/report/report_columns.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -46,6 +47,7 @@ uint64_t report_number_at(const struct heap_numbers *from, enum action_number nu
 
 double report_error_at(const struct heap_numbers *from, int i)
 {
+	assert(i >= 0 && i < REPORT_ERRORS);
 	double variance;
 	memcpy(&variance, (const char *)from + report_errors[i].variance, sizeof(variance));
 	return sqrt(variance);

@@ -7,7 +7,10 @@
 #include <xxhash.h>
 
 #include "action/report/row_lifetimes.h"
+#include "base/check.h"
 #include "base/memory.h"
+#include "base/order.h"
+#include "base/sort.h"
 #include "base/sink.h"
 #include "query/lifetimes.h"
 #include "trace/process_rows.h"
@@ -25,6 +28,12 @@ struct source_cells {
 	uint32_t *cells;
 	size_t *starts;
 };
+
+/* Whether nobody wants the rows any more. They may be anything then, but for their memory. */
+static bool is_cancelled(const struct action_input *input)
+{
+	return cancel_is_asked(heap_names_cancelled_by(action_names(input)));
+}
 
 /* The state of making rows. */
 struct grouping {
@@ -69,7 +78,7 @@ static void rows_group(struct action_rows *rows, struct grouping *grouping, unsi
 	struct action_source *source = &input->sources[number];
 	struct source_cells *own = &grouping->sources[number];
 	const struct heap_window *window = action_window(source, grouping->action);
-	for (uint32_t cell = 0; cell < window->cell_count; cell++) {
+	for (uint32_t cell = 0; cell < window->cell_count && !is_cancelled(input); cell++) {
 		const struct heap_numbers *numbers = &window->numbers[cell];
 		uint32_t by = window->cells[cell].by;
 		if (!numbers->total_count && !numbers->peak_count)
@@ -130,11 +139,7 @@ struct source_view {
 	struct source_cells *own;
 };
 
-static int folded_compare(const void *a, const void *b)
-{
-	const struct heap_folded *left = a, *right = b;
-	return left->cell < right->cell ? -1 : left->cell > right->cell;
-}
+COMPARE_BY(folded_compare, struct heap_folded, cell)
 
 static void rows_lifetimes_folded(struct action_rows *rows, const struct source_view *view, const uint32_t *list_of,
 				  const struct heap_lifetimes *lifetimes)
@@ -159,17 +164,11 @@ static void rows_lifetimes_folded(struct action_rows *rows, const struct source_
 	free(sums);
 }
 
-static int number_compare(const void *a, const void *b)
-{
-	uint32_t left = *(const uint32_t *)a, right = *(const uint32_t *)b;
-	return (left > right) - (left < right);
-}
-
 static uint32_t count_distinct(uint32_t *values, size_t count)
 {
 	uint32_t distinct = 0;
 	if (count)
-		qsort(values, count, sizeof(*values), number_compare);
+		qsort(values, count, sizeof(*values), compare_u32);
 	for (size_t i = 0; i < count; i++)
 		distinct += !i || values[i] != values[i - 1];
 	return distinct;
@@ -191,6 +190,7 @@ static size_t row_cells(const struct action_rows *rows, const struct source_cell
 			size_t *end)
 {
 	size_t at = (size_t)(row - rows->memory);
+	assert(at < rows->memory_count && own->starts[at] <= own->starts[at + 1]);
 	*end = own->starts[at + 1];
 	return own->starts[at];
 }
@@ -224,7 +224,7 @@ static void rows_detail(struct action_rows *rows, const struct source_view *view
 	size_t *uses = uses_by_cell(window);
 	rows_order_cells(rows, view->own);
 	rows_lifetimes(rows, view);
-	for (size_t i = 0; i < rows->shown; i++) {
+	for (size_t i = 0; i < rows->shown && !cancel_is_asked(view->filter->is_cancelled); i++) {
 		struct action_row *row = rows->rows[i];
 		struct action_figures *figures = &row->figures[view->number];
 		size_t used_count = 0, end;
@@ -259,6 +259,7 @@ struct comparison {
 static uint64_t rank_of(const struct action_row *row, unsigned source_count, const struct action_choice *choice)
 {
 	uint64_t sum = 0;
+	assert(row->figures);
 	if (choice->rank)
 		return choice->rank(row, choice);
 	for (unsigned i = 0; i < source_count; i++)
@@ -339,7 +340,7 @@ static void rows_order(struct action_rows *rows, struct comparison *comparison)
 		return;
 	for (size_t i = rows->shown < rows->count ? rows->shown / 2 : 0; i-- > 0;)
 		row_sink(heap, rows->shown, i, comparison);
-	for (size_t i = rows->shown; i < rows->count; i++) {
+	for (size_t i = rows->shown; i < rows->count && !is_cancelled(comparison->input); i++) {
 		if (row_compare(&heap[i], &heap[0], comparison) > 0)
 			continue;
 		struct action_row *kept = heap[0];
@@ -347,14 +348,15 @@ static void rows_order(struct action_rows *rows, struct comparison *comparison)
 		heap[i] = kept;
 		row_sink(heap, rows->shown, 0, comparison);
 	}
-	qsort_r(heap, rows->shown, sizeof(*heap), row_compare, comparison);
+	pointers_sort((void **)heap, rows->shown, row_compare, comparison,
+		      heap_names_cancelled_by(action_names(comparison->input)));
 }
 
 /* ---- trees ---- */
 
 static void tree_link(struct action_rows *rows, struct action_input *input, const struct action *action)
 {
-	for (size_t i = 0; i < rows->memory_count; i++) {
+	for (size_t i = 0; i < rows->memory_count && !is_cancelled(input); i++) {
 		struct action_row *row = &rows->memory[i];
 		uint32_t split = action_split(input, &input->sources[row->source], row->by);
 		for (uint32_t at = action->parent(input, row->group); at != HEAP_NONE; at = action->parent(input, at)) {
@@ -456,8 +458,10 @@ void action_rows_make(struct action_rows *rows, struct action_input *input, cons
 	struct grouping grouping = {.input = input, .action = action};
 	struct comparison comparison = {input, action};
 	*rows = (struct action_rows){0};
+	assert(choice->rank || choice->sort || !action->groups);
 	if (!action->groups)
 		return;
+	assert(action->text && input->source_count > 0);
 	action_input_settle(input);
 	grouping.sources = memory_zeroed(input->source_count, sizeof(*grouping.sources));
 	rows_make(rows, &grouping);
@@ -470,16 +474,46 @@ void action_rows_make(struct action_rows *rows, struct action_input *input, cons
 	free(wanted);
 	rows->shown = rows->count < choice->top ? rows->count : choice->top;
 	rows_order(rows, &comparison);
-	for (unsigned i = 0; i < input->source_count && !action->is_inclusive && !choice->is_brief; i++)
+	for (unsigned i = 0;
+	     i < input->source_count && !action->is_inclusive && !choice->is_brief && !is_cancelled(input); i++)
 		rows_detail(rows,
 			    &(struct source_view){i, &input->sources[i], action_window(&input->sources[i], action),
 						  action_filter(&input->sources[i], action), &grouping.sources[i]});
-	if (action->parent)
+	if (action->parent && !is_cancelled(input))
 		tree_order(rows);
-	for (size_t i = 0; i < rows->shown; i++)
+	for (size_t i = 0; i < rows->shown && !is_cancelled(input); i++)
 		row_text(&comparison, rows->rows[i]);
 	heap_names_shorten(action_names(input));
 	grouping_fini(&grouping);
+	CHECK_VALID(is_cancelled(input) || action_rows_are_valid(rows, input->source_count));
+}
+
+static bool row_is_valid(const struct action_rows *rows, const struct action_row *row, unsigned source_count)
+{
+	size_t place = (size_t)(row - rows->memory);
+	return place < rows->memory_count && row->source < source_count &&
+	       row->figures == &rows->figures[place * source_count] &&
+	       (row->parent == HEAP_NONE
+			? !row->depth
+			: row->parent < rows->memory_count && rows->memory[row->parent].depth < row->depth);
+}
+
+bool action_rows_are_valid(const struct action_rows *rows, unsigned source_count)
+{
+	bool is_valid = rows->shown <= rows->count && rows->count <= rows->memory_count;
+	bool *is_there = memory_zeroed(rows->memory_count, sizeof(*is_there));
+	for (size_t i = 0; is_valid && i < rows->count; i++) {
+		const struct action_row *row = rows->rows[i];
+		is_valid = row_is_valid(rows, row, source_count) && (i >= rows->shown || row->text) &&
+			   !is_there[row - rows->memory] &&
+			   (i >= rows->shown || row->parent == HEAP_NONE || is_there[row->parent]) &&
+			   (!i || i >= rows->shown || row->depth || rows->rows[i - 1]->depth ||
+			    rows->rows[i - 1]->rank >= row->rank);
+		if (is_valid)
+			is_there[row - rows->memory] = true;
+	}
+	free(is_there);
+	return is_valid;
 }
 
 void action_rows_fini(struct action_rows *rows)
@@ -497,6 +531,7 @@ uint64_t action_row_id(const struct action_rows *rows, const struct action_row *
 {
 	struct sink path;
 	size_t size;
+	assert(row->text);
 	sink_to_memory(&path);
 	sink_text(&path, row->text);
 	for (uint32_t at = row->parent; at != HEAP_NONE; at = rows->memory[at].parent)

@@ -33,6 +33,10 @@ struct action_choice {
 void action_rows_make(struct action_rows *rows, struct action_input *input, const struct action *action,
 		      const struct action_choice *choice);
 
+/** Return whether the rows are of so many sources, each shown one is named and lies where it belongs, and none is there
+ *  twice (base/check.h). */
+bool action_rows_are_valid(const struct action_rows *rows, unsigned source_count);
+
 /** Free the rows. */
 void action_rows_fini(struct action_rows *rows);
 

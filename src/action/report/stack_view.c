@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "action/report/stack_view.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,6 +71,7 @@ static uint32_t run_length(struct action_input *input, uint32_t node, uint32_t e
 
 static uint32_t skip(const struct heap_names *names, uint32_t node, uint32_t count)
 {
+	assert(node);
 	while (count-- > 0)
 		node = caller(names, node);
 	return node;

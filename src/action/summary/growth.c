@@ -91,6 +91,7 @@ void growth_add(struct growth_series *series, const struct growth_clock *clock, 
 void growth_add_chain(struct growth_series *series, const struct growth_clock *clock, int64_t birth_ns, int64_t end_ns,
 		      uint64_t bytes)
 {
+	assert(clock->from_ns < clock->to_ns);
 	int birth = part_of(clock, birth_ns), end = end_ns == INT64_MAX ? GROWTH_PARTS : part_of(clock, end_ns);
 	if (birth >= 0 && birth < GROWTH_PARTS)
 		series->chain[birth] += (int64_t)bytes;
@@ -114,6 +115,7 @@ void growth_merge(struct growth_series *to, const struct growth_series *from)
 static int64_t sum_of(const int64_t *numbers, int from, int to)
 {
 	int64_t sum = 0;
+	assert(from >= 0 && to <= GROWTH_PARTS);
 	for (int i = from; i < to; i++)
 		sum += numbers[i];
 	return sum;
@@ -124,6 +126,7 @@ static int64_t sum_of(const int64_t *numbers, int from, int to)
 static double error_of(const double *batches, int count, double mean)
 {
 	double own = 0, more = 0;
+	assert(count > 1);
 	for (int i = 0; i < count; i++)
 		own += (batches[i] - mean) * (batches[i] - mean);
 	for (int lag = 1; lag <= BATCH_LAGS; lag++)
@@ -242,6 +245,7 @@ struct growth growth_judge(const struct growth_series *series, const struct grow
 {
 	const int from = clock->has_begin ? GROWTH_WARM_PARTS : 0, half = GROWTH_PARTS / 2;
 	double part_seconds = ((double)clock->to_ns - (double)clock->from_ns) / 1e9 / GROWTH_PARTS;
+	assert(part_seconds > 0);
 	struct growth_rate recent_count = rate_of(series->count, half, RECENT_BATCHES, t_recent, part_seconds);
 	struct growth growth = {
 		.bytes = rate_of(series->bytes, from, BATCHES, t_interval, part_seconds),

@@ -34,7 +34,6 @@ struct growth_series {
 };
 
 /* X(id, word in JSON, sentence for people) */
-/* clang-format off */
 #define GROWTH_VERDICTS(X) \
 	X(GROWS, "grows", "grows") \
 	X(FEW, "few_blocks", "too few blocks stay") \
@@ -43,7 +42,6 @@ struct growth_series {
 	X(SLOWS, "slows", "the growth becomes less and less") \
 	X(FREED, "freed", "old blocks are freed") \
 	X(LOSSES, "losses", "as many frees may be lost")
-/* clang-format on */
 
 #define X(id, word, sentence) GROWTH_##id,
 enum growth_verdict { GROWTH_VERDICTS(X) GROWTH_VERDICT_COUNT };

@@ -6,9 +6,11 @@
 #include <string.h>
 
 #include "action/actions/action_table.h"
+#include "action/actions/stacks.h"
+#include "action/report/report_rows.h"
 #include "action/report/stack_view.h"
 #include "action/summary/findings.h"
-#include "action/summary/survey_stacks.h"
+#include "action/summary/survey.h"
 #include "base/memory.h"
 #include "query/folded.h"
 #include "trace/code_rows.h"
@@ -16,6 +18,51 @@
 #include "trace/process_rows.h"
 #include "trace/row_ids.h"
 #include "trace/trace.h"
+
+/* ---- stacks with what the survey found ---- */
+
+static void surveyed_groups(struct action_input *input, struct action_source *source, const struct heap_cell *cell,
+			    struct action_groups *groups)
+{
+	action_groups_add(groups, action_site_node(input, source, cell));
+}
+
+static void surveyed_extend(struct action_input *input, struct action_source *source, struct action_rows *rows)
+{
+	const struct heap_window *window = source->window;
+	for (uint32_t cell = 0; source->survey && cell < window->cell_count; cell++) {
+		const struct survey_site *site = &source->survey->sites[window->cells[cell].site];
+		if (!site->short_count && !site->crossed_count)
+			continue;
+		uint32_t node = action_site_node(input, source, &window->cells[cell]);
+		uint32_t row = action_rows_find(rows, input, source, node, window->cells[cell].by);
+		if (row == HEAP_NONE)
+			continue;
+		uint64_t *extra = rows->memory[row].figures[source - input->sources].extra;
+		extra[SURVEYED_SHORT] += site->short_count;
+		extra[SURVEYED_SHORT_BYTES] += site->short_bytes;
+		extra[SURVEYED_CROSSED] += site->crossed_count;
+		extra[SURVEYED_CROSSED_BYTES] += site->crossed_bytes;
+	}
+}
+
+/* It is no action that people ask for. */
+static const struct action action_surveyed = {
+	.name = "surveyed",
+	.title = "Stacks",
+	.label = "stack",
+	.help = "stacks with what a survey found",
+	.groups = surveyed_groups,
+	.extend = surveyed_extend,
+	.text = action_stack_text,
+	.json = action_stack_json,
+	.lines = action_stack_lines,
+	.extra = {{"short_lived_count", NULL, EXTRA_COUNT},
+		  {"short_lived_bytes", NULL, EXTRA_BYTES},
+		  {"crossed_count", NULL, EXTRA_COUNT},
+		  {"crossed_bytes", NULL, EXTRA_BYTES}},
+	.extra_count = 4,
+};
 
 enum { THOUSAND = 1000 };
 
@@ -58,6 +105,7 @@ static bool is_exact(const struct summary *summary)
 
 static void list_make(struct summary *summary, enum summary_list_id id, uint64_t top)
 {
+	assert(id < SUMMARY_LIST_COUNT);
 	struct summary_list *list = &summary->lists[id];
 	const struct list_kind *kind = &list_kinds[id];
 	*list = (struct summary_list){.name = kind->name, .title = kind->title, .action = kind->action};
@@ -192,6 +240,7 @@ static void resident_choose(struct summary *summary)
 
 struct summary_resident summary_resident_parts(const struct summary *summary)
 {
+	assert(summary->resident);
 	const struct resident *kinds = &summary->resident_kinds;
 	const struct survey *survey = &summary->survey;
 	struct summary_resident parts = {kinds->split ? kinds->bytes : summary->resident->resident_bytes,
@@ -235,6 +284,7 @@ unsigned summary_growth_notes(const struct summary *summary, struct summary_note
 			 "judged.",
 			 text_bytes(table->sample_bytes).data);
 	}
+	assert(count <= SUMMARY_NOTES);
 	return count;
 }
 

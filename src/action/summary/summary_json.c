@@ -17,7 +17,7 @@
 #include "trace/process_rows.h"
 #include "trace/trace.h"
 
-static const char *const kind_names[] = {
+const char *const summary_kind_words[] = {
 #define X(id, name) name,
 	SUMMARY_KINDS(X)
 #undef X
@@ -53,11 +53,10 @@ static void json_numbers(struct json *json, const struct summary *summary, const
 	json_count(json, "peak_bytes", numbers->peak_bytes);
 }
 
-static void json_totals(struct json *json, const struct summary *summary)
+void summary_json_totals(struct json *json, const struct summary *summary)
 {
 	const struct heap_window *window = summary->source->window;
 	const struct survey *survey = &summary->survey;
-	caveats_json_range(json, summary->source);
 	json_begin_object(json, "totals");
 	json_numbers(json, summary, &window->totals);
 	json_time(json, "peak_at_us", window->peak_at_ns);
@@ -66,7 +65,6 @@ static void json_totals(struct json *json, const struct summary *summary)
 	json_count(json, "freed_by_others_count", survey->crossed_count);
 	json_count(json, "freed_by_others_bytes", survey->crossed_bytes);
 	json_end_object(json);
-	json_time(json, "short_lived_us", survey->plan.short_ns);
 }
 
 static void json_row(struct json *json, const struct summary *summary, const struct summary_list *list,
@@ -171,7 +169,7 @@ static void json_handovers(struct json *json, const struct summary *summary, siz
 	json_end_array(json);
 }
 
-static void json_resident(struct json *json, const struct summary *summary)
+void summary_json_resident(struct json *json, const struct summary *summary)
 {
 	const struct survey *survey = &summary->survey;
 	if (!summary->resident)
@@ -273,7 +271,7 @@ static void json_findings(struct json *json, const struct summary *summary)
 	json_begin_array(json, "findings");
 	for (unsigned i = 0; i < summary->finding_count; i++) {
 		json_begin_object(json, NULL);
-		json_text(json, "kind", kind_names[summary->findings[i].kind]);
+		json_text(json, "kind", summary_kind_words[summary->findings[i].kind]);
 		json_text(json, "text", summary->findings[i].text);
 		json_text(json, "command", summary->findings[i].command);
 		json_end_object(json);
@@ -301,13 +299,15 @@ void summary_json(const struct summary *summary, struct sink *out)
 	losses_json_dropped(&json, dictionary);
 	losses_json_folded(&json, dictionary);
 	json_time(&json, "duration_us", summary->source->table->duration_ns);
-	json_totals(&json, summary);
+	caveats_json_range(&json, summary->source);
+	summary_json_totals(&json, summary);
+	json_time(&json, "short_lived_us", summary->survey.plan.short_ns);
 	json_ends(&json, summary);
 	json_findings(&json, summary);
 	json_growth(&json, summary, summary->top);
 	json_lists(&json, summary);
 	json_handovers(&json, summary, summary->top);
-	json_resident(&json, summary);
+	summary_json_resident(&json, summary);
 	json_processes(&json, summary);
 	json_chart(&json, summary);
 	json_end_object(&json);

@@ -163,11 +163,10 @@ void survey_part_run(void *context)
 	while ((rows = heap_scan_next(&scan))) {
 		if (making->search)
 			heap_peak_search_add(making->search, part->number, rows);
-		for
-			heap_rows_each (rows, i) {
-				const struct heap_allocation row = heap_rows_get(rows, i);
-				row_survey(part, &row, &rows->details[i]);
-			}
+		heap_rows_each (rows, i) {
+			const struct heap_allocation row = heap_rows_get(rows, i);
+			row_survey(part, &row, &rows->details[i]);
+		}
 	}
 	heap_scan_end(&scan);
 }

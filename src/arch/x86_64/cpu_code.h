@@ -89,7 +89,6 @@ static inline __attribute__((always_inline)) uint64_t cpu_call_shown(uint64_t fr
 {
 	uint64_t result = function;
 	register uint64_t d __asm__("rcx") = 0;
-	/* clang-format off */
 	__asm__ volatile("sub $192, %%rsp\n\t"
 			 "lea 1f(%%rip), %%r11\n\tmov %%r11, (%%rsp)\n\t"
 			 "mov (%[frame]), %%r11\n\tmov %%r11, 128(%%rsp)\n\t"
@@ -101,6 +100,5 @@ static inline __attribute__((always_inline)) uint64_t cpu_call_shown(uint64_t fr
 			 : [function] "+a"(result), "+D"(a), "+S"(b), "+d"(c), "+r"(d)
 			 : [frame] "r"(frame)
 			 : "r8", "r9", "r10", "r11", "memory", "cc");
-	/* clang-format on */
 	return result;
 }

@@ -66,7 +66,7 @@ struct analysis_caller asking_caller(void)
 					.progress = isatty(STDERR_FILENO) == 1 ? progress_show : NULL};
 }
 
-static struct opened_options asking_options(void)
+struct opened_options asking_opened_options(void)
 {
 	return (struct opened_options){.index = is_unwanted ? INDEX_UNUSED : INDEX_MADE};
 }
@@ -76,7 +76,7 @@ struct analysis_request asking_request(const struct window_word *words, unsigned
 	static const char *const pattern_words[] = {"-requireFrames", "-requireFreeFrames"};
 	return (struct analysis_request){.source_count = count,
 					 .words = words,
-					 .options = asking_options(),
+					 .options = asking_opened_options(),
 					 .is_typed = true,
 					 .pattern_words = pattern_words,
 					 .caller = asking_caller()};
@@ -186,8 +186,9 @@ int asking_print(const struct analysis *analysis, const char *output, bool wants
 int asking_open_trace(struct opened_trace **opened, const char *path)
 {
 	struct diag diag = {""};
-	const struct opened_options options = asking_options();
-	return asking_fail(opened_trace_open(opened, path, &options, &diag), &diag);
+	const struct opened_options options = asking_opened_options();
+	const struct analysis_caller own = asking_caller();
+	return asking_fail(opened_trace_open(opened, path, &options, &own, &diag), &diag);
 }
 
 int asking_opened_table(struct opened_trace *opened, struct heap_table **table)

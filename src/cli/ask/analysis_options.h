@@ -15,6 +15,9 @@ void asking_be_silent(void);
 /** Return who asks: notes are printed, progress is shown on a terminal. */
 struct analysis_caller asking_caller(void);
 
+/** Return how the command opens traces. */
+struct opened_options asking_opened_options(void);
+
 /** Return a request about one trace, a window of it, or several. Notes are printed. */
 struct analysis_request asking_request(const struct window_word *words, unsigned count);
 

@@ -157,7 +157,6 @@ static int add_path(void *context, char *word)
 	return 0;
 }
 
-/* clang-format off */
 static const struct option clean_rows[] = {
 	{"dryRun", .letter = 'n', .type = VALUE_ON, OPTION_AT(struct clean_options, is_dry),
 	 .help = "remove nothing, only list it"},
@@ -165,7 +164,6 @@ static const struct option clean_rows[] = {
 	 .help = "also remove the names of code that xheap symbols has found"},
 	{.type = VALUE_END},
 };
-/* clang-format on */
 static const struct option_group clean_groups[] = {{clean_rows, 0, false}, {NULL, 0, false}};
 static const struct option_grammar grammar = {.command = "clean", .groups = clean_groups, .dashes = "-"};
 

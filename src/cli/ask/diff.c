@@ -6,12 +6,100 @@
 #include <string.h>
 
 #include "action/actions/action_table.h"
+#include "action/actions/stacks.h"
+#include "action/diff/diff.h"
+#include "action/diff/diff_words.h"
+#include "action/report/stack_view.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "cli/ask/analysis_options.h"
-#include "cli/ask/diff_limits.h"
 #include "cli/ask/heap_options.h"
+#include "cli/cli.h"
 #include "cli/formats.h"
+
+/* ---- how much the numbers may grow ---- */
+
+/* What --fail-above and --fail-frames ask for. Zero it. */
+struct diff_limits {
+	const char *word; /* as typed; NULL: there is no limit */
+	struct diff_limit limit;
+	struct heap_patterns frames; /* whose stacks have the limit, too */
+};
+
+static void say_growth(const struct diff_limits *limits, const struct action_sort *sort, const char *what,
+		       const struct diff_change *change)
+{
+	const enum action_number number = action_sort_number(sort);
+	cli_say("%s%s%s grew from %s to %s (%s), by more than %s", what ? what : "", what ? ": " : "", sort->title,
+		diff_text_amount(number, change->sides[DIFF_A].mean).data,
+		diff_text_amount(number, change->sides[DIFF_B].mean).data,
+		*diff_text_percent(change).data ? diff_text_percent(change).data : "new", limits->word);
+}
+
+static int compare_ranks(const void *a, const void *b)
+{
+	const struct action_row *one = *(const struct action_row *const *)a,
+				*other = *(const struct action_row *const *)b;
+	return one->rank != other->rank ? (one->rank > other->rank ? -1 : 1) : 0;
+}
+
+/* Keep the rows of stacks that have one of the limited frames and grew by too much; return how many. */
+static size_t keep_grown(struct diff_limits *limits, const struct diff *diff, const struct action_sort *sort,
+			 struct action_rows *rows)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < rows->count; i++) {
+		struct action_row *row = rows->rows[i];
+		const struct diff_change change = diff_of_row(diff, row, action_sort_number(sort));
+		if (action_stack_matches(diff->input, row->group, &limits->frames) &&
+		    diff_is_above(&change, &limits->limit))
+			rows->rows[kept++] = row;
+	}
+	if (kept)
+		qsort(rows->rows, kept, sizeof(*rows->rows), compare_ranks);
+	return kept;
+}
+
+/* Return how many stacks with one of the limited frames grew by too much, after a message about each of the first. */
+static size_t judge_stacks(struct diff_limits *limits, const struct diff *diff, const struct action_sort *sort)
+{
+	enum { SAID_MAX = 10 };
+	struct action_rows stacks;
+	struct diff_counts counts;
+	diff_rows_make(&stacks, &counts, diff, &action_stacks, sort, 0);
+	heap_patterns_settle(&limits->frames, action_names(diff->input));
+	const size_t grown = keep_grown(limits, diff, sort, &stacks);
+	for (size_t i = 0; i < grown && i < SAID_MAX; i++) {
+		const struct action_row *row = stacks.rows[i];
+		const struct diff_change change = diff_of_row(diff, row, action_sort_number(sort));
+		uint32_t node = stack_view_user_node(diff->input, row->group);
+		const struct heap_names *names = action_names(diff->input);
+		char *label = action_label(diff->input, heap_names_name(names, heap_names_frame(names, node)->name));
+		say_growth(limits, sort, label, &change);
+		free(label);
+	}
+	if (grown > SAID_MAX)
+		cli_say("and %zu more stacks", grown - SAID_MAX);
+	action_rows_fini(&stacks);
+	return grown;
+}
+
+/* Return CLI_NO after messages if the total of the sort's number, or a stack that is limited, too, grew by too much;
+   else CLI_OK. */
+static int diff_limits_judge(struct diff_limits *limits, const struct diff *diff, const struct action_sort *sort)
+{
+	if (!limits->word)
+		return CLI_OK;
+	const struct diff_change change = diff_of_totals(diff, action_sort_number(sort));
+	bool is_above = diff_is_above(&change, &limits->limit);
+	if (is_above)
+		say_growth(limits, sort, NULL, &change);
+	if (limits->frames.count) {
+		is_above |= judge_stacks(limits, diff, sort) > 0;
+		asking_check_patterns(&limits->frames, "-fail-frames", action_names(diff->input));
+	}
+	return is_above ? CLI_NO : CLI_OK;
+}
 
 enum { TOP_TEXT = 25 };
 
@@ -91,7 +179,6 @@ static int take_limited(void *context, struct words *words, int number)
 	return status;
 }
 
-/* clang-format off */
 static const struct option action_rows[] = {
 	{.type = VALUE_TITLE, .help = "Actions, several at once; KEY is the number whose change sorts the rows:"},
 	{"stacks", ACTION_OPTION("[KEY]", ACTION_STACKS), .help = "one row for each distinct stack (the default)"},
@@ -128,7 +215,6 @@ static const struct option output_rows[] = {
 	 .help = "write the report to FILE"},
 	{.type = VALUE_END},
 };
-/* clang-format on */
 
 static const struct option_group groups[] = {
 	{action_rows, 0, false},
@@ -147,8 +233,8 @@ static const struct option_grammar grammar = {
 static int sides_settle(struct diff_options *options)
 {
 	if (options->word_count < 2)
-		return cli_fail("diff: two FILEs are needed, or two windows of one: xheap diff A B, "
-				"xheap diff A@T1..T2 A@T3..T4");
+		return cli_fail("diff: two FILEs are needed, or two windows or moments of one: "
+				"xheap diff A B, xheap diff A@T1..T2 A@T3..T4, xheap diff A@=T1 A@=T2");
 	if (options->separated == options->word_count)
 		return cli_fail("diff: a FILE is missing behind --");
 	if (!options->separated && options->word_count > 2)
@@ -173,7 +259,8 @@ static int options_settle(struct diff_options *options)
 		return cli_fail("-fail-frames: the limit is missing: -fail-above LIMIT");
 	for (size_t i = 0; i < options->word_count; i++)
 		if (window_word_is_part(&options->words[i]) && heap->filter.asked.range.words[0])
-			return cli_fail("-range and a window of %s exclude each other", options->words[i].path);
+			return cli_fail("-range and a %s of %s exclude each other",
+					options->words[i].moment ? "moment" : "window", options->words[i].path);
 	return 0;
 }
 
@@ -219,9 +306,11 @@ const struct command command_diff = {
 	.options = &grammar,
 	.help = "A and B: a FILE, or FILE@T1..T2 for the time from T1 to T2, with the times of -range; T1 or T2 may "
 		"be\n"
-		"left out. Several runs of each side stand around a --: each number then is the mean of the runs.\n"
+		"left out. FILE@=T stands for the blocks that were live at T, as heap -at T has them. Several runs of "
+		"each side stand around a --: each number then is the mean of the runs.\n"
 		"Exit status: 0, or 1 if a number grew by more than -fail-above, 2 for an error.\n\n"
 		"Examples:\n  xheap diff before.xht after.xht -frames so\n"
 		"  xheap diff server.xht@0..60s server.xht@60s..120s\n"
+		"  xheap diff server.xht@=60s server.xht@=120s -frames\n"
 		"  xheap diff old1.xht old2.xht -- new1.xht new2.xht -frames st -fail-above 5%\n",
 };

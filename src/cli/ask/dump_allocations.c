@@ -46,13 +46,12 @@ static int rows_write(void *context, struct diag *diag)
 	(void)diag;
 	heap_scan_begin(&scan, source->table, &plan, NULL);
 	while (!dump->out->error && (rows = heap_scan_next(&scan)) && opened_table_is_good(source->table)) {
-		for
-			heap_rows_each (rows, i) {
-				*row = column_row_of(source->table, rows, i);
-				if (row->id >= first && row->allocation.birth_ns >= range.from_ns &&
-				    row->allocation.birth_ns <= range.to_ns)
-					dump_write_row(dump);
-			}
+		heap_rows_each (rows, i) {
+			*row = column_row_of(source->table, rows, i);
+			if (row->id >= first && row->allocation.birth_ns >= range.from_ns &&
+			    row->allocation.birth_ns <= range.to_ns)
+				dump_write_row(dump);
+		}
 		first = rows->first + rows->count > first ? rows->first + rows->count : first;
 	}
 	heap_scan_end(&scan);

@@ -19,14 +19,9 @@ static const struct trace_frame *stack_address(const struct dump_row *row)
 {
 	return &row->dictionary->frames[stack_node(row)->frame];
 }
-static void stack_id(const struct dump_row *row, struct dump_value *value)
-{
-	dump_put_count(value, row->at);
-}
-static void stack_parent(const struct dump_row *row, struct dump_value *value)
-{
-	dump_put_count(value, stack_node(row)->parent);
-}
+
+DUMP_VALUE(stack_id, dump_put_count, row->at)
+DUMP_VALUE(stack_parent, dump_put_count, stack_node(row)->parent)
 
 static void stack_image(const struct dump_row *row, struct dump_value *value)
 {
@@ -35,10 +30,7 @@ static void stack_image(const struct dump_row *row, struct dump_value *value)
 		dump_put_text(value, row->dictionary->images[image].path);
 }
 
-static void stack_offset(const struct dump_row *row, struct dump_value *value)
-{
-	dump_put_address(value, stack_address(row)->offset);
-}
+DUMP_VALUE(stack_offset, dump_put_address, stack_address(row)->offset)
 
 /* Too long for `room`, a text is kept until the next one. */
 static void put_long_text(struct dump_value *value, char *text)
@@ -75,40 +67,15 @@ static const struct trace_image *image_file(const struct dump_row *row)
 {
 	return &row->dictionary->images[image_mapping(row)->image];
 }
-static void image_id(const struct dump_row *row, struct dump_value *value)
-{
-	dump_put_id(value, image_mapping(row)->image);
-}
-static void image_process(const struct dump_row *row, struct dump_value *value)
-{
-	dump_put_id(value, image_mapping(row)->process);
-}
-static void image_base(const struct dump_row *row, struct dump_value *value)
-{
-	dump_put_address(value, image_mapping(row)->base);
-}
-static void image_end(const struct dump_row *row, struct dump_value *value)
-{
-	dump_put_address(value, image_mapping(row)->end);
-}
-static void image_bias(const struct dump_row *row, struct dump_value *value)
-{
-	dump_put_address(value, image_mapping(row)->bias);
-}
-static void image_load(const struct dump_row *row, struct dump_value *value)
-{
-	dump_put_number(value, image_mapping(row)->load_ns);
-}
-static void image_path(const struct dump_row *row, struct dump_value *value)
-{
-	dump_put_text(value, image_file(row)->path);
-}
 
-static void image_unload(const struct dump_row *row, struct dump_value *value)
-{
-	if (image_mapping(row)->unload_ns != INT64_MAX)
-		dump_put_number(value, image_mapping(row)->unload_ns);
-}
+DUMP_VALUE(image_id, dump_put_id, image_mapping(row)->image)
+DUMP_VALUE(image_process, dump_put_id, image_mapping(row)->process)
+DUMP_VALUE(image_base, dump_put_address, image_mapping(row)->base)
+DUMP_VALUE(image_end, dump_put_address, image_mapping(row)->end)
+DUMP_VALUE(image_bias, dump_put_address, image_mapping(row)->bias)
+DUMP_VALUE(image_load, dump_put_number, image_mapping(row)->load_ns)
+DUMP_VALUE(image_path, dump_put_text, image_file(row)->path)
+DUMP_VALUE_IF(image_unload, image_mapping(row)->unload_ns != INT64_MAX, dump_put_number, image_mapping(row)->unload_ns)
 
 static void image_build_id(const struct dump_row *row, struct dump_value *value)
 {
@@ -130,60 +97,20 @@ static const struct trace_process *process_of(const struct dump_row *row)
 {
 	return &row->dictionary->processes[row->at];
 }
-static void process_id(const struct dump_row *row, struct dump_value *value)
-{
-	dump_put_id(value, row->at);
-}
-static void process_pid(const struct dump_row *row, struct dump_value *value)
-{
-	dump_put_pid(value, process_of(row)->pid);
-}
-static void process_parent(const struct dump_row *row, struct dump_value *value)
-{
-	dump_put_id(value, process_of(row)->parent);
-}
-static void process_fork(const struct dump_row *row, struct dump_value *value)
-{
-	dump_put_id(value, process_of(row)->forked_from);
-}
-static void process_generation(const struct dump_row *row, struct dump_value *value)
-{
-	dump_put_count(value, process_of(row)->exec_generation);
-}
-static void process_start(const struct dump_row *row, struct dump_value *value)
-{
-	dump_put_number(value, process_of(row)->start_ns);
-}
-static void process_image(const struct dump_row *row, struct dump_value *value)
-{
-	dump_put_known_text(value, process_of(row)->image);
-}
-static void process_command(const struct dump_row *row, struct dump_value *value)
-{
-	dump_put_known_text(value, process_of(row)->command);
-}
 
-static void process_end_time(const struct dump_row *row, struct dump_value *value)
-{
-	if (trace_process_end_is_known(process_of(row)))
-		dump_put_number(value, process_of(row)->end_ns);
-}
-
-static void process_end(const struct dump_row *row, struct dump_value *value)
-{
-	dump_put_text(value, trace_end_word(process_of(row)));
-}
-
-static void process_status(const struct dump_row *row, struct dump_value *value)
-{
-	if (process_of(row)->end == TRACE_END_EXIT || process_of(row)->end == TRACE_END_SIGNAL)
-		dump_put_number(value, process_of(row)->end_status);
-}
-
-static void process_note(const struct dump_row *row, struct dump_value *value)
-{
-	dump_put_known_text(value, process_of(row)->note);
-}
+DUMP_VALUE(process_id, dump_put_id, row->at)
+DUMP_VALUE(process_pid, dump_put_pid, process_of(row)->pid)
+DUMP_VALUE(process_parent, dump_put_id, process_of(row)->parent)
+DUMP_VALUE(process_fork, dump_put_id, process_of(row)->forked_from)
+DUMP_VALUE(process_generation, dump_put_count, process_of(row)->exec_generation)
+DUMP_VALUE(process_start, dump_put_number, process_of(row)->start_ns)
+DUMP_VALUE(process_image, dump_put_known_text, process_of(row)->image)
+DUMP_VALUE(process_command, dump_put_known_text, process_of(row)->command)
+DUMP_VALUE_IF(process_end_time, trace_process_end_is_known(process_of(row)), dump_put_number, process_of(row)->end_ns)
+DUMP_VALUE(process_end, dump_put_text, trace_end_word(process_of(row)))
+DUMP_VALUE_IF(process_status, process_of(row)->end == TRACE_END_EXIT || process_of(row)->end == TRACE_END_SIGNAL,
+	      dump_put_number, process_of(row)->end_status)
+DUMP_VALUE(process_note, dump_put_known_text, process_of(row)->note)
 
 static const struct dump_column process_columns[] = {
 	{"process", process_id, 7},

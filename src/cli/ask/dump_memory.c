@@ -13,22 +13,11 @@ static const struct trace_sample *sample_of(const struct dump_row *row)
 {
 	return &row->dictionary->samples[row->at];
 }
-static void sample_process(const struct dump_row *row, struct dump_value *value)
-{
-	dump_put_id(value, sample_of(row)->process);
-}
-static void sample_time(const struct dump_row *row, struct dump_value *value)
-{
-	dump_put_number(value, sample_of(row)->time_ns);
-}
-static void sample_bytes(const struct dump_row *row, struct dump_value *value)
-{
-	dump_put_count(value, sample_of(row)->resident_bytes);
-}
-static void sample_pid(const struct dump_row *row, struct dump_value *value)
-{
-	dump_put_pid(value, row->dictionary->processes[sample_of(row)->process].pid);
-}
+
+DUMP_VALUE(sample_process, dump_put_id, sample_of(row)->process)
+DUMP_VALUE(sample_time, dump_put_number, sample_of(row)->time_ns)
+DUMP_VALUE(sample_bytes, dump_put_count, sample_of(row)->resident_bytes)
+DUMP_VALUE(sample_pid, dump_put_pid, row->dictionary->processes[sample_of(row)->process].pid)
 
 /* What the logger read of the mappings at that time; NULL: nothing. */
 static const struct trace_resident *split_of(const struct dump_row *row)
@@ -67,38 +56,15 @@ static const struct trace_resident_part *part_of(const struct dump_row *row)
 {
 	return &row->dictionary->resident_parts[row->at];
 }
-static void part_process(const struct dump_row *row, struct dump_value *value)
-{
-	dump_put_id(value, row->split->process);
-}
-static void part_pid(const struct dump_row *row, struct dump_value *value)
-{
-	dump_put_pid(value, row->dictionary->processes[row->split->process].pid);
-}
-static void part_time(const struct dump_row *row, struct dump_value *value)
-{
-	dump_put_number(value, row->split->time_ns);
-}
-static void part_kind(const struct dump_row *row, struct dump_value *value)
-{
-	dump_put_text(value, resident_kind_key(part_of(row)->kind));
-}
-static void part_base(const struct dump_row *row, struct dump_value *value)
-{
-	dump_put_address(value, part_of(row)->base);
-}
-static void part_end(const struct dump_row *row, struct dump_value *value)
-{
-	dump_put_address(value, part_of(row)->end);
-}
-static void part_bytes(const struct dump_row *row, struct dump_value *value)
-{
-	dump_put_count(value, part_of(row)->resident_bytes);
-}
-static void part_name(const struct dump_row *row, struct dump_value *value)
-{
-	dump_put_known_text(value, part_of(row)->name);
-}
+
+DUMP_VALUE(part_process, dump_put_id, row->split->process)
+DUMP_VALUE(part_pid, dump_put_pid, row->dictionary->processes[row->split->process].pid)
+DUMP_VALUE(part_time, dump_put_number, row->split->time_ns)
+DUMP_VALUE(part_kind, dump_put_text, resident_kind_key(part_of(row)->kind))
+DUMP_VALUE(part_base, dump_put_address, part_of(row)->base)
+DUMP_VALUE(part_end, dump_put_address, part_of(row)->end)
+DUMP_VALUE(part_bytes, dump_put_count, part_of(row)->resident_bytes)
+DUMP_VALUE(part_name, dump_put_known_text, part_of(row)->name)
 
 static const struct dump_column part_columns[] = {{"process", part_process, 7},
 						  {"pid", part_pid, 7},

@@ -17,6 +17,17 @@ void dump_put_known_text(struct dump_value *value, const char *text);
 void dump_put_id(struct dump_value *value, uint32_t id);
 void dump_put_pid(struct dump_value *value, uint32_t pid);
 
+/** Define the function of a column: the value, an expression over `row`, goes to `put`. */
+#define DUMP_VALUE(name, put, value_) DUMP_VALUE_IF(name, true, put, value_)
+
+/** Define the function of a column that is absent where the condition does not hold. */
+#define DUMP_VALUE_IF(name, condition, put, value_) \
+	static void name(const struct dump_row *row, struct dump_value *value) \
+	{ \
+		if (condition) \
+			put(value, value_); \
+	}
+
 /** Set the columns to those of the list that have a width. */
 void dump_list_columns(struct dump *dump, enum column_source source);
 

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "base/whole_file.h"
 #include "cli/ask/analysis_options.h"
+#include "cli/ask/heap_map.h"
 #include "cli/ask/heap_options.h"
 #include "cli/formats.h"
 #include "cli/input.h"
@@ -169,7 +170,6 @@ const struct option_choice heap_by_choices[] = {
 		{NULL, NULL, 0, NULL},
 };
 
-/* clang-format off */
 static const struct option action_rows[] = {
 	{.type = VALUE_TITLE, .help = "Actions, several at once; KEY sorts the rows:"},
 	{"stacks", ACTION("[KEY]", ACTION_STACKS), .help = "one row for each distinct stack (the default)"},
@@ -184,6 +184,8 @@ static const struct option action_rows[] = {
 	 .help = "the callers of a function, and their callers"},
 	{"chains", ACTION("[KEY]", ACTION_CHAINS), .help = "blocks that grew by realloc: steps, factor, bytes copied"},
 	{"totals", ACTION(NULL, ACTION_TOTALS), .help = "only the totals"},
+	{"map", .type = VALUE_ON, AT(has_map),
+	 .help = "the pages that blocks lie in at the moment -at P, or at the end: how full they are, and whose"},
 	{"by", .type = VALUE_CHOICE, AT(by), .value = "WHAT", .choices = heap_by_choices, .help = "split rows by"},
 	{"top", .type = VALUE_NUMBER, AT(top), .value = "N", .least = 1, .most = UINT64_MAX,
 	 .initial = HEAP_TOP_DEFAULT, .help = "the first N rows of each action"},
@@ -225,7 +227,6 @@ static const struct option tool_rows[] = {
 	{"tti", .type = VALUE_ON, AT(is_ignored)},
 	{.type = VALUE_END},
 };
-/* clang-format on */
 
 static const struct option_group heap_groups[] = {
 	{action_rows, 0, false},
@@ -287,7 +288,9 @@ int heap_options_settle(struct heap_options *options)
 	if (has_totals_only(options) && options->by != HEAP_BY_NONE)
 		return cli_fail("-totals has no rows that -by %s could split: add -image or another action",
 				heap_by_name(options->by));
-	if (!options->part_count)
+	if (options->has_map && heap_map_settle(options))
+		return CLI_FAILED;
+	if (!options->part_count && !options->has_map)
 		add_part(options, &action_stacks, NULL);
 	for (unsigned i = 0; options->is_inclusive && i < options->part_count; i++)
 		if (options->parts[i].action == &action_frames)
@@ -436,7 +439,7 @@ int heap_show(struct heap_options *options, const struct window_word *words, uns
 		status = check_output(options, words[i].path);
 	status = status ? status : asking_open(&answer.analysis, &request);
 	if (!status) {
-		status = answer_show(&answer);
+		status = options->has_map ? heap_map_show(options, &answer.analysis) : answer_show(&answer);
 		if (options->is_timed)
 			tell_times(answer.analysis.opened[0]);
 	}

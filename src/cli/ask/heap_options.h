@@ -24,6 +24,7 @@ struct heap_options {
 	int format;
 	bool with_lines, without_default_cull, with_default_cull, is_reversed;
 	bool is_timed, is_ignored;
+	bool has_map; /**< the map of pages in place of actions */
 	enum heap_by by;
 	struct heap_cull cull;
 	const char **cull_lists; /**< files */

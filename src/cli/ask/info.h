@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/** xheap info: the facts about a trace, which info_text.h and info_json.h write. */
+/** xheap info: the facts about a trace, which it writes as text or as JSON. */
 #ifndef XHEAP_CLI_INFO_H
 #define XHEAP_CLI_INFO_H
 

@@ -63,7 +63,6 @@ static void end_json(struct json *json, const void *record)
 	ends_json(json, row->info->dictionary, row->id);
 }
 
-/* clang-format off */
 #define AT(kind, member) FIELD(kind, struct process_row, member)
 /* docs/schema/info.json $defs/process, but end, status, signal, core_dumped, end_cause, memory_kills, resident,
    memory_limits */
@@ -87,7 +86,6 @@ static const struct list_field process_fields[] = {
 	{0},
 };
 #undef AT
-/* clang-format on */
 
 /* ---- for people ---- */
 

@@ -8,12 +8,21 @@
 #include "action/summary/summary_text.h"
 #include "cli/ask/analysis_options.h"
 #include "cli/ask/filter_options.h"
+#include "cli/ask/view_file.h"
 #include "cli/formats.h"
 #include "cli/image/image.h"
 #include "cli/input.h"
 #include "cli/layout_options.h"
+#include "server/alone/alone_file.h"
 
-enum { TOP_DEFAULT = 5, LINES_MOST = 40 };
+enum { TOP_DEFAULT = 5, LINES_MOST = 40, REPORT_HTML = 100 /* the page of xheap view: no format of others */ };
+
+static const struct option_choice formats[] = {
+	{"text", NULL, REPORT_TEXT, NULL},
+	{"json", NULL, REPORT_JSON, NULL},
+	{"html", NULL, REPORT_HTML, NULL},
+	{NULL, NULL, 0, NULL},
+};
 
 struct report_options {
 	struct filter_options filter;
@@ -122,10 +131,22 @@ static int trace_show(struct report_options *options, char *path)
 	return status;
 }
 
+/* ---- the page ---- */
+
+/* The page has all allocations: a filter is chosen there. */
+static int page_write(const struct report_options *options, const char *path)
+{
+	const char *const paths[] = {path};
+	const struct view_file view = {options->output, paths, 1, ALONE_FILE_MOST};
+	const struct filter_request *asked = &options->filter.asked;
+	if (asked->note_count || asked->range.words[0] || options->has_more)
+		return cli_fail("-format html takes neither filters nor -more: the page has all of it");
+	return view_file_save(&view);
+}
+
 /* ---- the command ---- */
 
 #define AT(member) OPTION_AT(struct report_options, member)
-/* clang-format off */
 static const struct option report_rows[] = {
 	{"top", .type = VALUE_NUMBER, AT(top), .value = "N", .least = 1, .most = UINT32_MAX, .initial = TOP_DEFAULT,
 	 .help = "at most N stacks of each list"},
@@ -139,11 +160,10 @@ static const struct option report_rows[] = {
 static const struct option input_rows[] = {INPUT_SESSION_OPTION, {.type = VALUE_END}};
 static const struct option output_rows[] = {
 	{.type = VALUE_TITLE, .help = "Output:"},
-	FORMAT_OPTION(struct report_options, format, report_formats_without_csv),
+	FORMAT_OPTION(struct report_options, format, formats),
 	{"o", .type = VALUE_TEXT, AT(output), .value = "FILE", .help = "write the report to FILE"},
 	{.type = VALUE_END},
 };
-/* clang-format on */
 static const struct option_group report_groups[] = {{report_rows, 0, false},
 						    FILTER_OPTION_GROUPS(offsetof(struct report_options, filter)),
 						    {output_rows, 0, false},
@@ -166,7 +186,9 @@ static int report_run(int argc, char **argv)
 		if (options.format != REPORT_TEXT)
 			asking_be_silent();
 		char *path = cli_trace_path(options.input.path);
-		status = path ? trace_show(&options, path) : CLI_FAILED;
+		status = !path                           ? CLI_FAILED
+			 : options.format == REPORT_HTML ? page_write(&options, path)
+							 : trace_show(&options, path);
 		image_say_what_is_on();
 		free(path);
 	}

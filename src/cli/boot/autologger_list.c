@@ -16,6 +16,7 @@
 #include "cli/boot/autologger.h"
 #include "cli/boot/autologger_start.h"
 #include "cli/formats.h"
+#include "os/proc.h"
 #include "session/control/controller.h"
 #include "session/directory/directory.h"
 
@@ -37,12 +38,8 @@ void autologger_init_word(char *word, size_t size)
 bool autologger_init_is_there(void)
 {
 	char line[COMMAND_LINE_BYTES], word[PATH_BYTES + 100], *rest = line, *one;
-	int fd = open("/proc/cmdline", O_RDONLY | O_CLOEXEC);
-	ssize_t size = fd >= 0 ? read(fd, line, sizeof(line) - 1) : -1;
 	bool is_there = false;
-	if (fd >= 0)
-		close(fd);
-	line[size > 0 ? size : 0] = 0;
+	proc_read_small("/proc/cmdline", line, sizeof(line));
 	autologger_init_word(word, sizeof(word));
 	/* The last one counts. */
 	while ((one = strsep(&rest, " \t\n")))
@@ -83,12 +80,10 @@ struct list_options {
 	int format; /* enum report_format */
 };
 
-/* clang-format off */
 static const struct option list_rows[] = {
 	FORMAT_OPTION(struct list_options, format, report_formats_without_csv),
 	{.type = VALUE_END},
 };
-/* clang-format on */
 
 static const struct option_group list_groups[] = {{list_rows, 0, false}, {NULL, 0, false}};
 const struct option_grammar autologger_list_grammar = {

@@ -16,7 +16,6 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "cli/boot/autologger.h"
-#include "cli/boot/autologger_rest.h"
 #include "cli/boot/autologger_watch.h"
 #include "cli/own_command.h"
 #include "cli/session/session_talk.h"
@@ -26,9 +25,70 @@
 #include "session/control/option_rows.h"
 #include "session/control/own_program.h"
 #include "session/directory/directory.h"
+#include "session/recover/recover.h"
 #include "trace/option_names.h"
 #include "trace/reader.h"
 #include "trace/trace.h"
+
+/* ---- the rest of an earlier session ---- */
+
+#define EARLIER_SUFFIX ".earlier"
+
+/* Return whether the trace is the autologger's: its file, or one of its generations. */
+static bool is_own_trace(const struct autologger *logger, const char *path, const char *trace)
+{
+	size_t length = strlen(path);
+	if (strncmp(path, trace, length))
+		return false;
+	const char *rest = trace + length;
+	bool has_generations = logger->values[AUTOLOGGER_FileMax].number != 0;
+	return !rest[0] || (has_generations && rest[0] == '.' && strspn(rest + 1, "0123456789") == strlen(rest + 1));
+}
+
+/* Keep a recovered trace from being replaced by the next one. Return its name, which is `kept` or as before. */
+static const char *keep(const struct autologger *logger, const char *trace, const char *kept)
+{
+	bool stays = logger->values[AUTOLOGGER_FileMax].number ||
+		     (logger->values[AUTOLOGGER_LogFileMode].number & AUTOLOGGER_MODE_APPEND);
+	return stays || rename(trace, kept) != 0 ? trace : kept;
+}
+
+/* Recover one session. If a later one has replaced its trace, the rest gets a file of its own. */
+static void recover_one(const struct autologger *logger, const struct recover_session *session)
+{
+	struct own_words words = {.count = 0};
+	struct diag why = {""};
+	char kept[sizeof(session->trace_path) + sizeof(EARLIER_SUFFIX)];
+	bool is_replaced = recover_is_replaced(session);
+	snprintf(kept, sizeof(kept), "%s" EARLIER_SUFFIX, session->trace_path);
+	own_words_add(&words, "recover");
+	if (is_replaced) {
+		own_words_add(&words, "-o");
+		own_words_add(&words, kept);
+	}
+	own_words_add(&words, session->directory);
+	if (own_command_run(&words, false, &why) == 0)
+		cli_say("autologger %s: %s has the events of an earlier session", logger->name,
+			is_replaced ? kept : keep(logger, session->trace_path, kept));
+	else
+		cli_say("autologger %s: the trace %s of an earlier session cannot be recovered: %s", logger->name,
+			session->trace_path, why.text);
+	own_words_fini(&words);
+}
+
+/* Complete the trace that an earlier session of this boot has left unfinished, and keep it: the next one would
+   replace it. */
+static void autologger_rest_recover(const struct autologger *logger)
+{
+	struct recover_session *sessions = NULL;
+	char path[AUTOLOGGER_TEXT_BYTES];
+	int count = recover_list(&sessions);
+	autologger_path(logger, path);
+	for (int i = 0; i < count; i++)
+		if (!sessions[i].has_logger && is_own_trace(logger, path, sessions[i].trace_path))
+			recover_one(logger, &sessions[i]);
+	free(sessions);
+}
 
 bool autologger_is_running(const char *name)
 {
@@ -272,7 +332,6 @@ static int take_name(void *context, char *word)
 	return CLI_OK;
 }
 
-/* clang-format off */
 static const struct option start_rows[] = {
 	{"boot", .type = VALUE_ON, OPTION_AT(struct start_options, is_boot),
 	 .help = "only those with Boot = 1, and the watcher of image options"},
@@ -280,7 +339,6 @@ static const struct option start_rows[] = {
 	 .help = "process 1 is about to execute this program"},
 	{.type = VALUE_END},
 };
-/* clang-format on */
 
 static const struct option_group start_groups[] = {{start_rows, 0, false}, {NULL, 0, false}};
 const struct option_grammar autologger_run_grammar = {.command = "autologger run",

@@ -13,6 +13,7 @@
 #include "action/report/losses.h"
 #include "base/grid.h"
 #include "base/memory.h"
+#include "base/order.h"
 #include "base/text.h"
 #include "cli/ask/analysis_options.h"
 #include "cli/boot/boottrace.h"
@@ -114,12 +115,6 @@ struct run_statistics {
 	uint64_t least, most;
 };
 
-static int compare_numbers(const void *a, const void *b)
-{
-	uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
-	return (left > right) - (left < right);
-}
-
 /* Return the value at this part of the sorted values, between two of them in proportion. */
 static double quantile(const uint64_t *sorted, size_t count, double part)
 {
@@ -134,7 +129,7 @@ static struct run_statistics statistics_of(const struct run_list *list, enum run
 	uint64_t *sorted = memory_zeroed(list->count, sizeof(*sorted));
 	for (size_t i = 0; i < list->count; i++)
 		sorted[i] = list->items[i].values[number];
-	qsort(sorted, list->count, sizeof(*sorted), compare_numbers);
+	qsort(sorted, list->count, sizeof(*sorted), compare_u64);
 	struct run_statistics statistics = {.median = quantile(sorted, list->count, 0.5),
 					    .low = quantile(sorted, list->count, 0.25),
 					    .high = quantile(sorted, list->count, 0.75),

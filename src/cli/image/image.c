@@ -29,7 +29,6 @@ struct image_add {
 
 #define AT(member) OPTION_AT(struct image_add, member)
 
-/* clang-format off */
 static const struct option add_rows[] = {
 	{"service", .type = VALUE_TEXT, AT(service), .value = "UNIT",
 	 .help = "only processes of this unit, from their next start; without NAME or PATH: all that it executes"},
@@ -57,7 +56,6 @@ static const struct option add_rows[] = {
 	{"tracing-flags", .type = VALUE_TEXT, AT(flags), .value = "FLAGS", .help = "0x1: heaps (default); 0: nothing"},
 	{.type = VALUE_END},
 };
-/* clang-format on */
 
 static const struct option_group add_groups[] = {
 	{add_rows, 0, false},

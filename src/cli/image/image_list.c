@@ -41,12 +41,10 @@ struct image_list {
 	int format;
 };
 
-/* clang-format off */
 static const struct option list_rows[] = {
 	FORMAT_OPTION(struct image_list, format, report_formats_without_csv),
 	{.type = VALUE_END},
 };
-/* clang-format on */
 
 static const struct option_group list_groups[] = {{list_rows, 0, false}, {NULL, 0, false}};
 const struct option_grammar image_list_grammar = {

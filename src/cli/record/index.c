@@ -9,6 +9,7 @@
 
 #include "analysis/opened_trace.h"
 #include "base/threads.h"
+#include "cells/cells.h"
 #include "cli/cli.h"
 #include "match/follow.h"
 #include "match/match.h"
@@ -120,11 +121,12 @@ static int trace_follow(const char *path, const struct heap_build *how, bool *is
 	return error;
 }
 
-static int index_write(const struct trace *trace, const struct heap_table *table, const char *path, struct diag *diag)
+static int index_write(const struct trace *trace, struct heap_table *table, const char *path, struct diag *diag)
 {
 	struct index_cache_made made;
 	if (!opened_trace_is_worth_an_index(trace))
 		return 0;
+	cells_keep(table, NULL);
 	int error = index_cache_write(table, path, &made, diag);
 	if (!error)
 		progress_send(&(struct indexing_progress){.index_bytes = made.bytes});

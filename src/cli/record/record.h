@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /** A recording, shared by its two ways and by sessions: a command that is started (record_launch.h), processes that run
-    (record_attach.h), the logger (recording.h), the files (record_files.h). */
+    (record.c), the logger (recording.h), the files (record_files.h). */
 #ifndef XHEAP_CLI_RECORD_H
 #define XHEAP_CLI_RECORD_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /** The logger of a recording, as the command sees it: its start, its messages, its end. Commands that are started
-    (record_launch.c), processes that run (record_attach.c) and sessions (session.c) share it. */
+    (record_launch.c), processes that run (record.c) and sessions (session.c) share it. */
 #ifndef XHEAP_CLI_RECORDING_H
 #define XHEAP_CLI_RECORDING_H
 

@@ -23,7 +23,6 @@ struct thread_row {
 	struct controller_thread of;
 };
 
-/* clang-format off */
 #define AT(kind, member) FIELD(kind, struct thread_row, member)
 /* docs/schema/query.json $defs/thread */
 static const struct list_field thread_fields[] = {
@@ -152,7 +151,6 @@ static const struct list_field session_fields[] = {
 	{0},
 };
 #undef AT
-/* clang-format on */
 
 static struct thread_row thread_row(const struct controller_state *state, size_t i)
 {

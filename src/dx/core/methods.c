@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "dx/core/methods.h"
 
+#include <assert.h>
 #include <string.h>
 #include <strings.h>
 
 const struct dx_method *dx_method_find(enum dx_receiver receiver, const struct dx_class *class, const char *name)
 {
+	assert(receiver <= DX_OF_NOTHING && !(class && receiver != DX_OF_CLASS));
 	for (const struct dx_method *const *table = dx_method_tables; *table; table++)
 		for (const struct dx_method *row = *table; row->name; row++)
 			if (row->receiver == receiver && row->class == class && !strcasecmp(row->name, name))
@@ -101,6 +103,7 @@ static const char *argument_check(struct dx_query *query, struct dx_value *argum
 void dx_method_call(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
 {
 	const struct dx_method *method = call->method;
+	assert(method && call->count <= DX_ARGUMENTS_MAX && (method->call || method->operation));
 	for (unsigned i = 0; i < call->count; i++) {
 		const char *wanted = argument_check(query, &call->arguments[i], dx_method_letter(method, i));
 		if (wanted && call->arguments[i].kind == DX_LAMBDA && is_lambda_letter(dx_method_letter(method, i))) {

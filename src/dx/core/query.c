@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "dx/core/query.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -15,6 +16,7 @@ void dx_query_init(struct dx_query *query, struct dx_session *session, size_t li
 
 void dx_query_fini(struct dx_query *query)
 {
+	assert(!query->depth && query->arena == &query->whole);
 	dx_arena_fini(&query->whole);
 }
 
@@ -52,6 +54,7 @@ bool dx_enter(struct dx_query *query)
 
 void dx_leave(struct dx_query *query)
 {
+	assert(query->depth > 0);
 	query->depth--;
 }
 
@@ -63,5 +66,19 @@ bool dx_elements(struct dx_query *query, const struct dx_value *value, struct dx
 	if (value->kind != DX_OBJECT || !value->class->elements)
 		return false;
 	value->class->elements(query, value, sequence);
+	assert(sequence->kind != DX_SEQUENCE || sequence->sequence);
 	return sequence->kind == DX_SEQUENCE;
+}
+
+void dx_ahead_pass(struct dx_query *query, struct dx_ahead *ahead)
+{
+	ahead->query = query;
+	ahead->next++;
+	query->ahead = ahead;
+}
+
+void dx_ahead_end(struct dx_ahead *ahead)
+{
+	if (ahead->query && ahead->query->ahead == ahead)
+		ahead->query->ahead = NULL;
 }

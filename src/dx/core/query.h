@@ -38,6 +38,16 @@ struct dx_planner {
 	bool (*sum)(struct dx_query *query, const struct dx_method_call *call, struct dx_value *result);
 };
 
+/** The elements that an iterator comes to, if they are known before: what is searched for for one of them may be found
+    for all of them at once. It is a part of the iterator's state. */
+struct dx_ahead {
+	struct dx_query *query; /**< NULL: not set yet */
+	/** Set the value of element i, in the query's arena if it is made. False: there is none. */
+	bool (*get)(struct dx_query *query, const struct dx_ahead *ahead, uint32_t i, struct dx_value *value);
+	const void *context;
+	uint32_t next, count; /**< next: behind the element that was set last */
+};
+
 struct dx_query {
 	struct dx_session *session;
 	struct dx_budget budget;
@@ -51,7 +61,14 @@ struct dx_query {
 	const volatile sig_atomic_t *is_interrupted; /**< NULL: it cannot be */
 	const bool *is_cancelled;                    /**< the same, for plans */
 	uint64_t steps_max, steps;                   /**< steps_max 0: any number */
+	const struct dx_ahead *ahead;                /**< of the iterator that set an element last; NULL: not known */
 };
+
+/** Make it the query's, with one element more that is set. */
+void dx_ahead_pass(struct dx_query *query, struct dx_ahead *ahead);
+
+/** End it, when the iterator is closed. */
+void dx_ahead_end(struct dx_ahead *ahead);
 
 /** Begin a query of at most limit_bytes. End it with dx_query_fini(). */
 void dx_query_init(struct dx_query *query, struct dx_session *session, size_t limit_bytes,

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "base/memory.h"
 
 enum { CHUNK_BYTES = 1 << 14, ALIGNMENT = 16 };
@@ -97,6 +98,7 @@ char *dx_format(struct dx_arena *arena, const char *format, ...)
 
 void dx_on_release(struct dx_arena *arena, void (*end)(void *context), void *context)
 {
+	assert(end);
 	struct dx_cleanup *cleanup = dx_new(arena, struct dx_cleanup, 1);
 	*cleanup = (struct dx_cleanup){arena->cleanups, end, context};
 	arena->cleanups = cleanup;
@@ -111,6 +113,7 @@ struct dx_mark dx_mark(const struct dx_arena *arena)
 static void chunk_leave(struct dx_arena *arena)
 {
 	struct dx_chunk *chunk = arena->chunks;
+	assert(arena->budget->used_bytes >= chunk->size_bytes);
 	arena->chunks = chunk->before;
 	if (!arena->spare && chunk->size_bytes == CHUNK_BYTES) {
 		arena->spare = chunk;
@@ -122,15 +125,34 @@ static void chunk_leave(struct dx_arena *arena)
 
 void dx_release(struct dx_arena *arena, struct dx_mark mark)
 {
+	CHECK_VALID(dx_arena_is_valid(arena));
 	while (arena->cleanups != mark.cleanups) {
+		assert(arena->cleanups);
 		struct dx_cleanup *cleanup = arena->cleanups;
 		arena->cleanups = cleanup->before;
 		cleanup->end(cleanup->context);
 	}
-	while (arena->chunks != mark.chunk)
+	while (arena->chunks != mark.chunk) {
+		assert(arena->chunks);
 		chunk_leave(arena);
+	}
 	arena->next = mark.next;
 	arena->end = mark.chunk ? mark.chunk->data + mark.chunk->size_bytes : NULL;
+}
+
+bool dx_arena_is_valid(const struct dx_arena *arena)
+{
+	const struct dx_chunk *last = arena->chunks;
+	size_t bytes = arena->spare ? arena->spare->size_bytes : 0;
+	bool is_valid = last ? arena->next >= last->data && arena->next <= arena->end &&
+					arena->end == last->data + last->size_bytes
+			     : !arena->next && !arena->end;
+	is_valid &= (uintptr_t)arena->next % ALIGNMENT == 0 && (!arena->spare || bytes == CHUNK_BYTES);
+	for (const struct dx_chunk *chunk = last; chunk; chunk = chunk->before)
+		bytes += chunk->size_bytes;
+	for (const struct dx_cleanup *cleanup = arena->cleanups; cleanup; cleanup = cleanup->before)
+		is_valid &= cleanup->end != NULL;
+	return is_valid && bytes <= arena->budget->used_bytes;
 }
 
 void dx_arena_fini(struct dx_arena *arena)

@@ -60,6 +60,9 @@ void dx_release(struct dx_arena *arena, struct dx_mark mark);
 /** Give back everything. */
 void dx_arena_fini(struct dx_arena *arena);
 
+/** Return whether its chunks and its end fit together, and the budget has them (base/check.h). */
+bool dx_arena_is_valid(const struct dx_arena *arena);
+
 /** Return zeroed memory for `count` objects of a type; the product must not overflow. */
 #define dx_new(arena, type, count) ((type *)dx_alloc((arena), sizeof(type) * (count)))
 

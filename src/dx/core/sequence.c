@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/check.h"
 #include "base/memory.h"
 #include "dx/core/query.h"
 
@@ -10,6 +11,7 @@ struct dx_sequence *dx_sequence_new(struct dx_query *query, const struct dx_oper
 				    const struct dx_sequence *source, int column)
 {
 	struct dx_sequence *sequence = dx_new(query->arena, struct dx_sequence, 1);
+	assert(operation && operation->next);
 	sequence->operation = operation;
 	sequence->source = source;
 	sequence->column = column;
@@ -29,6 +31,7 @@ static void iterator_close(void *context)
 struct dx_iterator *dx_open(struct dx_query *query, const struct dx_sequence *sequence)
 {
 	struct dx_iterator *source = NULL;
+	CHECK_VALID(dx_sequence_is_valid(sequence));
 	const struct dx_sequence *planned = query->planner ? query->planner->sequence(query, sequence) : NULL;
 	if (planned)
 		sequence = planned;
@@ -58,11 +61,13 @@ bool dx_next(struct dx_query *query, struct dx_iterator *iterator, struct dx_ele
 		return false;
 	bool has_next = dx_enter(query) && iterator->sequence->operation->next(query, iterator, element);
 	dx_leave(query);
+	assert(!has_next || (dx_value_is_valid(&element->value) && dx_value_is_valid(&element->index)));
 	return has_next && !query->is_stopped;
 }
 
 bool dx_step_kept(struct dx_query *query, const struct dx_iterator *iterator)
 {
+	assert(iterator && iterator->sequence);
 	return dx_step(query, iterator->sequence->operation->name, iterator->sequence->column);
 }
 
@@ -78,6 +83,7 @@ struct dx_list {
 static void list_release(void *context)
 {
 	struct dx_list *list = context;
+	assert(list->references > 0);
 	if (--list->references)
 		return;
 	list->arena.budget->used_bytes -= list->capacity * sizeof(*list->elements);
@@ -168,6 +174,8 @@ static const struct dx_operator list_operator = {
 struct dx_value dx_list_value(struct dx_query *query, struct dx_list *list, uint32_t first, uint32_t count)
 {
 	struct dx_sequence *sequence = dx_sequence_new(query, &list_operator, NULL, 0);
+	CHECK_VALID(dx_list_is_valid(list));
+	assert((uint64_t)first + count <= list->count);
 	list_hold(list, query->arena);
 	sequence->argument_count = LIST_ARGUMENTS;
 	sequence->arguments[LIST_FIRST] = dx_number(first);
@@ -184,6 +192,34 @@ bool dx_sequence_is_list(const struct dx_sequence *sequence, const struct dx_ele
 	*elements = list->elements + sequence->arguments[LIST_FIRST].number;
 	*count = (uint32_t)(sequence->arguments[LIST_END].number - sequence->arguments[LIST_FIRST].number);
 	return true;
+}
+
+bool dx_list_is_valid(const struct dx_list *list)
+{
+	bool is_valid = list->references && list->count <= list->capacity && dx_arena_is_valid(&list->arena);
+	for (uint32_t i = 0; is_valid && i < list->count; i++)
+		is_valid = dx_value_is_valid(&list->elements[i].value) && dx_value_is_valid(&list->elements[i].index);
+	return is_valid;
+}
+
+static bool list_part_is_valid(const struct dx_sequence *sequence)
+{
+	const struct dx_list *list = sequence->arguments[LIST_ITSELF].data;
+	uint64_t first = sequence->arguments[LIST_FIRST].number, end = sequence->arguments[LIST_END].number;
+	return sequence->argument_count == LIST_ARGUMENTS && list && first <= end && end <= list->count;
+}
+
+bool dx_sequence_is_valid(const struct dx_sequence *sequence)
+{
+	bool is_valid = true;
+	for (; is_valid && sequence; sequence = sequence->source) {
+		is_valid = sequence->operation && sequence->operation->name && sequence->operation->next &&
+			   sequence->argument_count <= DX_ARGUMENTS_MAX &&
+			   (sequence->operation != &list_operator || list_part_is_valid(sequence));
+		for (unsigned i = 0; is_valid && i < sequence->argument_count; i++)
+			is_valid = dx_value_is_valid(&sequence->arguments[i]);
+	}
+	return is_valid;
 }
 
 /* The part of the list that the sequence has, in memory that lasts as long as the arena. */

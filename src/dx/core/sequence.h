@@ -50,11 +50,26 @@ struct dx_iterator {
 struct dx_sequence *dx_sequence_new(struct dx_query *query, const struct dx_operator *operation,
 				    const struct dx_sequence *source, int column);
 
+/** Return whether it and its sources are whole: operators, arguments, parts of lists (base/check.h). */
+bool dx_sequence_is_valid(const struct dx_sequence *sequence);
+
 /** Begin to go through the sequence. The iterator ends when the query's present arena is released. */
 struct dx_iterator *dx_open(struct dx_query *query, const struct dx_sequence *sequence);
 
 /** Set the next element. False: there is none, or the query is to end. */
 bool dx_next(struct dx_query *query, struct dx_iterator *iterator, struct dx_element *element);
+
+/** Go through the next elements; what was made in the query's present arena for one is given back before the next one,
+    unless the loop is left with it. */
+#define dx_each(query, iterator, element) dx_each_then(query, iterator, element, (void)0)
+
+/** The same, for an operation that keeps them. */
+#define dx_each_kept(query, iterator, element, kept_by) \
+	dx_each_then(query, iterator, element, dx_step_kept(query, kept_by))
+
+#define dx_each_then(query, iterator, element, step) \
+	for (struct dx_mark mark_ = dx_mark((query)->arena); dx_next(query, iterator, element); \
+	     dx_release((query)->arena, mark_), step, mark_ = dx_mark((query)->arena))
 
 /** Make a step of the operator itself, after it has kept an element: the memory is its. False: the query is to end. */
 bool dx_step_kept(struct dx_query *query, const struct dx_iterator *iterator);
@@ -72,6 +87,9 @@ void dx_list_add(struct dx_list *list, const struct dx_element *element);
 void dx_list_clear(struct dx_list *list);
 /** Return how many bytes more than the element itself the next dx_list_add() takes. */
 size_t dx_list_growth(const struct dx_list *list);
+
+/** Return whether its elements are valid values in its memory (base/check.h). */
+bool dx_list_is_valid(const struct dx_list *list);
 
 /** Return the number of elements; the elements. They may be put in another order. */
 uint32_t dx_list_count(const struct dx_list *list);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "dx/core/value.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -23,6 +24,37 @@ struct dx_value dx_error(struct dx_query *query, const char *format, ...)
 	vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
 	return (struct dx_value){.kind = DX_ERROR, .text = dx_copy_text(query->arena, text, strlen(text))};
+}
+
+/* ---- validity ---- */
+
+static bool object_is_valid(const struct dx_value *value)
+{
+	if (!value->class || !value->class->name)
+		return false;
+	const struct dx_record *record = value->class == &dx_record_class ? value->data : NULL;
+	return value->class != &dx_record_class || (record && (!record->count || (record->names && record->values)));
+}
+
+bool dx_value_is_valid(const struct dx_value *value)
+{
+	bool is_number = value->kind == DX_NUMBER, is_position = value->kind == DX_POSITION;
+	if ((!is_number && (value->is_signed || value->is_decimal || value->is_address)) ||
+	    (!is_position && (value->is_estimated || value->step)))
+		return false;
+	switch (value->kind) {
+	case DX_TEXT:
+	case DX_ERROR:
+		return value->text;
+	case DX_OBJECT:
+		return object_is_valid(value);
+	case DX_SEQUENCE:
+		return value->sequence && value->sequence->operation;
+	case DX_LAMBDA:
+		return value->closure && value->closure->node && value->closure->node->kind == DX_NODE_LAMBDA;
+	default:
+		return value->kind < DX_KIND_COUNT;
+	}
 }
 
 /* ---- copies ---- */
@@ -82,6 +114,7 @@ static const struct dx_closure *closure_copy(struct dx_arena *arena, const struc
 
 static const void *data_copy(struct dx_arena *arena, const struct dx_value *value)
 {
+	assert(value->kind == DX_OBJECT);
 	if (!value->class->data_bytes || !value->data)
 		return value->data;
 	void *copy = dx_alloc(arena, value->class->data_bytes);
@@ -111,6 +144,7 @@ static bool is_too_deep(const struct dx_arena *arena, const struct dx_value *val
 struct dx_value dx_value_copy(struct dx_arena *arena, const struct dx_value *value)
 {
 	struct dx_value copy = *value;
+	assert(dx_value_is_valid(value));
 	if (is_too_deep(arena, value))
 		return (struct dx_value){.kind = DX_ERROR, .text = "the value is nested too deep"};
 	arena->budget->copy_depth++;
@@ -161,6 +195,7 @@ static void member_value(struct dx_query *query, const struct dx_value *object, 
 		member->get(query, object, value);
 	else
 		object->class->get_column(query, object, dx_member_column(member), value);
+	assert(dx_value_is_valid(value));
 }
 
 const char *dx_member_at(struct dx_query *query, const struct dx_value *object, uint32_t number, unsigned *flags,
@@ -169,6 +204,7 @@ const char *dx_member_at(struct dx_query *query, const struct dx_value *object, 
 	const struct dx_class *class = class_of(object);
 	if (class == &dx_record_class) {
 		const struct dx_record *record = object->data;
+		assert(number < record->count);
 		if (flags)
 			*flags = 0;
 		if (value)
@@ -176,6 +212,7 @@ const char *dx_member_at(struct dx_query *query, const struct dx_value *object, 
 		return record->names[number];
 	}
 	const struct dx_member *member = &class->members[number];
+	assert(member->name);
 	if (flags)
 		*flags = member->flags;
 	if (value)
@@ -397,6 +434,7 @@ bool dx_position_parse(const char *text, struct dx_value *position)
 
 const char *dx_position_text(struct dx_arena *arena, const struct dx_value *position)
 {
+	assert(position->kind == DX_POSITION);
 	if (position->sequence_ns == INT64_MAX)
 		return POSITION_END_TEXT;
 	const struct text text = position_text((struct position){position->sequence_ns, position->step});

@@ -75,6 +75,18 @@ struct dx_member {
 	const char *help;
 };
 
+/** Define a getter of a member: its value is an expression over `query` and `object`. */
+#define DX_GETTER(name, value_) DX_GETTER_IF(name, true, value_)
+
+/** Define a getter of a member that is absent where the condition does not hold. */
+#define DX_GETTER_IF(name, condition, value_) \
+	static void name(struct dx_query *query, const struct dx_value *object, struct dx_value *value) \
+	{ \
+		(void)query, (void)object; \
+		if (condition) \
+			*value = (value_); \
+	}
+
 /** A type of objects, static. */
 struct dx_class {
 	const char *name;
@@ -158,6 +170,9 @@ static inline struct dx_value dx_sequence_value(const struct dx_sequence *sequen
 {
 	return (struct dx_value){.kind = DX_SEQUENCE, .sequence = sequence};
 }
+
+/** Return whether the value refers to what its kind needs (base/check.h); not whether that is valid in turn. */
+bool dx_value_is_valid(const struct dx_value *value);
 
 /** Return an error value with a formatted text in the query's arena. */
 __attribute__((format(printf, 2, 3))) struct dx_value dx_error(struct dx_query *query, const char *format, ...);

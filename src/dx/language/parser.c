@@ -2,6 +2,7 @@
 /* By precedence, as C++ has it; from a table of binary operators. */
 #include "dx/language/parser.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -399,6 +400,7 @@ struct dx_node *dx_parse(struct dx_arena *arena, const char *text, const char **
 	struct dx_node *node = parse_expression(&parser);
 	if (!parser.has_failed && parser.token.kind != DX_TOKEN_END && !is_sign(&parser, ","))
 		fail(&parser, parser.token.column, "an operator is missing before this");
+	assert(parser.depth == 0);
 	*rest = text + (parser.has_failed ? 0 : parser.token.end);
 	return parser.has_failed ? NULL : node;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "dx/language/specifier.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -137,6 +138,7 @@ static const char *character_text(struct dx_query *query, const struct dx_value 
 
 static const char *object_text(struct dx_query *query, const struct dx_value *value, bool is_raw)
 {
+	assert(value->kind == DX_OBJECT && value->class);
 	if (value->class->show && !is_raw)
 		return value->class->show(query, value);
 	return "[object Object]";
@@ -145,6 +147,7 @@ static const char *object_text(struct dx_query *query, const struct dx_value *va
 const char *dx_specifier_text(struct dx_query *query, const struct dx_value *value,
 			      const struct dx_specifier *specifier)
 {
+	assert(dx_value_is_valid(value));
 	switch (value->kind) {
 	case DX_BOOL:
 		return value->truth ? "true" : "false";

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "dx/model/block_pass.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,6 +42,7 @@ static bool is_live(const struct dx_block_pass *pass, const struct heap_table *t
 void dx_block_pass_begin(struct dx_block_pass *pass, struct dx_query *query, uint32_t process,
 			 enum dx_block_choice choice, struct dx_value position)
 {
+	assert(position.kind == DX_POSITION || choice != DX_BLOCKS_LIVE);
 	struct heap_table *table = dx_session_table(query->session);
 	struct heap_scan_plan plan = {INT64_MIN, INT64_MAX, INT64_MAX, PACK_EVERYTHING, NULL, NULL};
 	pass->process = process;
@@ -152,6 +154,7 @@ static bool group_load(struct dx_query *query, uint32_t group)
 
 static void block_take(const struct dx_group_cache *cache, uint32_t i, struct dx_block *block)
 {
+	assert(cache->is_filled && i < cache->count);
 	memset(block, 0, sizeof(*block));
 	block->row = pack_row(&cache->columns, i);
 	block->details = cache->details[i];
@@ -178,6 +181,7 @@ struct dx_value dx_block_at(struct dx_query *query, uint32_t number)
 
 static bool group_search(struct dx_query *query, uint32_t group, const struct dx_event *event, struct dx_block *block)
 {
+	assert(group < query->session->table->groups.count);
 	const struct heap_group *head = &query->session->table->groups.items[group];
 	if (head->first_ns > event->row.time_ns || head->last_ns < event->row.time_ns || !group_load(query, group))
 		return false;

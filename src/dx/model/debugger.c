@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "dx/model/debugger.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -25,6 +26,7 @@ void dx_session_init(struct dx_session *session)
 
 void dx_session_switch(struct dx_session *session, uint32_t process, uint32_t thread)
 {
+	assert(process == TRACE_NONE || process < session->dictionary->process_count);
 	const struct trace_dictionary *dictionary = session->dictionary;
 	session->process = process;
 	session->thread = thread;
@@ -74,6 +76,7 @@ struct heap_names *dx_session_names(struct dx_session *session)
 
 void dx_session_assign(struct dx_query *query, const char *name, const struct dx_value *value)
 {
+	assert(dx_value_is_valid(value));
 	struct dx_session *session = query->session;
 	struct dx_variable *variable = memory_zeroed(1, sizeof(*variable));
 	dx_arena_init(&variable->arena, &session->budget);

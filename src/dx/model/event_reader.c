@@ -31,6 +31,9 @@ struct lane_state {
 	int64_t signal_start_ns;
 	uint32_t signal_start_step;
 	bool has_signal;
+	/* Of a reader of single points: the block that it is in, and whether the thread's call before is not known. */
+	int64_t block_first_ns;
+	bool is_unsure;
 };
 
 struct dx_event_reader {
@@ -44,17 +47,29 @@ struct dx_event_reader {
 	   if it is a ReAlloc with two. HEAP_NONE: not known. */
 	int64_t counted_from_ns;
 	uint32_t next_point, point, first_point;
+	/* Of a reader of single points: those that are wanted, and the first one that was not passed; else NULL. */
+	const struct dx_wanted *wanted;
+	uint32_t wanted_count, next_wanted;
+	bool is_unsure;   /* the last event's start may be that of a call inside it, in a block that was not read */
+	bool is_backward; /* a point came before an earlier one: times are no order here */
 };
 
-/* next_point: ordinal of the first point at from_ns or later. */
-static struct dx_event_reader *reader_from(const struct trace *trace, int64_t from_ns, uint32_t next_point)
+static struct dx_event_reader *reader_new(const struct trace *trace, struct heap_stream *stream)
 {
 	struct dx_event_reader *reader = memory_zeroed(1, sizeof(*reader));
 	reader->dictionary = trace_dictionary(trace);
 	reader->lanes = memory_zeroed((size_t)reader->dictionary->thread_count + 1, sizeof(*reader->lanes));
-	reader->stream = heap_stream_new(trace, HEAP_ORDER_POINTS, from_ns, INT64_MAX);
+	reader->stream = stream;
 	reader->number = heap_stream_skipped(reader->stream);
 	reader->time_ns = INT64_MIN;
+	return reader;
+}
+
+/* next_point: ordinal of the first point at from_ns or later. */
+static struct dx_event_reader *reader_from(const struct trace *trace, int64_t from_ns, uint32_t next_point)
+{
+	struct dx_event_reader *reader =
+		reader_new(trace, heap_stream_new(trace, HEAP_ORDER_POINTS, from_ns, INT64_MAX));
 	reader->counted_from_ns = from_ns;
 	reader->next_point = next_point;
 	return reader;
@@ -120,13 +135,45 @@ static void nest(struct lane_state *lane, struct dx_event *event)
 	lane->has_signal = false;
 }
 
+/* Return the ordinal of the point at the reader's time and step, if it is wanted. */
+static uint32_t point_find(struct dx_event_reader *reader)
+{
+	const struct dx_wanted *wanted = reader->wanted;
+	uint32_t at = reader->next_wanted;
+	while (at < reader->wanted_count && (wanted[at].time_ns < reader->time_ns ||
+					     (wanted[at].time_ns == reader->time_ns && wanted[at].step < reader->step)))
+		at++;
+	reader->next_wanted = at;
+	bool is_found =
+		at < reader->wanted_count && wanted[at].time_ns == reader->time_ns && wanted[at].step == reader->step;
+	return is_found ? wanted[at].point : HEAP_NONE;
+}
+
 /* Return the ordinal of the next point, which is at this time. */
 static uint32_t point_count(struct dx_event_reader *reader, int64_t time_ns)
 {
+	if (reader->wanted)
+		return point_find(reader);
 	if (time_ns < reader->counted_from_ns)
 		return HEAP_NONE;
 	reader->counted_from_ns = INT64_MIN;
 	return reader->next_point++;
+}
+
+/* Of a reader of single points: whether nothing of the event is needed. */
+static bool is_unneeded(struct dx_event_reader *reader, struct lane_state *lane, const struct heap_point *point,
+			uint32_t ordinal, uint32_t first_point)
+{
+	bool is_in_signal = point->block->flags[point->row] & EVENT_IN_SIGNAL;
+	if (lane->block_first_ns != point->block->first_ns) {
+		lane->block_first_ns = point->block->first_ns;
+		lane->has_signal = false;
+		lane->is_unsure = true;
+	}
+	bool is_needed = ordinal != HEAP_NONE || first_point != HEAP_NONE || is_in_signal || lane->has_signal;
+	reader->is_unsure = lane->is_unsure && !is_in_signal && point->block->kind[point->row] == EVENT_ALLOC;
+	lane->is_unsure &= is_in_signal;
+	return !is_needed;
 }
 
 int dx_event_reader_next(struct dx_event_reader *reader, struct dx_event *event, struct diag *diag)
@@ -137,6 +184,7 @@ int dx_event_reader_next(struct dx_event_reader *reader, struct dx_event *event,
 		const struct trace_block *block = point.block;
 		struct lane_state *lane = &reader->lanes[block->thread];
 		reader->step = point.time_ns == reader->time_ns ? reader->step + 1 : 1;
+		reader->is_backward |= point.time_ns < reader->time_ns;
 		reader->time_ns = point.time_ns;
 		uint32_t ordinal = point_count(reader, point.time_ns);
 		if (is_first_of_two(&point)) {
@@ -146,26 +194,95 @@ int dx_event_reader_next(struct dx_event_reader *reader, struct dx_event *event,
 		uint64_t number = reader->number++;
 		if (block->kind[point.row] > EVENT_PROTECT)
 			continue;
+		const struct point_wait wait = block->kind[point.row] == EVENT_REALLOC
+						       ? wait_take(lane, point.row)
+						       : (struct point_wait){.point = HEAP_NONE};
+		if (reader->wanted && is_unneeded(reader, lane, &point, ordinal, wait.point))
+			continue;
 		/* Also the bytes between its members: objects are compared by all of them. */
 		memset(event, 0, sizeof(*event));
 		event->number = number;
 		event->row = column_event_at(block, point.row);
 		event->step = reader->step;
+		event->start_step = wait.step;
 		event->signal_start_ns = INT64_MAX;
 		reader->point = ordinal;
-		reader->first_point = HEAP_NONE;
-		if (event->row.kind == EVENT_REALLOC) {
-			const struct point_wait wait = wait_take(lane, point.row);
-			event->start_step = wait.step;
-			reader->first_point = wait.point;
-		}
+		reader->first_point = wait.point;
 		nest(lane, event);
 		return 1;
 	}
 	return status;
 }
 
-/* ---- events by the ordinals of their points ---- */
+/* ---- events of single points ---- */
+
+const struct dx_wanted *dx_wanted_find(const struct dx_wanted *wanted, uint32_t count, const struct dx_wanted *point)
+{
+	uint32_t low = 0, high = count;
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+		const struct dx_wanted *at = &wanted[middle];
+		if (at->time_ns < point->time_ns || (at->time_ns == point->time_ns && at->point < point->point))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < count && wanted[low].time_ns == point->time_ns && wanted[low].point == point->point ? &wanted[low]
+													 : NULL;
+}
+
+/* Keep the reader's event, unless points around it may be missing. */
+static void wanted_keep(const struct dx_event_reader *reader, struct dx_wanted *wanted, struct dx_event *event)
+{
+	int64_t time_ns = event->row.time_ns, duration_ns = event->start_step ? event->row.duration_ns : 0,
+		first_ns = (int64_t)((uint64_t)time_ns - (uint64_t)duration_ns);
+	const struct dx_wanted points[] = {{.time_ns = first_ns, .point = reader->first_point},
+					   {.time_ns = time_ns, .point = reader->point}};
+	uint64_t before = 0;
+	bool is_known = !reader->is_unsure && heap_stream_skipped_before(reader->stream, first_ns, &before) &&
+			heap_stream_skipped_before(reader->stream, time_ns, &before);
+	event->number += before;
+	for (unsigned i = 0; i < 2 && is_known; i++) {
+		const struct dx_wanted *found = dx_wanted_find(wanted, reader->wanted_count, &points[i]);
+		if (!found)
+			continue;
+		struct dx_wanted *place = &wanted[found - wanted];
+		/* With the bytes between its members: objects are compared by all of them. */
+		memcpy(&place->event, event, sizeof(*event));
+		place->is_found = true;
+	}
+}
+
+static struct dx_event_reader *reader_at(const struct trace *trace, const struct dx_wanted *wanted, uint32_t count)
+{
+	int64_t *items = memory_zeroed(count, sizeof(*items));
+	for (uint32_t i = 0; i < count; i++)
+		items[i] = wanted[i].time_ns;
+	const struct heap_times times = {items, count};
+	struct dx_event_reader *reader = reader_new(trace, heap_stream_at(trace, HEAP_ORDER_POINTS, &times));
+	free(items);
+	reader->wanted = wanted;
+	reader->wanted_count = count;
+	return reader;
+}
+
+void dx_events_read(struct dx_query *query, struct dx_wanted *wanted, uint32_t count)
+{
+	struct dx_event_reader *reader = reader_at(query->session->trace, wanted, count);
+	struct dx_event event;
+	struct diag diag = {""};
+	int status = 1;
+	while (dx_step(query, "Event", -1) && (status = dx_event_reader_next(reader, &event, &diag)) > 0)
+		if (reader->point != HEAP_NONE || reader->first_point != HEAP_NONE)
+			wanted_keep(reader, wanted, &event);
+	if (status < 0)
+		dx_stop(query, -1, "%s", diag.text);
+	for (uint32_t i = 0; i < count && reader->is_backward; i++)
+		wanted[i].is_found = false;
+	dx_event_reader_free(reader);
+}
+
+/* ---- events of windows of points ---- */
 
 /* The events of HEAP_POINTS_PER_TIME points, whose first one has a time in the table. Those that were asked for last
    are kept, as many as a part of the memory holds; two at least, as blocks lie at the border of two. */

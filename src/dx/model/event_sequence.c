@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/order.h"
 #include "dx/model/event_reader.h"
 #include "dx/model/objects_heap.h"
 #include "trace/gap_rows.h"
@@ -27,13 +28,7 @@ struct events_state {
 	bool has_event;
 };
 
-static int gap_order(const void *one, const void *other)
-{
-	const struct timed_gap *a = one, *b = other;
-	if (a->from_ns != b->from_ns)
-		return a->from_ns < b->from_ns ? -1 : 1;
-	return (a->number > b->number) - (a->number < b->number);
-}
+COMPARE_BY_TWO(gap_order, struct timed_gap, from_ns, number)
 
 /* The gaps in the order of their times. */
 static void gaps_sort(struct dx_query *query, struct dx_iterator *iterator, struct events_state *state)

@@ -10,6 +10,7 @@
 
 #include "base/map.h"
 #include "base/memory.h"
+#include "base/order.h"
 #include "dx/model/block_pass.h"
 #include "dx/model/event_reader.h"
 #include "trace/process_rows.h"
@@ -102,11 +103,7 @@ static void blocks_pass(struct dx_query *query, const struct heap_table *table, 
 	}
 }
 
-static int by_number(const void *one, const void *other)
-{
-	const struct dx_fault *a = one, *b = other;
-	return (a->event.number > b->event.number) - (a->event.number < b->event.number);
-}
+COMPARE_BY(by_number, struct dx_fault, event.number)
 
 /* Find the faults' events, and order the faults by them. */
 static void events_find(struct dx_query *query, const struct heap_table *table, struct dx_faults *faults)

@@ -14,6 +14,7 @@
 
 #include "base/events.h"
 #include "base/memory.h"
+#include "base/order.h"
 #include "dx/model/block_pass.h"
 #include "match/point_stream.h"
 #include "trace/code_rows.h"
@@ -46,19 +47,9 @@ static bool is_same_heap(const struct trace_dictionary *dictionary, uint32_t one
 
 /* ---- the parent's live blocks ---- */
 
-static int by_address(const void *one, const void *other)
-{
-	const struct dx_copy *a = one, *b = other;
-	if (a->address != b->address)
-		return a->address < b->address ? -1 : 1;
-	return (a->number > b->number) - (a->number < b->number);
-}
+COMPARE_BY_TWO(by_address, struct dx_copy, address, number)
 
-static int by_number(const void *one, const void *other)
-{
-	const struct dx_copy *a = one, *b = other;
-	return (a->number > b->number) - (a->number < b->number);
-}
+COMPARE_BY(by_number, struct dx_copy, number)
 
 static void live_add(struct dx_query *query, struct dx_copies *copies, uint32_t process, struct dx_value position)
 {

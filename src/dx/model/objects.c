@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "dx/model/objects.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,6 +40,7 @@ const char *dx_stack_text(struct dx_query *query, uint32_t stack, uint32_t entry
 
 struct dx_value dx_id_object(struct dx_query *query, const struct dx_class *class, uint32_t id)
 {
+	assert(class->data_bytes == sizeof(struct dx_id));
 	struct dx_id *data = dx_new(query->arena, struct dx_id, 1);
 	data->id = id;
 	return dx_object(class, data);
@@ -46,6 +48,7 @@ struct dx_value dx_id_object(struct dx_query *query, const struct dx_class *clas
 
 struct dx_value dx_column_value(struct dx_query *query, const struct column *column, uint64_t value)
 {
+	assert(column->type != TYPE_TEXT);
 	switch (column->type) {
 	case TYPE_ADDRESS:
 		return dx_address(value);
@@ -74,6 +77,7 @@ struct ids_state {
 
 static uint32_t process_of(const struct trace_dictionary *dictionary, const struct dx_class *class, uint32_t id)
 {
+	assert(class != &dx_thread_class || id < dictionary->thread_count);
 	return class == &dx_thread_class   ? dictionary->threads[id].process
 	       : class == &dx_module_class ? dictionary->mappings[id].process
 					   : id;

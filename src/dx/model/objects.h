@@ -18,6 +18,12 @@ extern const struct dx_class *const dx_classes[];
 /** Methods of objects, in tables that are ended by a row without a name. */
 extern const struct dx_method dx_methods_of_positions[], dx_methods_of_traces[], dx_methods_of_questions[];
 
+/** A row of these, of the objects of a class. */
+#define DX_OF(owner, name, arguments, kind, class, call, shown, help) \
+	{ \
+		name, DX_OF_CLASS, &(owner), arguments, DX_RESULT_KIND, kind, class, NULL, call, shown, help \
+	}
+
 /** An event as an object: the row of its block, and its positions. Members are computed when they are asked for. */
 struct dx_event {
 	uint64_t number; /**< in the order of dump */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "dx/model/event_reader.h"
+#include "dx/model/block_events.h"
 #include "dx/model/inherited.h"
 #include "dx/model/positions.h"
 #include "query/scan.h"
@@ -82,7 +82,7 @@ static void get_process(struct dx_query *query, const struct dx_value *object, s
 static void put_event(struct dx_query *query, const struct dx_block *block, bool is_end, struct dx_value *value)
 {
 	struct dx_event event;
-	if (!dx_event_find(query, is_end ? block->details.end_point : block->details.birth_point, &event))
+	if (!dx_event_of_block(query, block, is_end, &event))
 		return;
 	struct dx_event *kept = dx_new(query->arena, struct dx_event, 1);
 	*kept = event;
@@ -91,14 +91,12 @@ static void put_event(struct dx_query *query, const struct dx_block *block, bool
 
 static void get_event(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
-	if (!is_earlier(object))
-		put_event(query, block_of(object), false, value);
+	put_event(query, block_of(object), false, value);
 }
 
 static void get_free_event(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
-	if (!is_copy(object) && block_of(object)->row.end <= HEAP_END_DESTROY)
-		put_event(query, block_of(object), true, value);
+	put_event(query, block_of(object), true, value);
 }
 
 static void get_stack(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
@@ -114,17 +112,10 @@ static void get_free_stack(struct dx_query *query, const struct dx_value *object
 		*value = dx_text(dx_stack_text(query, site->stack, site->entry));
 }
 
-static void get_previous(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	if (block_of(object)->details.previous != HEAP_NONE)
-		*value = dx_block_at(query, block_of(object)->details.previous);
-}
-
-static void get_weight(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	if (query->session->table && query->session->table->sample_bytes)
-		*value = dx_number(heap_weigh(query->session->table, &block_of(object)->row).count);
-}
+DX_GETTER_IF(get_previous, block_of(object)->details.previous != HEAP_NONE,
+	     dx_block_at(query, block_of(object)->details.previous))
+DX_GETTER_IF(get_weight, query->session->table && query->session->table->sample_bytes,
+	     dx_number(heap_weigh(query->session->table, &block_of(object)->row).count))
 
 #define FLAG(word, flag) \
 	static void get_##word(struct dx_query *query, const struct dx_value *object, struct dx_value *value) \
@@ -138,24 +129,9 @@ FLAG(is_temporary, HEAP_TEMPORARY)
 FLAG(is_nested, HEAP_NESTED)
 FLAG(is_earlier_flag, HEAP_EARLIER)
 
-static void get_outstanding(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	(void)query;
-	if (!is_copy(object))
-		*value = dx_bool(!heap_end_is_given_back(block_of(object)->row.end));
-}
-
-static void get_inherited(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	(void)query;
-	*value = dx_bool(is_copy(object));
-}
-
-static void get_inherited_by(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	if (is_copy(object))
-		*value = dx_id_object(query, &dx_process_class, block_of(object)->owner);
-}
+DX_GETTER_IF(get_outstanding, !is_copy(object), dx_bool(!heap_end_is_given_back(block_of(object)->row.end)))
+DX_GETTER(get_inherited, dx_bool(is_copy(object)))
+DX_GETTER_IF(get_inherited_by, is_copy(object), dx_id_object(query, &dx_process_class, block_of(object)->owner))
 
 /* The end of a copy is not known. */
 static bool is_of_end(int column)
@@ -221,11 +197,8 @@ static const struct dx_member block_members[] = {
 	{0},
 };
 
-const struct dx_class dx_allocation_class = {.name = "Allocation",
-					     .help = "a block, from its allocation to its end",
-					     .members = block_members,
-					     .get_column = get_column,
-					     .data_bytes = sizeof(struct dx_block)};
+const struct dx_class dx_allocation_class = {"Allocation", "a block, from its allocation to its end", block_members,
+					     sizeof(struct dx_block), .get_column = get_column};
 
 /* ---- the sequence ---- */
 

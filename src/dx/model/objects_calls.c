@@ -25,22 +25,9 @@ static const struct dx_event *event_of(const struct dx_value *object)
 
 /* ---- members ---- */
 
-static void get_type(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	(void)query, (void)object;
-	*value = dx_text("Call");
-}
-
-static void get_tid(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	*value = dx_number(query->session->dictionary->threads[event_of(object)->row.thread].tid);
-}
-
-static void get_unique(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	(void)query;
-	*value = dx_number(event_of(object)->row.thread);
-}
+DX_GETTER(get_type, dx_text("Call"))
+DX_GETTER(get_tid, dx_number(query->session->dictionary->threads[event_of(object)->row.thread].tid))
+DX_GETTER(get_unique, dx_number(event_of(object)->row.thread))
 
 static const char *entry_text(struct dx_query *query, const struct trace_entry *entry)
 {
@@ -135,17 +122,8 @@ static void get_parameters(struct dx_query *query, const struct dx_value *object
 	*value = dx_member_get(query, &as_heap, "Parameters", NULL);
 }
 
-static void get_start(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	(void)query;
-	*value = dx_event_start(event_of(object));
-}
-
-static void get_end(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	(void)query;
-	*value = dx_event_end(event_of(object));
-}
+DX_GETTER(get_start, dx_event_start(event_of(object)))
+DX_GETTER(get_end, dx_event_end(event_of(object)))
 
 static void get_system_start(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
@@ -176,9 +154,7 @@ static const struct dx_member call_members[] = {
 	{0},
 };
 
-const struct dx_class dx_call_class = {.name = "Call",
-				       .help = "a call of a heap function",
-				       .members = call_members,
+const struct dx_class dx_call_class = {"Call", "a call of a heap function", call_members,
 				       .data_bytes = sizeof(struct dx_event)};
 
 /* ---- patterns ---- */
@@ -243,10 +219,7 @@ static void calls_open(struct dx_query *query, struct dx_iterator *iterator)
 static bool calls_next(struct dx_query *query, struct dx_iterator *iterator, struct dx_element *element)
 {
 	struct calls_state *state = iterator->state;
-	for (;;) {
-		struct dx_mark mark = dx_mark(query->arena);
-		if (!dx_next(query, iterator->source, element))
-			return false;
+	dx_each (query, iterator->source, element) {
 		if (element->value.kind == DX_ERROR)
 			return true;
 		const struct dx_event *event = element->value.data;
@@ -254,8 +227,8 @@ static bool calls_next(struct dx_query *query, struct dx_iterator *iterator, str
 			*element = (struct dx_element){dx_object(&dx_call_class, event), dx_number(state->passed++)};
 			return true;
 		}
-		dx_release(query->arena, mark);
 	}
+	return false;
 }
 
 static const struct dx_operator calls_operator = {

@@ -41,19 +41,8 @@ static unsigned function_of(const struct dx_query *query, const struct dx_event 
 
 /* ---- documented members ---- */
 
-static void get_address(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	(void)query;
-	if (is_call_of_block(event_of(object)))
-		*value = dx_address(event_of(object)->row.address);
-}
-
-static void get_previous(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	(void)query;
-	if (event_of(object)->row.kind == EVENT_REALLOC)
-		*value = dx_address(event_of(object)->row.previous);
-}
+DX_GETTER_IF(get_address, is_call_of_block(event_of(object)), dx_address(event_of(object)->row.address))
+DX_GETTER_IF(get_previous, event_of(object)->row.kind == EVENT_REALLOC, dx_address(event_of(object)->row.previous))
 
 static void get_base(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
@@ -71,23 +60,9 @@ static bool is_sized(const struct dx_query *query, const struct dx_value *object
 	return function_of(query, event_of(object)) == FUNCTION_HEAP_CREATE_SIZED;
 }
 
-static void get_heap_base(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	if (is_sized(query, object))
-		*value = dx_address(event_of(object)->row.argument);
-}
-
-static void get_reserve(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	if (is_sized(query, object))
-		*value = dx_number(event_of(object)->row.size);
-}
-
-static void get_commit(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	if (is_sized(query, object))
-		*value = dx_number(event_of(object)->row.argument2);
-}
+DX_GETTER_IF(get_heap_base, is_sized(query, object), dx_address(event_of(object)->row.argument))
+DX_GETTER_IF(get_reserve, is_sized(query, object), dx_number(event_of(object)->row.size))
+DX_GETTER_IF(get_commit, is_sized(query, object), dx_number(event_of(object)->row.argument2))
 
 static void get_size(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
@@ -130,17 +105,8 @@ static void get_flags(struct dx_query *query, const struct dx_value *object, str
 		*value = dx_number(flags);
 }
 
-static void get_start(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	(void)query;
-	*value = dx_event_start(event_of(object));
-}
-
-static void get_end(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	(void)query;
-	*value = dx_event_end(event_of(object));
-}
+DX_GETTER(get_start, dx_event_start(event_of(object)))
+DX_GETTER(get_end, dx_event_end(event_of(object)))
 
 static void get_result(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
@@ -230,15 +196,8 @@ static void get_parameters(struct dx_query *query, const struct dx_value *object
 
 /* ---- members beyond ---- */
 
-static void get_thread(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	*value = dx_id_object(query, &dx_thread_class, event_of(object)->row.thread);
-}
-
-static void get_process(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	*value = dx_id_object(query, &dx_process_class, event_of(object)->row.process);
-}
+DX_GETTER(get_thread, dx_id_object(query, &dx_thread_class, event_of(object)->row.thread))
+DX_GETTER(get_process, dx_id_object(query, &dx_process_class, event_of(object)->row.process))
 
 static void get_stack(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
@@ -255,12 +214,7 @@ static void get_duration(struct dx_query *query, const struct dx_value *object, 
 		*value = dx_signed(event->row.duration_ns);
 }
 
-static void get_error(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	(void)query;
-	if (event_of(object)->row.flags & EVENT_FAILED)
-		*value = dx_signed(event_of(object)->row.result);
-}
+DX_GETTER_IF(get_error, (event_of(object)->row.flags & EVENT_FAILED) != 0, dx_signed(event_of(object)->row.result))
 
 static void get_state(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
@@ -380,8 +334,5 @@ static const struct dx_member heap_members[] = {
 	{0},
 };
 
-const struct dx_class dx_heap_class = {.name = "Heap",
-				       .help = "a heap call",
-				       .members = heap_members,
-				       .get_column = get_column,
-				       .data_bytes = sizeof(struct dx_event)};
+const struct dx_class dx_heap_class = {"Heap", "a heap call", heap_members, sizeof(struct dx_event),
+				       .get_column = get_column};

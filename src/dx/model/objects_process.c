@@ -26,44 +26,15 @@ static struct dx_value process_lifetime(struct dx_query *query, const struct tra
 
 /* ---- processes ---- */
 
-static void get_pid(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	if (process_of(query, object)->pid)
-		*value = dx_number(process_of(query, object)->pid);
-}
-
-static void get_process_id(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	(void)query;
-	*value = dx_number(dx_id_of(object));
-}
-
-static void get_image(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	*value = dx_text(text_file_name(process_of(query, object)->image));
-}
-
-static void get_command(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	*value = dx_text(process_of(query, object)->command);
-}
-
-static void get_parent(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	if (process_of(query, object)->parent < query->session->dictionary->process_count)
-		*value = dx_id_object(query, &dx_process_class, process_of(query, object)->parent);
-}
-
-static void get_forked_from(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	if (process_of(query, object)->forked_from < query->session->dictionary->process_count)
-		*value = dx_id_object(query, &dx_process_class, process_of(query, object)->forked_from);
-}
-
-static void get_ending(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	*value = dx_text(trace_end_word(process_of(query, object)));
-}
+DX_GETTER_IF(get_pid, process_of(query, object)->pid, dx_number(process_of(query, object)->pid))
+DX_GETTER(get_process_id, dx_number(dx_id_of(object)))
+DX_GETTER(get_image, dx_text(text_file_name(process_of(query, object)->image)))
+DX_GETTER(get_command, dx_text(process_of(query, object)->command))
+DX_GETTER_IF(get_parent, process_of(query, object)->parent < query->session->dictionary->process_count,
+	     dx_id_object(query, &dx_process_class, process_of(query, object)->parent))
+DX_GETTER_IF(get_forked_from, process_of(query, object)->forked_from < query->session->dictionary->process_count,
+	     dx_id_object(query, &dx_process_class, process_of(query, object)->forked_from))
+DX_GETTER(get_ending, dx_text(trace_end_word(process_of(query, object))))
 
 static void get_status(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
@@ -72,20 +43,11 @@ static void get_status(struct dx_query *query, const struct dx_value *object, st
 		*value = dx_signed(process->end_status);
 }
 
-static void get_threads(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	*value = dx_ids(query, &dx_thread_class, query->session->dictionary->thread_count, dx_id_of(object), false);
-}
-
-static void get_modules(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	*value = dx_ids(query, &dx_module_class, query->session->dictionary->mapping_count, dx_id_of(object), false);
-}
-
-static void get_ttd(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	*value = dx_id_object(query, &dx_process_ttd_class, dx_id_of(object));
-}
+DX_GETTER(get_threads,
+	  dx_ids(query, &dx_thread_class, query->session->dictionary->thread_count, dx_id_of(object), false))
+DX_GETTER(get_modules,
+	  dx_ids(query, &dx_module_class, query->session->dictionary->mapping_count, dx_id_of(object), false))
+DX_GETTER(get_ttd, dx_id_object(query, &dx_process_ttd_class, dx_id_of(object)))
 
 static void get_heap_state(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
@@ -124,33 +86,16 @@ static const struct dx_member process_members[] = {
 	{0},
 };
 
-const struct dx_class dx_process_class = {.name = "Process",
-					  .help = "one image of one pid",
-					  .members = process_members,
-					  .data_bytes = sizeof(struct dx_id),
+const struct dx_class dx_process_class = {"Process", "one image of one pid", process_members, sizeof(struct dx_id),
 					  .show = process_show};
 
 /* ---- their time ---- */
 
-static void get_counted_threads(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	*value = dx_ids(query, &dx_thread_class, query->session->dictionary->thread_count, dx_id_of(object), true);
-}
-
-static void get_data(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	*value = dx_id_object(query, &dx_data_class, dx_id_of(object));
-}
-
-static void get_utility(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	*value = dx_id_object(query, &dx_utility_class, dx_id_of(object));
-}
-
-static void get_lifetime(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	*value = process_lifetime(query, process_of(query, object));
-}
+DX_GETTER(get_counted_threads,
+	  dx_ids(query, &dx_thread_class, query->session->dictionary->thread_count, dx_id_of(object), true))
+DX_GETTER(get_data, dx_id_object(query, &dx_data_class, dx_id_of(object)))
+DX_GETTER(get_utility, dx_id_object(query, &dx_utility_class, dx_id_of(object)))
+DX_GETTER(get_lifetime, process_lifetime(query, process_of(query, object)))
 
 static void get_events(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
@@ -166,9 +111,7 @@ static const struct dx_member process_ttd_members[] = {
 	{0},
 };
 
-const struct dx_class dx_process_ttd_class = {.name = "ProcessTTD",
-					      .help = "the recorded time of a process",
-					      .members = process_ttd_members,
+const struct dx_class dx_process_ttd_class = {"ProcessTTD", "the recorded time of a process", process_ttd_members,
 					      .data_bytes = sizeof(struct dx_id)};
 
 /* ---- threads ---- */
@@ -178,21 +121,9 @@ static const struct trace_thread *thread_of(const struct dx_query *query, const 
 	return &query->session->dictionary->threads[dx_id_of(object)];
 }
 
-static void get_tid(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	*value = dx_number(thread_of(query, object)->tid);
-}
-
-static void get_thread_name(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	if (*thread_of(query, object)->name)
-		*value = dx_text(thread_of(query, object)->name);
-}
-
-static void get_thread_process(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	*value = dx_id_object(query, &dx_process_class, thread_of(query, object)->process);
-}
+DX_GETTER(get_tid, dx_number(thread_of(query, object)->tid))
+DX_GETTER_IF(get_thread_name, *thread_of(query, object)->name, dx_text(thread_of(query, object)->name))
+DX_GETTER(get_thread_process, dx_id_object(query, &dx_process_class, thread_of(query, object)->process))
 
 static void get_thread_time(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
@@ -218,11 +149,8 @@ static const struct dx_member thread_members[] = {
 	{0},
 };
 
-const struct dx_class dx_thread_class = {.name = "Thread",
-					 .help = "a thread that made heap calls",
-					 .members = thread_members,
-					 .data_bytes = sizeof(struct dx_id),
-					 .show = thread_show};
+const struct dx_class dx_thread_class = {"Thread", "a thread that made heap calls", thread_members,
+					 sizeof(struct dx_id), .show = thread_show};
 
 /* ---- modules ---- */
 
@@ -236,20 +164,9 @@ static const struct trace_image *image_of(const struct dx_query *query, const st
 	return &query->session->dictionary->images[mapping_of(query, object)->image];
 }
 
-static void get_module_name(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	*value = dx_text(image_of(query, object)->path);
-}
-
-static void get_base(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	*value = dx_address(mapping_of(query, object)->base);
-}
-
-static void get_size(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	*value = dx_number(mapping_of(query, object)->end - mapping_of(query, object)->base);
-}
+DX_GETTER(get_module_name, dx_text(image_of(query, object)->path))
+DX_GETTER(get_base, dx_address(mapping_of(query, object)->base))
+DX_GETTER(get_size, dx_number(mapping_of(query, object)->end - mapping_of(query, object)->base))
 
 static void get_build_id(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
@@ -286,8 +203,5 @@ static const struct dx_member module_members[] = {
 	{0},
 };
 
-const struct dx_class dx_module_class = {.name = "Module",
-					 .help = "an executable or library, where it was mapped",
-					 .members = module_members,
-					 .data_bytes = sizeof(struct dx_id),
-					 .show = module_show};
+const struct dx_class dx_module_class = {"Module", "an executable or library, where it was mapped", module_members,
+					 sizeof(struct dx_id), .show = module_show};

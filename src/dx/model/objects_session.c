@@ -13,29 +13,10 @@
 
 /* ---- the session ---- */
 
-static void get_processes(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	(void)object;
-	*value = dx_ids(query, &dx_process_class, query->session->dictionary->process_count, TRACE_NONE, false);
-}
-
-static void get_id(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	(void)query, (void)object;
-	*value = dx_number(0);
-}
-
-static void get_ttd(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	(void)query, (void)object;
-	*value = dx_object(&dx_session_ttd_class, NULL);
-}
-
-static void get_host(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	(void)object;
-	*value = dx_text(query->session->dictionary->host);
-}
+DX_GETTER(get_processes, dx_ids(query, &dx_process_class, query->session->dictionary->process_count, TRACE_NONE, false))
+DX_GETTER(get_id, dx_number(0))
+DX_GETTER(get_ttd, dx_object(&dx_session_ttd_class, NULL))
+DX_GETTER(get_host, dx_text(query->session->dictionary->host))
 
 static const struct dx_member session_members[] = {
 	{"Id", DX_NUMBER, 0, get_id, NULL, "always 0x0"},
@@ -45,33 +26,14 @@ static const struct dx_member session_members[] = {
 	{0},
 };
 
-const struct dx_class dx_session_class = {.name = "Session", .help = "the trace", .members = session_members};
+const struct dx_class dx_session_class = {"Session", "the trace", .members = session_members};
 
 /* ---- TTD ---- */
 
-static void get_data(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	(void)query, (void)object;
-	*value = dx_object(&dx_data_class, NULL);
-}
-
-static void get_utility(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	(void)query, (void)object;
-	*value = dx_object(&dx_utility_class, NULL);
-}
-
-static void get_lifetime(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	(void)object;
-	*value = dx_position_range(query, dx_position(0, 0), dx_position(INT64_MAX, 0));
-}
-
-static void get_default(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	(void)object;
-	*value = dx_position_current(query, TRACE_NONE);
-}
+DX_GETTER(get_data, dx_object(&dx_data_class, NULL))
+DX_GETTER(get_utility, dx_object(&dx_utility_class, NULL))
+DX_GETTER(get_lifetime, dx_position_range(query, dx_position(0, 0), dx_position(INT64_MAX, 0)))
+DX_GETTER(get_default, dx_position_current(query, TRACE_NONE))
 
 static const struct dx_member session_ttd_members[] = {
 	{"Data", DX_OBJECT, 0, get_data, &dx_data_class, "collections of what was recorded"},
@@ -82,30 +44,18 @@ static const struct dx_member session_ttd_members[] = {
 	{0},
 };
 
-const struct dx_class dx_session_ttd_class = {
-	.name = "TTD", .help = "the recorded time of all processes", .members = session_ttd_members};
+const struct dx_class dx_session_ttd_class = {"TTD", "the recorded time of all processes",
+					      .members = session_ttd_members};
 
 static const struct dx_member no_members[] = {{0}};
-const struct dx_class dx_data_class = {.name = "Data",
-				       .help = "collections of what was recorded",
-				       .members = no_members,
+const struct dx_class dx_data_class = {"Data", "collections of what was recorded", no_members,
 				       .data_bytes = sizeof(struct dx_id)};
-const struct dx_class dx_utility_class = {
-	.name = "Utility", .help = "searches", .members = no_members, .data_bytes = sizeof(struct dx_id)};
+const struct dx_class dx_utility_class = {"Utility", "searches", no_members, .data_bytes = sizeof(struct dx_id)};
 
 /* ---- Debugger ---- */
 
-static void get_state(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	(void)query, (void)object;
-	*value = dx_object(&dx_state_class, NULL);
-}
-
-static void get_variables(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	(void)query, (void)object;
-	*value = dx_object(&dx_variables_class, NULL);
-}
+DX_GETTER(get_state, dx_object(&dx_state_class, NULL))
+DX_GETTER(get_variables, dx_object(&dx_variables_class, NULL))
 
 /* The only session, as a collection. */
 static void get_sessions(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
@@ -127,9 +77,8 @@ static const struct dx_member state_members[] = {
 	{0},
 };
 
-const struct dx_class dx_debugger_class = {
-	.name = "Debugger", .help = "the root of all objects", .members = debugger_members};
-const struct dx_class dx_state_class = {.name = "State", .help = "what the prompt keeps", .members = state_members};
+const struct dx_class dx_debugger_class = {"Debugger", "the root of all objects", .members = debugger_members};
+const struct dx_class dx_state_class = {"State", "what the prompt keeps", .members = state_members};
 
 static void variables_elements(struct dx_query *query, const struct dx_value *object, struct dx_value *sequence)
 {
@@ -143,8 +92,8 @@ static void variables_elements(struct dx_query *query, const struct dx_value *ob
 	*sequence = dx_list_value(query, list, 0, dx_list_count(list));
 }
 
-const struct dx_class dx_variables_class = {
-	.name = "UserVariables", .help = "the user variables", .members = no_members, .elements = variables_elements};
+const struct dx_class dx_variables_class = {"UserVariables", "the user variables", no_members,
+					    .elements = variables_elements};
 
 /* ---- variables that are always there ---- */
 
@@ -274,39 +223,34 @@ static void call_switch_thread(struct dx_query *query, struct dx_method_call *ca
 	dx_session_switch(query->session, query->session->dictionary->threads[thread].process, thread);
 }
 
-#define OF(owner, name, arguments, kind, class, call, shown, help) \
-	{ \
-		name, DX_OF_CLASS, &(owner), arguments, DX_RESULT_KIND, kind, class, NULL, call, shown, help \
-	}
-
 const struct dx_method dx_methods_of_traces[] = {
-	OF(dx_data_class, "Heap", "?b", DX_SEQUENCE, &dx_heap_class, call_heap, "[false]",
-	   "the heap calls; Heap(false): also those of heaps that lie in others"),
-	OF(dx_session_ttd_class, "Memory", "v*", DX_ANY, NULL, call_memory, "begin, end, mask",
-	   "an error: not recorded"),
-	OF(dx_session_ttd_class, "MemoryForPositionRange", "v*", DX_ANY, NULL, call_memory,
-	   "begin, end, mask, min, max", "an error: not recorded"),
-	OF(dx_session_ttd_class, "Calls", "t*", DX_SEQUENCE, &dx_call_class, dx_calls, "\"image!function\", ...",
-	   "the calls of heap functions; names may have * and ?"),
-	OF(dx_process_ttd_class, "Calls", "t*", DX_SEQUENCE, &dx_call_class, dx_calls, "\"image!function\", ...",
-	   "the same, of this process"),
-	OF(dx_process_ttd_class, "Memory", "v*", DX_ANY, NULL, call_memory, "begin, end, mask",
-	   "an error: not recorded"),
-	OF(dx_process_ttd_class, "MemoryForPositionRange", "v*", DX_ANY, NULL, call_memory,
-	   "begin, end, mask, min, max", "an error: not recorded"),
-	OF(dx_process_ttd_class, "NextMemoryAccess", "v*", DX_ANY, NULL, call_memory, "mask, address, size",
-	   "an error: not recorded"),
-	OF(dx_process_ttd_class, "PrevMemoryAccess", "v*", DX_ANY, NULL, call_memory, "mask, address, size",
-	   "an error: not recorded"),
-	OF(dx_session_ttd_class, "SetPosition", "v", DX_ABSENT, NULL, call_set_position, "percent or \"SEQUENCE:STEP\"",
-	   "moves the current position"),
-	OF(dx_process_ttd_class, "SetPosition", "v", DX_ABSENT, NULL, call_set_position, "percent or \"SEQUENCE:STEP\"",
-	   "moves the current position"),
-	OF(dx_process_class, "SwitchTo", "", DX_ABSENT, NULL, call_switch_process, "",
-	   "makes it the current process, @$curprocess"),
-	OF(dx_thread_class, "SwitchTo", "", DX_ABSENT, NULL, call_switch_thread, "",
-	   "makes it the current thread, @$curthread, and its process the current one"),
-	OF(dx_variables_class, "Remove", "t", DX_ABSENT, NULL, call_remove, "name", "removes a variable"),
+	DX_OF(dx_data_class, "Heap", "?b", DX_SEQUENCE, &dx_heap_class, call_heap, "[false]",
+	      "the heap calls; Heap(false): also those of heaps that lie in others"),
+	DX_OF(dx_session_ttd_class, "Memory", "v*", DX_ANY, NULL, call_memory, "begin, end, mask",
+	      "an error: not recorded"),
+	DX_OF(dx_session_ttd_class, "MemoryForPositionRange", "v*", DX_ANY, NULL, call_memory,
+	      "begin, end, mask, min, max", "an error: not recorded"),
+	DX_OF(dx_session_ttd_class, "Calls", "t*", DX_SEQUENCE, &dx_call_class, dx_calls, "\"image!function\", ...",
+	      "the calls of heap functions; names may have * and ?"),
+	DX_OF(dx_process_ttd_class, "Calls", "t*", DX_SEQUENCE, &dx_call_class, dx_calls, "\"image!function\", ...",
+	      "the same, of this process"),
+	DX_OF(dx_process_ttd_class, "Memory", "v*", DX_ANY, NULL, call_memory, "begin, end, mask",
+	      "an error: not recorded"),
+	DX_OF(dx_process_ttd_class, "MemoryForPositionRange", "v*", DX_ANY, NULL, call_memory,
+	      "begin, end, mask, min, max", "an error: not recorded"),
+	DX_OF(dx_process_ttd_class, "NextMemoryAccess", "v*", DX_ANY, NULL, call_memory, "mask, address, size",
+	      "an error: not recorded"),
+	DX_OF(dx_process_ttd_class, "PrevMemoryAccess", "v*", DX_ANY, NULL, call_memory, "mask, address, size",
+	      "an error: not recorded"),
+	DX_OF(dx_session_ttd_class, "SetPosition", "v", DX_ABSENT, NULL, call_set_position,
+	      "percent or \"SEQUENCE:STEP\"", "moves the current position"),
+	DX_OF(dx_process_ttd_class, "SetPosition", "v", DX_ABSENT, NULL, call_set_position,
+	      "percent or \"SEQUENCE:STEP\"", "moves the current position"),
+	DX_OF(dx_process_class, "SwitchTo", "", DX_ABSENT, NULL, call_switch_process, "",
+	      "makes it the current process, @$curprocess"),
+	DX_OF(dx_thread_class, "SwitchTo", "", DX_ABSENT, NULL, call_switch_thread, "",
+	      "makes it the current thread, @$curthread, and its process the current one"),
+	DX_OF(dx_variables_class, "Remove", "t", DX_ABSENT, NULL, call_remove, "name", "removes a variable"),
 	{"create", DX_OF_NOTHING, NULL, "t?vv", DX_RESULT_KIND, DX_POSITION, NULL, NULL, call_create,
 	 "\"Debugger.Models.TTD.Position\", sequence [, step]", "a position"},
 	{"position", DX_OF_NOTHING, NULL, "t", DX_RESULT_KIND, DX_POSITION, NULL, NULL, call_position,

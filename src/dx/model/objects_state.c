@@ -38,23 +38,9 @@ static void get_heap_name(struct dx_query *query, const struct dx_value *object,
 		*value = dx_text(query->session->dictionary->heaps[heap].name);
 }
 
-static void get_row_count(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	(void)query;
-	*value = dx_number(((const struct heap_row *)object->data)->count);
-}
-
-static void get_row_bytes(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	(void)query;
-	*value = dx_number(((const struct heap_row *)object->data)->bytes);
-}
-
-static void get_row_extents(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	(void)query;
-	*value = dx_number(((const struct heap_row *)object->data)->extent_bytes);
-}
+DX_GETTER(get_row_count, dx_number(((const struct heap_row *)object->data)->count))
+DX_GETTER(get_row_bytes, dx_number(((const struct heap_row *)object->data)->bytes))
+DX_GETTER(get_row_extents, dx_number(((const struct heap_row *)object->data)->extent_bytes))
 
 static const struct dx_member row_members[] = {
 	{"Heap", DX_NUMBER, 0, get_handle, NULL, "the handle"},
@@ -65,9 +51,7 @@ static const struct dx_member row_members[] = {
 	{0},
 };
 
-const struct dx_class dx_heap_row_class = {.name = "HeapSum",
-					   .help = "live blocks of one heap",
-					   .members = row_members,
+const struct dx_class dx_heap_row_class = {"HeapSum", "live blocks of one heap", row_members,
 					   .data_bytes = sizeof(struct heap_row)};
 
 /* ---- the heaps of a process ---- */
@@ -80,16 +64,10 @@ struct heap_sums_row {
 	bool is_used;
 };
 
-static void get_use_handle(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	*value = dx_address(
-		query->session->dictionary->heaps[((const struct heap_sums_row *)object->data)->heap].handle);
-}
-
-static void get_use_name(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	*value = dx_text(query->session->dictionary->heaps[((const struct heap_sums_row *)object->data)->heap].name);
-}
+DX_GETTER(get_use_handle,
+	  dx_address(query->session->dictionary->heaps[((const struct heap_sums_row *)object->data)->heap].handle))
+DX_GETTER(get_use_name,
+	  dx_text(query->session->dictionary->heaps[((const struct heap_sums_row *)object->data)->heap].name))
 
 static void get_first_use(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
@@ -102,23 +80,9 @@ static void get_first_use(struct dx_query *query, const struct dx_value *object,
 	value->is_estimated = !step;
 }
 
-static void get_use_count(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	(void)query;
-	*value = dx_number(((const struct heap_sums_row *)object->data)->total_count);
-}
-
-static void get_use_bytes(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	(void)query;
-	*value = dx_number(((const struct heap_sums_row *)object->data)->total_bytes);
-}
-
-static void get_use_extents(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	(void)query;
-	*value = dx_number(((const struct heap_sums_row *)object->data)->extent_bytes);
-}
+DX_GETTER(get_use_count, dx_number(((const struct heap_sums_row *)object->data)->total_count))
+DX_GETTER(get_use_bytes, dx_number(((const struct heap_sums_row *)object->data)->total_bytes))
+DX_GETTER(get_use_extents, dx_number(((const struct heap_sums_row *)object->data)->extent_bytes))
 
 static void get_use_base(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
@@ -150,10 +114,8 @@ static const struct dx_member use_members[] = {
 	{0},
 };
 
-const struct dx_class dx_heap_use_class = {.name = "HeapHandle",
-					   .help = "a heap of a process: an arena, a pool, an allocator's heap",
-					   .members = use_members,
-					   .data_bytes = sizeof(struct heap_sums_row)};
+const struct dx_class dx_heap_use_class = {"HeapHandle", "a heap of a process: an arena, a pool, an allocator's heap",
+					   use_members, .data_bytes = sizeof(struct heap_sums_row)};
 
 static void use_add(struct heap_sums_row *use, const struct dx_block *block)
 {
@@ -212,10 +174,7 @@ void dx_heap_uses(struct dx_query *query, uint32_t process, struct dx_value *val
 
 /* ---- the heap at the current position ---- */
 
-static void get_position(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	*value = dx_position_current(query, dx_id_of(object));
-}
+DX_GETTER(get_position, dx_position_current(query, dx_id_of(object)))
 
 /* Add up the live blocks: all of them in rows[heap_count], and by heap if `rows` has more than that. */
 static void live_sum(struct dx_query *query, uint32_t process, struct heap_row *rows, uint32_t heap_count)
@@ -295,10 +254,8 @@ static void get_live_bytes(struct dx_query *query, const struct dx_value *object
 	*value = dx_number(all.bytes);
 }
 
-static void get_blocks(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	*value = dx_blocks(query, dx_id_of(object), DX_BLOCKS_LIVE, dx_position_current(query, dx_id_of(object)), 0);
-}
+DX_GETTER(get_blocks,
+	  dx_blocks(query, dx_id_of(object), DX_BLOCKS_LIVE, dx_position_current(query, dx_id_of(object)), 0))
 
 static void get_by_heap(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
@@ -319,10 +276,7 @@ static void get_by_heap(struct dx_query *query, const struct dx_value *object, s
 	*value = dx_list_value(query, list, 0, dx_list_count(list));
 }
 
-static void get_by_stack(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	*value = dx_live_by_stack(query, dx_id_of(object), dx_position_current(query, dx_id_of(object)));
-}
+DX_GETTER(get_by_stack, dx_live_by_stack(query, dx_id_of(object), dx_position_current(query, dx_id_of(object))))
 
 static const struct dx_member state_members[] = {
 	{"Position", DX_POSITION, 0, get_position, &dx_position_class,
@@ -339,10 +293,8 @@ static const struct dx_member state_members[] = {
 	{0},
 };
 
-const struct dx_class dx_heap_state_class = {.name = "HeapState",
-					     .help = "the heap of a process at the current position",
-					     .members = state_members,
-					     .data_bytes = sizeof(struct dx_id)};
+const struct dx_class dx_heap_state_class = {"HeapState", "the heap of a process at the current position",
+					     state_members, .data_bytes = sizeof(struct dx_id)};
 
 /* ---- events of a life ---- */
 
@@ -365,28 +317,15 @@ static void get_type(struct dx_query *query, const struct dx_value *object, stru
 	*value = dx_text(words[life_of(object)->kind]);
 }
 
-static void get_life_position(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	(void)query;
-	*value = dx_position(life_of(object)->time_ns, 0);
-}
+DX_GETTER(get_life_position, dx_position(life_of(object)->time_ns, 0))
 
 static bool is_of_thread(const struct dx_value *object)
 {
 	return life_of(object)->kind <= LIFE_THREAD_TERMINATED;
 }
 
-static void get_life_thread(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	if (is_of_thread(object))
-		*value = dx_id_object(query, &dx_thread_class, life_of(object)->id);
-}
-
-static void get_life_module(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	if (!is_of_thread(object))
-		*value = dx_id_object(query, &dx_module_class, life_of(object)->id);
-}
+DX_GETTER_IF(get_life_thread, is_of_thread(object), dx_id_object(query, &dx_thread_class, life_of(object)->id))
+DX_GETTER_IF(get_life_module, !is_of_thread(object), dx_id_object(query, &dx_module_class, life_of(object)->id))
 
 /* The documents ask for it. */
 static void get_no_exception(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
@@ -415,11 +354,8 @@ static const struct dx_member event_members[] = {
 	{0},
 };
 
-const struct dx_class dx_event_class = {.name = "Event",
-					.help = "a thread or module that came or went",
-					.members = event_members,
-					.data_bytes = sizeof(struct life_event),
-					.show = life_show};
+const struct dx_class dx_event_class = {"Event", "a thread or module that came or went", event_members,
+					sizeof(struct life_event), .show = life_show};
 
 static int by_time(const void *one, const void *other)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "dx/model/positions.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -25,11 +26,7 @@ static void get_sequence(struct dx_query *query, const struct dx_value *object, 
 		*value = dx_number(UINT64_C(0xFFFFFFFFFFFFFFFE));
 }
 
-static void get_steps(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	(void)query;
-	*value = dx_number(object->step);
-}
+DX_GETTER(get_steps, dx_number(object->step))
 
 static double percent_of(const struct dx_query *query, const struct dx_value *position)
 {
@@ -39,16 +36,8 @@ static double percent_of(const struct dx_query *query, const struct dx_value *po
 	return duration_ns > 0 ? PERCENT * (double)position->sequence_ns / (double)duration_ns : 0;
 }
 
-static void get_percent(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	*value = dx_real(percent_of(query, object));
-}
-
-static void get_exact(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	(void)query;
-	*value = dx_bool(!object->is_estimated);
-}
+DX_GETTER(get_percent, dx_real(percent_of(query, object)))
+DX_GETTER(get_exact, dx_bool(!object->is_estimated))
 
 static const struct dx_member position_members[] = {
 	{"Sequence", DX_NUMBER, 0, get_sequence, NULL, "nanoseconds from the trace's start"},
@@ -60,22 +49,12 @@ static const struct dx_member position_members[] = {
 	{0},
 };
 
-const struct dx_class dx_position_class = {
-	.name = "Position", .help = "an instant of a trace", .members = position_members};
+const struct dx_class dx_position_class = {"Position", "an instant of a trace", .members = position_members};
 
 /* ---- ranges ---- */
 
-static void get_min(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	(void)query;
-	*value = ((const struct dx_position_range *)object->data)->min;
-}
-
-static void get_max(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	(void)query;
-	*value = ((const struct dx_position_range *)object->data)->max;
-}
+DX_GETTER(get_min, ((const struct dx_position_range *)object->data)->min)
+DX_GETTER(get_max, ((const struct dx_position_range *)object->data)->max)
 
 static const struct dx_member range_members[] = {
 	{"MinPosition", DX_POSITION, 0, get_min, &dx_position_class, "the first position"},
@@ -90,14 +69,12 @@ static const char *range_show(struct dx_query *query, const struct dx_value *obj
 			 dx_position_text(query->arena, &range->max));
 }
 
-const struct dx_class dx_position_range_class = {.name = "PositionRange",
-						 .help = "the time from one position to another",
-						 .members = range_members,
-						 .data_bytes = sizeof(struct dx_position_range),
-						 .show = range_show};
+const struct dx_class dx_position_range_class = {"PositionRange", "the time from one position to another",
+						 range_members, sizeof(struct dx_position_range), .show = range_show};
 
 struct dx_value dx_position_range(struct dx_query *query, struct dx_value min, struct dx_value max)
 {
+	assert(min.kind == DX_POSITION && max.kind == DX_POSITION);
 	struct dx_position_range *range = dx_new(query->arena, struct dx_position_range, 1);
 	*range = (struct dx_position_range){min, max};
 	return dx_object(&dx_position_range_class, range);
@@ -155,6 +132,7 @@ struct dx_value dx_position_current(struct dx_query *query, uint32_t process)
 
 void dx_position_seek(struct dx_query *query, const struct dx_value *position)
 {
+	assert(position->kind == DX_POSITION);
 	struct dx_session *session = query->session;
 	bool is_behind = position->sequence_ns > session->dictionary->duration_ns;
 	session->position = is_behind ? dx_position(INT64_MAX, 0) : *position;

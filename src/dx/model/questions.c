@@ -45,10 +45,7 @@ static bool event_contains(const struct dx_event *event, uint64_t address)
 static bool filter_next(struct dx_query *query, struct dx_iterator *iterator, struct dx_element *element)
 {
 	const struct dx_value *arguments = iterator->sequence->arguments;
-	for (;;) {
-		struct dx_mark mark = dx_mark(query->arena);
-		if (!dx_next(query, iterator->source, element))
-			return false;
+	dx_each (query, iterator->source, element) {
 		if (element->value.kind == DX_ERROR)
 			return true;
 		const struct dx_event *event = element->value.data;
@@ -59,8 +56,8 @@ static bool filter_next(struct dx_query *query, struct dx_iterator *iterator, st
 						(uint64_t)event->row.duration_ns >= arguments[1].number;
 		if (passes)
 			return true;
-		dx_release(query->arena, mark);
 	}
+	return false;
 }
 
 static const struct dx_operator filter_operator = {.name = "Heap", .next = filter_next};
@@ -88,13 +85,8 @@ static void call_get_address(struct dx_query *query, struct dx_method_call *call
 	struct dx_element element;
 	struct dx_value all = filtered(query, TRACE_NONE, FILTER_ADDRESS, address, call->column);
 	struct dx_iterator *iterator = dx_open(query, all.sequence);
-	for (;;) {
-		struct dx_mark mark = dx_mark(query->arena);
-		if (!dx_next(query, iterator, &element))
-			break;
+	dx_each (query, iterator, &element)
 		dx_list_add(list, &element);
-		dx_release(query->arena, mark);
-	}
 	struct dx_list *sorted = dx_list_new(query, query->arena);
 	for (uint32_t id = 0; id < count; id++)
 		for (uint32_t i = 0; i < dx_list_count(list); i++) {
@@ -250,17 +242,8 @@ static void get_stack(struct dx_query *query, const struct dx_value *object, str
 	free(text);
 }
 
-static void get_count(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	(void)query;
-	*value = dx_signed(((const struct dx_stack_row *)object->data)->count);
-}
-
-static void get_bytes(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	(void)query;
-	*value = dx_signed(((const struct dx_stack_row *)object->data)->bytes);
-}
+DX_GETTER(get_count, dx_signed(((const struct dx_stack_row *)object->data)->count))
+DX_GETTER(get_bytes, dx_signed(((const struct dx_stack_row *)object->data)->bytes))
 
 static const struct dx_member stack_members[] = {
 	{"Count", DX_NUMBER, 0, get_count, NULL, "blocks; of Growth: more blocks, below zero if less"},
@@ -269,9 +252,7 @@ static const struct dx_member stack_members[] = {
 	{0},
 };
 
-const struct dx_class dx_stack_row_class = {.name = "StackSum",
-					    .help = "blocks of one stack",
-					    .members = stack_members,
+const struct dx_class dx_stack_row_class = {"StackSum", "blocks of one stack", stack_members,
 					    .data_bytes = sizeof(struct dx_stack_row)};
 
 struct stack_sums {
@@ -387,36 +368,31 @@ static void call_frequent(struct dx_query *query, struct dx_method_call *call, s
 	*result = sums_end(query, &sums, by_count);
 }
 
-#define OF(owner, word, arguments, class, call, shown, help) \
-	{ \
-		word, DX_OF_CLASS, &(owner), arguments, DX_RESULT_KIND, DX_SEQUENCE, class, NULL, call, shown, help \
-	}
-
 const struct dx_method dx_methods_of_questions[] = {
-	OF(dx_utility_class, "GetHeapAddress", "n", &dx_heap_class, call_get_address, "address",
-	   "the heap calls whose block has the address: its whole history"),
-	OF(dx_data_class, "HeapAnalyze", "", NULL, call_analyze, "",
-	   "double frees and frees of unknown addresses, each with the history of its address"),
-	OF(dx_utility_class, "HeapAnalyze", "", NULL, call_analyze, "", "the same"),
-	OF(dx_data_class, "Allocations", "", &dx_allocation_class, call_allocations, "",
-	   "the blocks that were allocated, each with its end"),
-	OF(dx_data_class, "Live", "?p", &dx_allocation_class, call_live, "[position]",
-	   "the blocks that were there at the position, or at the current one; until one is set, at the end"),
-	OF(dx_data_class, "Leaks", "", &dx_stack_row_class, call_leaks, "",
-	   "blocks that were never freed, by stack, most bytes first"),
-	OF(dx_data_class, "Growth", "p?p", &dx_stack_row_class, call_growth, "position [, position]",
-	   "by stack: what is live at the second position, or at the end, less what is live at the first one"),
-	OF(dx_data_class, "FreedByOtherThread", "", &dx_allocation_class, call_cross, "",
-	   "blocks that one thread allocated and another one freed"),
-	OF(dx_data_class, "ReallocChurn", "", &dx_stack_row_class, call_churn, "",
-	   "blocks that a realloc made of others, by stack, most reallocs first"),
-	OF(dx_data_class, "MostFrequent", "", &dx_stack_row_class, call_frequent, "",
-	   "all allocations by stack, most blocks first"),
-	OF(dx_data_class, "Largest", "?n", &dx_allocation_class, call_largest, "[count]",
-	   "the largest blocks: 10, or this count"),
-	OF(dx_data_class, "Longest", "?n", &dx_allocation_class, call_longest, "[count]",
-	   "the blocks that lived longest: 10, or this count"),
-	OF(dx_data_class, "SlowCalls", "n", &dx_heap_class, call_slow, "nanoseconds",
-	   "heap calls that took at least this time"),
+	DX_OF(dx_utility_class, "GetHeapAddress", "n", DX_SEQUENCE, &dx_heap_class, call_get_address, "address",
+	      "the heap calls whose block has the address: its whole history"),
+	DX_OF(dx_data_class, "HeapAnalyze", "", DX_SEQUENCE, NULL, call_analyze, "",
+	      "double frees and frees of unknown addresses, each with the history of its address"),
+	DX_OF(dx_utility_class, "HeapAnalyze", "", DX_SEQUENCE, NULL, call_analyze, "", "the same"),
+	DX_OF(dx_data_class, "Allocations", "", DX_SEQUENCE, &dx_allocation_class, call_allocations, "",
+	      "the blocks that were allocated, each with its end"),
+	DX_OF(dx_data_class, "Live", "?p", DX_SEQUENCE, &dx_allocation_class, call_live, "[position]",
+	      "the blocks that were there at the position, or at the current one; until one is set, at the end"),
+	DX_OF(dx_data_class, "Leaks", "", DX_SEQUENCE, &dx_stack_row_class, call_leaks, "",
+	      "blocks that were never freed, by stack, most bytes first"),
+	DX_OF(dx_data_class, "Growth", "p?p", DX_SEQUENCE, &dx_stack_row_class, call_growth, "position [, position]",
+	      "by stack: what is live at the second position, or at the end, less what is live at the first one"),
+	DX_OF(dx_data_class, "FreedByOtherThread", "", DX_SEQUENCE, &dx_allocation_class, call_cross, "",
+	      "blocks that one thread allocated and another one freed"),
+	DX_OF(dx_data_class, "ReallocChurn", "", DX_SEQUENCE, &dx_stack_row_class, call_churn, "",
+	      "blocks that a realloc made of others, by stack, most reallocs first"),
+	DX_OF(dx_data_class, "MostFrequent", "", DX_SEQUENCE, &dx_stack_row_class, call_frequent, "",
+	      "all allocations by stack, most blocks first"),
+	DX_OF(dx_data_class, "Largest", "?n", DX_SEQUENCE, &dx_allocation_class, call_largest, "[count]",
+	      "the largest blocks: 10, or this count"),
+	DX_OF(dx_data_class, "Longest", "?n", DX_SEQUENCE, &dx_allocation_class, call_longest, "[count]",
+	      "the blocks that lived longest: 10, or this count"),
+	DX_OF(dx_data_class, "SlowCalls", "n", DX_SEQUENCE, &dx_heap_class, call_slow, "nanoseconds",
+	      "heap calls that took at least this time"),
 	{0},
 };

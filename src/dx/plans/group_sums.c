@@ -337,10 +337,7 @@ static void sums_make(struct dx_query *query, struct group_sums *sums)
 	const struct dx_value *key_of = &sums->groups->sequence->arguments[0];
 	struct dx_element element;
 	sums->is_made = true;
-	for (;;) {
-		struct dx_mark mark = dx_mark(query->arena);
-		if (!dx_next(query, sums->groups->source, &element))
-			break;
+	dx_each_kept (query, sums->groups->source, &element, sums->groups) {
 		struct dx_value key =
 			element.value.kind == DX_ERROR ? element.value : dx_call(query, key_of, &element.value);
 		uint32_t group = dx_keys_add(&sums->keys, &key);
@@ -348,8 +345,6 @@ static void sums_make(struct dx_query *query, struct group_sums *sums)
 		for (uint32_t i = 0; i < sums->call_count; i++)
 			cell_add(query, sums, &sums->calls[i], &sums->cells[(size_t)group * sums->call_count + i],
 				 &element.value);
-		dx_release(query->arena, mark);
-		dx_step_kept(query, sums->groups);
 	}
 }
 

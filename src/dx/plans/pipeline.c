@@ -6,6 +6,7 @@
  */
 #include "dx/plans/pipeline.h"
 
+#include <assert.h>
 #include <errno.h>
 
 #include "dx/model/block_pass.h"
@@ -154,6 +155,7 @@ bool dx_pipeline_make(struct dx_pipeline *pipeline, const struct dx_plan_making 
 
 bool dx_pipeline_target(struct dx_query *query, const struct plan *plan, struct plan_target *target)
 {
+	assert(plan->source < COLUMN_SOURCES);
 	*target =
 		(struct plan_target){.trace = query->session->trace,
 				     .table = plan->source == COLUMNS_OF_ALLOCATIONS ? dx_session_table(query->session)
@@ -181,6 +183,7 @@ static bool event_read(struct dx_query *query, struct dx_object_reader *reader, 
 bool dx_object_read(struct dx_query *query, struct dx_object_reader *reader, uint64_t number,
 		    struct dx_element *element)
 {
+	assert(reader->source);
 	*element = (struct dx_element){.index = dx_number(number)};
 	if (dx_blocks_are_all(reader->source)) {
 		element->value = dx_block_at(query, (uint32_t)number);
@@ -202,6 +205,7 @@ void dx_object_reader_end(struct dx_object_reader *reader)
 
 void dx_pipeline_failed(struct dx_query *query, const struct dx_sequence *sequence, int status, const char *reason)
 {
+	assert(status < 0);
 	if (status == -EIO)
 		dx_stop(query, -1, "the index of the trace is damaged: ask again with -noIndex");
 	else if (status == -ECANCELED)

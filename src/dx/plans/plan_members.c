@@ -5,6 +5,7 @@
  */
 #include "dx/plans/plan_members.h"
 
+#include <assert.h>
 #include <string.h>
 #include <strings.h>
 
@@ -178,6 +179,7 @@ struct dx_plan_member dx_plan_node_member(const struct dx_plan_making *making, c
 
 struct dx_plan_member dx_plan_lambda_member(const struct dx_plan_making *making, const struct dx_value *lambda)
 {
+	assert(lambda->kind == DX_LAMBDA);
 	const struct dx_node *node = lambda->closure->node;
 	return node->count == 1 ? dx_plan_node_member(making, node->first, node->names[0])
 				: (struct dx_plan_member){.node = PLAN_NOTHING};
@@ -191,6 +193,7 @@ bool dx_plan_has_order(enum dx_plan_shape shape)
 struct dx_value dx_plan_value(const struct dx_query *query, const struct dx_plan_member *member,
 			      const struct plan_value *value)
 {
+	assert(member->node != PLAN_NOTHING);
 	struct dx_value made = {.kind = DX_ABSENT};
 	if (value->is_absent)
 		return made;

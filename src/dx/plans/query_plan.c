@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/order.h"
 #include "dx/core/methods.h"
 #include "dx/model/event_sequence.h"
 #include "dx/model/objects_allocation.h"
@@ -110,7 +111,6 @@ struct planned {
 	struct dx_object_reader reader;
 	/* Objects in another order: those of the ids, once they are read. */
 	struct dx_list *objects;
-	uint32_t next_object;
 };
 
 static void planned_end(void *context)
@@ -196,11 +196,7 @@ struct wanted_row {
 	uint32_t place;
 };
 
-static int wanted_order(const void *one, const void *other)
-{
-	const struct wanted_row *a = one, *b = other;
-	return (a->id > b->id) - (a->id < b->id);
-}
+COMPARE_BY(wanted_order, struct wanted_row, id)
 
 /* The objects, read in the order of their numbers and put to their places. */
 static void objects_read(struct dx_query *query, struct planned *planned, struct dx_iterator *iterator,
@@ -248,7 +244,16 @@ static void objects_make(struct dx_query *query, struct planned *planned, struct
 
 struct planned_state {
 	struct planned *planned;
+	struct dx_ahead ahead; /* of objects in another order */
 };
+
+static bool ahead_get(struct dx_query *query, const struct dx_ahead *ahead, uint32_t i, struct dx_value *value)
+{
+	const struct planned *planned = ahead->context;
+	(void)query;
+	*value = dx_list_elements(planned->objects)[i].value;
+	return true;
+}
 
 static void planned_open(struct dx_query *query, struct dx_iterator *iterator)
 {
@@ -257,19 +262,36 @@ static void planned_open(struct dx_query *query, struct dx_iterator *iterator)
 	state->planned = (struct planned *)iterator->sequence->arguments[0].data;
 }
 
+static bool object_next(struct dx_query *query, struct dx_iterator *iterator, struct dx_element *element)
+{
+	struct planned_state *state = iterator->state;
+	struct planned *planned = state->planned;
+	if (!planned->objects) {
+		objects_make(query, planned, iterator);
+		state->ahead = (struct dx_ahead){
+			.get = ahead_get, .context = planned, .count = dx_list_count(planned->objects)};
+	}
+	if (query->is_stopped || state->ahead.next == state->ahead.count)
+		return false;
+	*element = dx_list_elements(planned->objects)[state->ahead.next];
+	dx_ahead_pass(query, &state->ahead);
+	return true;
+}
+
+static void planned_close(void *context)
+{
+	struct planned_state *state = context;
+	dx_ahead_end(&state->ahead);
+}
+
 static bool planned_next(struct dx_query *query, struct dx_iterator *iterator, struct dx_element *element)
 {
-	struct planned *planned = ((struct planned_state *)iterator->state)->planned;
+	struct planned_state *state = iterator->state;
+	struct planned *planned = state->planned;
 	if (!planned->run)
 		planned->run = plan_open(&planned->plan, &planned->target);
-	if (planned->pipeline.order_count && !planned->pipeline.selection) {
-		if (!planned->objects)
-			objects_make(query, planned, iterator);
-		if (query->is_stopped || planned->next_object == dx_list_count(planned->objects))
-			return false;
-		*element = dx_list_elements(planned->objects)[planned->next_object++];
-		return true;
-	}
+	if (planned->pipeline.order_count && !planned->pipeline.selection)
+		return object_next(query, iterator, element);
 	if (!row_next(query, planned))
 		return false;
 	uint64_t id = plan_cell(&planned->rows, planned->next_row, planned->id).number;
@@ -283,8 +305,11 @@ static bool planned_next(struct dx_query *query, struct dx_iterator *iterator, s
 	return is_made;
 }
 
-static const struct dx_operator planned_operator = {
-	.name = "plan", .state_bytes = sizeof(struct planned_state), .open = planned_open, .next = planned_next};
+static const struct dx_operator planned_operator = {.name = "plan",
+						    .state_bytes = sizeof(struct planned_state),
+						    .open = planned_open,
+						    .next = planned_next,
+						    .close = planned_close};
 
 static bool has_plan(const struct dx_sequence *sequence)
 {

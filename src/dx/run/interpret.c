@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "dx/run/interpret.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -229,6 +230,7 @@ static struct dx_value evaluate_member(struct dx_query *query, const struct dx_n
 static struct dx_value apply_lambda(struct dx_query *query, const struct dx_value *lambda,
 				    const struct dx_value *arguments, uint32_t count)
 {
+	assert(lambda->kind == DX_LAMBDA && dx_value_is_valid(lambda));
 	struct dx_scope scopes[DX_PARAMETERS_MAX];
 	struct dx_value result = {.kind = DX_ABSENT};
 	const struct dx_node *node = lambda->closure->node;
@@ -344,20 +346,14 @@ static struct dx_value evaluate_record(struct dx_query *query, const struct dx_n
 
 /* The element with this index, which it may have kept from a longer sequence. */
 static struct dx_value element_at(struct dx_query *query, const struct dx_sequence *sequence,
-				  const struct dx_value *index, int column)
+				  const struct dx_value *index)
 {
 	struct dx_element element;
 	struct dx_iterator *iterator = dx_open(query, sequence);
 	int order;
-	for (;;) {
-		struct dx_mark mark = dx_mark(query->arena);
-		if (!dx_next(query, iterator, &element))
-			break;
+	dx_each (query, iterator, &element)
 		if (dx_compare(&element.index, index, &order) && !order)
 			return element.value;
-		dx_release(query->arena, mark);
-	}
-	(void)column;
 	return dx_error(query, "there is no element [%s]", dx_show(query, index, 0));
 }
 
@@ -370,7 +366,7 @@ static struct dx_value evaluate_index(struct dx_query *query, const struct dx_no
 	if (index.kind == DX_ERROR)
 		return index;
 	if (dx_elements(query, &object, &sequence))
-		return element_at(query, sequence.sequence, &index, node->name_column);
+		return element_at(query, sequence.sequence, &index);
 	return dx_error(query, "%s has no elements", dx_kind_name(object.kind));
 }
 
@@ -428,6 +424,7 @@ struct dx_value dx_evaluate(struct dx_query *query, const struct dx_node *node, 
 			dx_session_assign(query, node->name, &value);
 		break;
 	}
+	assert(dx_value_is_valid(&value));
 	dx_leave(query);
 	return value;
 }

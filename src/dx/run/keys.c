@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/check.h"
 #include "base/memory.h"
 #include "dx/run/interpret.h"
 
@@ -13,6 +14,7 @@ int dx_key_order(struct dx_query *query, const struct dx_value *compare, const s
 {
 	if (!compare)
 		return dx_order(one, other);
+	assert(compare->kind == DX_LAMBDA);
 	struct dx_mark mark = dx_mark(query->arena);
 	struct dx_value result = dx_call_two(query, compare, one, other);
 	int order = 0;
@@ -38,6 +40,7 @@ void dx_keys_init(struct dx_keys *keys, struct dx_query *query, struct dx_arena 
 static uint32_t *slot_of(const struct dx_keys *keys, const struct dx_value *key)
 {
 	uint32_t mask = keys->slot_count - 1;
+	assert(keys->count < keys->slot_count);
 	for (uint32_t at = (uint32_t)dx_hash(key) & mask;; at = (at + 1) & mask)
 		if (!keys->slots[at] || !dx_order(&keys->keys[keys->slots[at] - 1], key))
 			return &keys->slots[at];
@@ -100,8 +103,25 @@ bool dx_keys_has(const struct dx_keys *keys, const struct dx_value *key)
 	return keys->slot_count && *slot_of(keys, key);
 }
 
+bool dx_keys_are_valid(const struct dx_keys *keys)
+{
+	uint32_t used = 0;
+	if (keys->count > keys->capacity || (keys->compare && keys->slots))
+		return false;
+	for (uint32_t i = 0; i < keys->slot_count; i++) {
+		used += keys->slots[i] != 0;
+		if (keys->slots[i] > keys->count)
+			return false;
+	}
+	for (uint32_t i = 0; i < keys->count && keys->slots; i++)
+		if (*slot_of(keys, &keys->keys[i]) != i + 1)
+			return false;
+	return !keys->slots || used == keys->count;
+}
+
 void dx_keys_fini(struct dx_keys *keys)
 {
+	CHECK_VALID(dx_keys_are_valid(keys));
 	if (keys->slots)
 		keys->arena->budget->used_bytes -= keys->slot_count * sizeof(*keys->slots);
 	if (keys->keys)

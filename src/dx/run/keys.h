@@ -25,6 +25,9 @@ uint32_t dx_keys_add(struct dx_keys *keys, const struct dx_value *key);
 /** Return whether the key is in the set. */
 bool dx_keys_has(const struct dx_keys *keys, const struct dx_value *key);
 
+/** Return whether each key is found, and no other (base/check.h). */
+bool dx_keys_are_valid(const struct dx_keys *keys);
+
 /** Free what lies outside of the arena. */
 void dx_keys_fini(struct dx_keys *keys);
 

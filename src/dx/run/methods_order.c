@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Methods that keep all elements, or all keys: orders and groups. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,9 +36,10 @@ struct order_state {
 	struct order *order;
 	struct dx_list *elements, *keys; /* `key_count` keys for each element */
 	uint32_t *numbers, *scratch;     /* of elements, in order */
-	uint32_t count, next;
-	size_t used_before;  /* of the budget */
-	bool is_unspillable; /* an element refers to what cannot be written */
+	uint32_t count;
+	struct dx_ahead ahead; /* of those in memory */
+	size_t used_before;    /* of the budget */
+	bool is_unspillable;   /* an element refers to what cannot be written */
 	struct dx_spill spill;
 	struct run_head *heads;
 	struct dx_element *head_keys;
@@ -154,6 +156,7 @@ static void spill_failed(struct dx_query *query, const struct dx_iterator *itera
 static void run_spill(struct dx_query *query, const struct dx_iterator *iterator)
 {
 	struct order_state *state = iterator->state;
+	assert(dx_list_count(state->keys) == dx_list_count(state->elements) * state->order->count);
 	if (!run_sort(query, state))
 		return;
 	for (uint32_t i = 0; i < state->count && dx_step_kept(query, iterator); i++) {
@@ -184,10 +187,7 @@ static void order_collect(struct dx_query *query, const struct dx_iterator *iter
 	struct order_state *state = iterator->state;
 	const struct order *order = state->order;
 	struct dx_element element;
-	for (;;) {
-		struct dx_mark mark = dx_mark(query->arena);
-		if (!dx_next(query, source, &element))
-			break;
+	dx_each_kept (query, source, &element, iterator) {
 		if (is_time_to_spill(query, state))
 			run_spill(query, iterator);
 		dx_list_add(state->elements, &element);
@@ -198,8 +198,6 @@ static void order_collect(struct dx_query *query, const struct dx_iterator *iter
 			dx_list_add(state->keys, &key);
 			state->is_unspillable |= !dx_spill_takes(&key.value);
 		}
-		dx_release(query->arena, mark);
-		dx_step_kept(query, iterator);
 	}
 }
 
@@ -231,6 +229,7 @@ static void heap_sink(struct order_state *state, uint32_t at)
 /* Read the next element of a run, with its keys. */
 static void head_read(struct order_state *state, uint32_t run)
 {
+	assert(run < state->spill.run_count);
 	struct run_head *head = &state->heads[run];
 	dx_arena_fini(&head->arena);
 	for (uint32_t k = 0; k < state->order->count && !head->is_over; k++)
@@ -242,6 +241,7 @@ static void head_read(struct order_state *state, uint32_t run)
 
 static void merge_begin(struct dx_query *query, const struct dx_iterator *iterator)
 {
+	assert(((const struct order_state *)iterator->state)->spill.run_count > 0);
 	struct order_state *state = iterator->state;
 	uint32_t count = state->spill.run_count;
 	size_t buffer = query->budget.limit_bytes / BUFFERS_PART / count;
@@ -314,22 +314,34 @@ static void order_make(struct dx_query *query, struct dx_iterator *iterator)
 		merge_begin(query, iterator);
 }
 
+static bool ahead_get(struct dx_query *query, const struct dx_ahead *ahead, uint32_t i, struct dx_value *value)
+{
+	const struct order_state *state = ahead->context;
+	(void)query;
+	*value = dx_list_elements(state->elements)[state->numbers[i]].value;
+	return true;
+}
+
 static bool order_next(struct dx_query *query, struct dx_iterator *iterator, struct dx_element *element)
 {
 	struct order_state *state = iterator->state;
-	if (!state->is_made)
+	if (!state->is_made) {
 		order_make(query, iterator);
+		state->ahead = (struct dx_ahead){.get = ahead_get, .context = state, .count = state->count};
+	}
 	if (state->heads)
 		return merge_next(query, iterator, element);
-	if (query->is_stopped || state->next == state->count)
+	if (query->is_stopped || state->ahead.next == state->count)
 		return false;
-	*element = dx_list_elements(state->elements)[state->numbers[state->next++]];
+	*element = dx_list_elements(state->elements)[state->numbers[state->ahead.next]];
+	dx_ahead_pass(query, &state->ahead);
 	return true;
 }
 
 static void order_close(void *context)
 {
 	struct order_state *state = context;
+	dx_ahead_end(&state->ahead);
 	for (uint32_t i = 0; i < state->head_count; i++) {
 		dx_spill_close(&state->heads[i].cursor);
 		dx_arena_fini(&state->heads[i].arena);
@@ -396,10 +408,7 @@ static void group_make(struct dx_query *query, struct dx_iterator *iterator)
 		     sequence->argument_count > 1 ? &sequence->arguments[1] : NULL);
 	state->elements = dx_list_new(query, iterator->home);
 	state->is_made = true;
-	for (;;) {
-		struct dx_mark mark = dx_mark(query->arena);
-		if (!dx_next(query, iterator->source, &element))
-			break;
+	dx_each_kept (query, iterator->source, &element, iterator) {
 		struct dx_value key = element.value.kind == DX_ERROR
 					      ? element.value
 					      : dx_call(query, &sequence->arguments[0], &element.value);
@@ -407,8 +416,6 @@ static void group_make(struct dx_query *query, struct dx_iterator *iterator)
 		memory_grow(groups, count, capacity);
 		groups[count] = dx_keys_add(&state->keys, &key);
 		dx_list_add(state->elements, &element);
-		dx_release(query->arena, mark);
-		dx_step_kept(query, iterator);
 	}
 	if (!query->is_stopped)
 		elements_sort(iterator, state, groups);
@@ -438,21 +445,16 @@ static void group_close(void *context)
 const struct dx_operator dx_group_operator = {
 	.name = "GroupBy", .state_bytes = sizeof(struct group_state), .next = group_next, .close = group_close};
 
-#define LAZY(name, arguments, result, operation, shown, help) \
-	{ \
-		name, DX_OF_SEQUENCE, NULL, arguments, result, DX_SEQUENCE, NULL, operation, NULL, shown, help \
-	}
-
 const struct dx_method dx_methods_of_order[] = {
-	LAZY("OrderBy", "f?g", DX_RESULT_SAME, &dx_order_operator, "x => key [, (a, b) => order]",
-	     "the elements in the order of their keys; equal keys keep their order"),
-	LAZY("OrderByDescending", "f?g", DX_RESULT_SAME, &dx_order_descending_operator, "x => key [, (a, b) => order]",
-	     "the same, the greatest key first"),
-	LAZY("ThenBy", "f?g", DX_RESULT_SAME, &dx_then_operator, "x => key [, (a, b) => order]",
-	     "behind OrderBy: the order of elements whose keys are equal (not in the documents)"),
-	LAZY("ThenByDescending", "f?g", DX_RESULT_SAME, &dx_then_descending_operator, "x => key [, (a, b) => order]",
-	     "the same, the greatest key first (not in the documents)"),
-	LAZY("GroupBy", "f?g", DX_RESULT_GROUPS, &dx_group_operator, "x => key [, (a, b) => order]",
-	     "collections of elements with equal keys; a group's index is its key"),
+	DX_LAZY("OrderBy", "f?g", DX_RESULT_SAME, &dx_order_operator, "x => key [, (a, b) => order]",
+		"the elements in the order of their keys; equal keys keep their order"),
+	DX_LAZY("OrderByDescending", "f?g", DX_RESULT_SAME, &dx_order_descending_operator,
+		"x => key [, (a, b) => order]", "the same, the greatest key first"),
+	DX_LAZY("ThenBy", "f?g", DX_RESULT_SAME, &dx_then_operator, "x => key [, (a, b) => order]",
+		"behind OrderBy: the order of elements whose keys are equal (not in the documents)"),
+	DX_LAZY("ThenByDescending", "f?g", DX_RESULT_SAME, &dx_then_descending_operator, "x => key [, (a, b) => order]",
+		"the same, the greatest key first (not in the documents)"),
+	DX_LAZY("GroupBy", "f?g", DX_RESULT_GROUPS, &dx_group_operator, "x => key [, (a, b) => order]",
+		"collections of elements with equal keys; a group's index is its key"),
 	{0},
 };

@@ -17,10 +17,7 @@ struct passed_state {
 /* An element for which the condition fails with an error stands in its place as that error. */
 static bool where_next(struct dx_query *query, struct dx_iterator *iterator, struct dx_element *element)
 {
-	for (;;) {
-		struct dx_mark mark = dx_mark(query->arena);
-		if (!dx_next(query, iterator->source, element))
-			return false;
+	dx_each (query, iterator->source, element) {
 		if (element->value.kind == DX_ERROR)
 			return true;
 		struct dx_value passes = dx_call(query, &iterator->sequence->arguments[0], &element->value);
@@ -28,8 +25,8 @@ static bool where_next(struct dx_query *query, struct dx_iterator *iterator, str
 			element->value = passes;
 		if (passes.kind == DX_ERROR || dx_is_true(&passes))
 			return true;
-		dx_release(query->arena, mark);
 	}
+	return false;
 }
 
 static bool select_next(struct dx_query *query, struct dx_iterator *iterator, struct dx_element *element)
@@ -146,14 +143,10 @@ static bool take_while_next(struct dx_query *query, struct dx_iterator *iterator
 
 static bool non_error_next(struct dx_query *query, struct dx_iterator *iterator, struct dx_element *element)
 {
-	for (;;) {
-		struct dx_mark mark = dx_mark(query->arena);
-		if (!dx_next(query, iterator->source, element))
-			return false;
+	dx_each (query, iterator->source, element)
 		if (element->value.kind != DX_ERROR)
 			return true;
-		dx_release(query->arena, mark);
-	}
+	return false;
 }
 
 struct concat_state {
@@ -331,61 +324,72 @@ static void call_any(struct dx_query *query, struct dx_method_call *call, struct
 	*result = dx_bool(is_true);
 }
 
-static void find_first(struct dx_query *query, struct dx_method_call *call, bool skips_errors, struct dx_value *result)
+/* A value that lasts while what it was made of is given back. kept_begin() begins, kept_end() ends it. */
+struct kept_value {
+	struct dx_arena arenas[2]; /* the value may be made of the one before */
+	unsigned at;
+	struct dx_value value;
+};
+
+static void kept_begin(struct kept_value *kept, struct dx_query *query)
 {
-	struct element_pass pass;
-	*result = dx_error(query, "%s: there is no such element", call->method->name);
-	for (pass_begin(&pass, query, call); pass_next(&pass); pass_forget(&pass)) {
-		bool has_failed = !skips_errors && pass_failed(&pass);
-		if (!has_failed && ((skips_errors && pass.value.kind == DX_ERROR) || !pass_passes(&pass)))
-			continue;
-		*result = has_failed ? pass.value : pass.element.value;
-		return;
-	}
+	*kept = (struct kept_value){.at = 0};
+	dx_arena_init(&kept->arenas[0], &query->budget);
+	dx_arena_init(&kept->arenas[1], &query->budget);
 }
 
-/* The last one so far lies in an arena of its own, since the loop releases what it goes through. */
-static void find_last(struct dx_query *query, struct dx_method_call *call, bool skips_errors, struct dx_value *result)
+static void kept_set(struct kept_value *kept, const struct dx_value *value)
 {
-	struct dx_arena kept[2];
-	struct dx_value last = {.kind = DX_ABSENT};
+	kept->at ^= 1;
+	dx_release(&kept->arenas[kept->at], (struct dx_mark){NULL, NULL, NULL});
+	kept->value = dx_value_copy(&kept->arenas[kept->at], value);
+}
+
+/* Set the result to it; if there is none, to the error of a method. */
+static void kept_end(struct kept_value *kept, struct dx_query *query, const struct dx_method_call *call, bool has_any,
+		     const char *error, struct dx_value *result)
+{
+	*result = has_any ? dx_value_copy(query->arena, &kept->value)
+			  : dx_error(query, "%s: %s", call->method->name, error);
+	dx_arena_fini(&kept->arenas[0]);
+	dx_arena_fini(&kept->arenas[1]);
+}
+
+/* The first element that passes, or the last one. */
+static void find(struct dx_query *query, struct dx_method_call *call, bool is_first, bool skips_errors,
+		 struct dx_value *result)
+{
+	struct kept_value found;
 	struct element_pass pass;
 	bool has_any = false;
-	unsigned at = 0;
-	dx_arena_init(&kept[0], &query->budget);
-	dx_arena_init(&kept[1], &query->budget);
+	kept_begin(&found, query);
 	for (pass_begin(&pass, query, call); pass_next(&pass); pass_forget(&pass)) {
 		bool has_failed = !skips_errors && pass_failed(&pass);
 		if (!has_failed && ((skips_errors && pass.value.kind == DX_ERROR) || !pass_passes(&pass)))
 			continue;
-		at ^= 1;
-		dx_release(&kept[at], (struct dx_mark){NULL, NULL, NULL});
-		last = dx_value_copy(&kept[at], has_failed ? &pass.value : &pass.element.value);
+		kept_set(&found, has_failed ? &pass.value : &pass.element.value);
 		has_any = true;
-		if (has_failed)
+		if (has_failed || is_first)
 			break;
 	}
-	*result = has_any ? dx_value_copy(query->arena, &last)
-			  : dx_error(query, "%s: there is no such element", call->method->name);
-	dx_arena_fini(&kept[0]);
-	dx_arena_fini(&kept[1]);
+	kept_end(&found, query, call, has_any, "there is no such element", result);
 }
 
 static void call_first(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
 {
-	find_first(query, call, false, result);
+	find(query, call, true, false, result);
 }
 static void call_last(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
 {
-	find_last(query, call, false, result);
+	find(query, call, false, false, result);
 }
 static void call_first_non_error(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
 {
-	find_first(query, call, true, result);
+	find(query, call, true, true, result);
 }
 static void call_last_non_error(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
 {
-	find_last(query, call, true, result);
+	find(query, call, false, true, result);
 }
 
 static void call_single(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
@@ -412,29 +416,22 @@ static void call_single(struct dx_query *query, struct dx_method_call *call, str
 /* The least or greatest value; those that objects lack do not count. */
 static void find_extreme(struct dx_query *query, struct dx_method_call *call, int direction, struct dx_value *result)
 {
-	struct dx_arena kept[2];
-	struct dx_value best = {.kind = DX_ABSENT};
+	struct kept_value kept;
+	const struct dx_value *best = &kept.value;
 	struct element_pass pass;
-	unsigned at = 0;
 	int order;
-	dx_arena_init(&kept[0], &query->budget);
-	dx_arena_init(&kept[1], &query->budget);
-	for (pass_begin(&pass, query, call); pass_next(&pass) && best.kind != DX_ERROR; pass_forget(&pass)) {
+	kept_begin(&kept, query);
+	for (pass_begin(&pass, query, call); pass_next(&pass) && best->kind != DX_ERROR; pass_forget(&pass)) {
 		if (pass.value.kind == DX_ABSENT)
 			continue;
-		if (best.kind != DX_ABSENT && pass.value.kind != DX_ERROR && !dx_compare(&pass.value, &best, &order))
+		if (best->kind != DX_ABSENT && pass.value.kind != DX_ERROR && !dx_compare(&pass.value, best, &order))
 			pass.value = dx_error(query, "%s: %s and %s have no order", call->method->name,
-					      dx_kind_name(best.kind), dx_kind_name(pass.value.kind));
-		else if (best.kind != DX_ABSENT && pass.value.kind != DX_ERROR && order * direction <= 0)
+					      dx_kind_name(best->kind), dx_kind_name(pass.value.kind));
+		else if (best->kind != DX_ABSENT && pass.value.kind != DX_ERROR && order * direction <= 0)
 			continue;
-		at ^= 1;
-		dx_release(&kept[at], (struct dx_mark){NULL, NULL, NULL});
-		best = dx_value_copy(&kept[at], &pass.value);
+		kept_set(&kept, &pass.value);
 	}
-	*result = best.kind == DX_ABSENT ? dx_error(query, "%s: there are no elements", call->method->name)
-					 : dx_value_copy(query->arena, &best);
-	dx_arena_fini(&kept[0]);
-	dx_arena_fini(&kept[1]);
+	kept_end(&kept, query, call, best->kind != DX_ABSENT, "there are no elements", result);
 }
 
 static void call_min(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
@@ -449,81 +446,64 @@ static void call_max(struct dx_query *query, struct dx_method_call *call, struct
 /* Aggregate(start, (sum, x) => ...) or Aggregate((sum, x) => ...). */
 static void call_aggregate(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
 {
-	struct dx_arena kept[2];
-	struct dx_value sum = {.kind = DX_ABSENT};
+	struct kept_value sum;
 	const struct dx_value *lambda = &call->arguments[call->count - 1];
 	bool has_sum = call->count == 2;
 	struct dx_element element;
-	unsigned at = 0;
 	if (lambda->kind != DX_LAMBDA || lambda->closure->node->count != 2) {
 		*result = dx_error(query, "Aggregate: the last argument must be a lambda, (sum, x) => ...");
 		return;
 	}
-	dx_arena_init(&kept[0], &query->budget);
-	dx_arena_init(&kept[1], &query->budget);
+	kept_begin(&sum, query);
 	if (has_sum)
-		sum = dx_value_copy(&kept[0], &call->arguments[0]);
+		kept_set(&sum, &call->arguments[0]);
 	struct dx_iterator *iterator = dx_open(query, call->receiver.sequence);
-	for (;;) {
-		struct dx_mark mark = dx_mark(query->arena);
-		if (!dx_next(query, iterator, &element))
-			break;
-		struct dx_value next = has_sum ? dx_call_two(query, lambda, &sum, &element.value) : element.value;
-		at ^= 1;
-		dx_release(&kept[at], (struct dx_mark){NULL, NULL, NULL});
-		sum = dx_value_copy(&kept[at], &next);
+	dx_each (query, iterator, &element) {
+		struct dx_value next = has_sum ? dx_call_two(query, lambda, &sum.value, &element.value) : element.value;
+		kept_set(&sum, &next);
 		has_sum = true;
-		dx_release(query->arena, mark);
 		if (!dx_step(query, call->method->name, call->column))
 			break;
 	}
-	*result = has_sum ? dx_value_copy(query->arena, &sum) : dx_error(query, "Aggregate: there are no elements");
-	dx_arena_fini(&kept[0]);
-	dx_arena_fini(&kept[1]);
+	kept_end(&sum, query, call, has_sum, "there are no elements", result);
 }
 
-#define LAZY(word, arguments, result, operation, shown, help) \
-	{ \
-		word, DX_OF_SEQUENCE, NULL, arguments, result, DX_SEQUENCE, NULL, operation, NULL, shown, help \
-	}
-#define EAGER(name, arguments, result, kind, call, shown, help) \
-	{ \
-		name, DX_OF_SEQUENCE, NULL, arguments, result, kind, NULL, NULL, call, shown, help \
-	}
-
 const struct dx_method dx_methods_of_sequences[] = {
-	LAZY("Where", "f", DX_RESULT_SAME, &dx_where_operator, "x => condition", "the elements for which it is true"),
-	LAZY("Select", "f", DX_RESULT_LAMBDA, &dx_select_operator, "x => value",
-	     "what the lambda makes of each element"),
-	LAZY("Flatten", "?f", DX_RESULT_FLAT, &flatten_operator, "[x => collection]",
-	     "the elements of all elements, one collection behind the other"),
-	LAZY("Skip", "n", DX_RESULT_SAME, &dx_skip_operator, "count", "the elements behind the first ones"),
-	LAZY("SkipWhile", "f", DX_RESULT_SAME, &skip_while_operator, "x => condition",
-	     "the elements from the first one on for which it is false"),
-	LAZY("Take", "n", DX_RESULT_SAME, &dx_take_operator, "count", "the first elements"),
-	LAZY("TakeWhile", "f", DX_RESULT_SAME, &take_while_operator, "x => condition",
-	     "the elements up to the first one for which it is false"),
-	LAZY("Concat", "s", DX_RESULT_SAME, &concat_operator, "collection", "these elements, then those"),
-	EAGER("Count", "?f", DX_RESULT_KIND, DX_NUMBER, call_count, "[x => condition]", "the number of elements"),
-	EAGER("Sum", "?f", DX_RESULT_KIND, DX_ANY, call_sum, "[x => number]",
-	      "the sum; what an object lacks adds nothing"),
-	EAGER("Average", "?f", DX_RESULT_KIND, DX_REAL, call_average, "[x => number]",
-	      "the mean (not in the documents)"),
-	EAGER("Aggregate", "v?v", DX_RESULT_KIND, DX_ANY, call_aggregate, "[start,] (sum, x) => value",
-	      "the last value of a running computation (not in the documents)"),
-	EAGER("All", "f", DX_RESULT_KIND, DX_BOOL, call_all, "x => condition", "whether it is true for all elements"),
-	EAGER("AllNonError", "?f", DX_RESULT_PASSES, DX_ANY, call_all_non_error, "[x => condition]",
-	      "whether it is true for all elements but errors; without a condition: these elements"),
-	EAGER("Any", "?f", DX_RESULT_KIND, DX_BOOL, call_any, "[x => condition]", "whether there is such an element"),
-	EAGER("First", "?f", DX_RESULT_ELEMENT, DX_ANY, call_first, "[x => condition]", "the first such element"),
-	EAGER("Last", "?f", DX_RESULT_ELEMENT, DX_ANY, call_last, "[x => condition]", "the last such element"),
-	EAGER("FirstNonError", "?f", DX_RESULT_ELEMENT, DX_ANY, call_first_non_error, "[x => condition]",
-	      "the first such element that is no error"),
-	EAGER("LastNonError", "?f", DX_RESULT_ELEMENT, DX_ANY, call_last_non_error, "[x => condition]",
-	      "the last such element that is no error"),
-	EAGER("Single", "?f", DX_RESULT_ELEMENT, DX_ANY, call_single, "[x => condition]",
-	      "the only such element; an error if there is another number of them"),
-	EAGER("Min", "?f", DX_RESULT_OF_LAMBDA, DX_ANY, call_min, "[x => value]", "the least value"),
-	EAGER("Max", "?f", DX_RESULT_OF_LAMBDA, DX_ANY, call_max, "[x => value]", "the greatest value"),
+	DX_LAZY("Where", "f", DX_RESULT_SAME, &dx_where_operator, "x => condition",
+		"the elements for which it is true"),
+	DX_LAZY("Select", "f", DX_RESULT_LAMBDA, &dx_select_operator, "x => value",
+		"what the lambda makes of each element"),
+	DX_LAZY("Flatten", "?f", DX_RESULT_FLAT, &flatten_operator, "[x => collection]",
+		"the elements of all elements, one collection behind the other"),
+	DX_LAZY("Skip", "n", DX_RESULT_SAME, &dx_skip_operator, "count", "the elements behind the first ones"),
+	DX_LAZY("SkipWhile", "f", DX_RESULT_SAME, &skip_while_operator, "x => condition",
+		"the elements from the first one on for which it is false"),
+	DX_LAZY("Take", "n", DX_RESULT_SAME, &dx_take_operator, "count", "the first elements"),
+	DX_LAZY("TakeWhile", "f", DX_RESULT_SAME, &take_while_operator, "x => condition",
+		"the elements up to the first one for which it is false"),
+	DX_LAZY("Concat", "s", DX_RESULT_SAME, &concat_operator, "collection", "these elements, then those"),
+	DX_EAGER("Count", "?f", DX_RESULT_KIND, DX_NUMBER, call_count, "[x => condition]", "the number of elements"),
+	DX_EAGER("Sum", "?f", DX_RESULT_KIND, DX_ANY, call_sum, "[x => number]",
+		 "the sum; what an object lacks adds nothing"),
+	DX_EAGER("Average", "?f", DX_RESULT_KIND, DX_REAL, call_average, "[x => number]",
+		 "the mean (not in the documents)"),
+	DX_EAGER("Aggregate", "v?v", DX_RESULT_KIND, DX_ANY, call_aggregate, "[start,] (sum, x) => value",
+		 "the last value of a running computation (not in the documents)"),
+	DX_EAGER("All", "f", DX_RESULT_KIND, DX_BOOL, call_all, "x => condition",
+		 "whether it is true for all elements"),
+	DX_EAGER("AllNonError", "?f", DX_RESULT_PASSES, DX_ANY, call_all_non_error, "[x => condition]",
+		 "whether it is true for all elements but errors; without a condition: these elements"),
+	DX_EAGER("Any", "?f", DX_RESULT_KIND, DX_BOOL, call_any, "[x => condition]",
+		 "whether there is such an element"),
+	DX_EAGER("First", "?f", DX_RESULT_ELEMENT, DX_ANY, call_first, "[x => condition]", "the first such element"),
+	DX_EAGER("Last", "?f", DX_RESULT_ELEMENT, DX_ANY, call_last, "[x => condition]", "the last such element"),
+	DX_EAGER("FirstNonError", "?f", DX_RESULT_ELEMENT, DX_ANY, call_first_non_error, "[x => condition]",
+		 "the first such element that is no error"),
+	DX_EAGER("LastNonError", "?f", DX_RESULT_ELEMENT, DX_ANY, call_last_non_error, "[x => condition]",
+		 "the last such element that is no error"),
+	DX_EAGER("Single", "?f", DX_RESULT_ELEMENT, DX_ANY, call_single, "[x => condition]",
+		 "the only such element; an error if there is another number of them"),
+	DX_EAGER("Min", "?f", DX_RESULT_OF_LAMBDA, DX_ANY, call_min, "[x => value]", "the least value"),
+	DX_EAGER("Max", "?f", DX_RESULT_OF_LAMBDA, DX_ANY, call_max, "[x => value]", "the greatest value"),
 	{0},
 };

@@ -22,14 +22,8 @@ static void keys_collect(struct dx_query *query, struct dx_iterator *iterator, s
 	struct dx_element element;
 	struct dx_mark mark = dx_mark(query->arena);
 	struct dx_iterator *other = dx_open(query, sequence);
-	for (;;) {
-		struct dx_mark step = dx_mark(query->arena);
-		if (!dx_next(query, other, &element))
-			break;
+	dx_each_kept (query, other, &element, iterator)
 		dx_keys_add(keys, &element.value);
-		dx_release(query->arena, step);
-		dx_step_kept(query, iterator);
-	}
 	dx_release(query->arena, mark);
 }
 
@@ -60,16 +54,13 @@ static void set_close(void *context)
 static bool next_unseen(struct dx_query *query, struct dx_iterator *from, struct set_state *state,
 			struct dx_element *element)
 {
-	for (;;) {
-		struct dx_mark mark = dx_mark(query->arena);
-		if (!dx_next(query, from, element))
-			return false;
+	dx_each (query, from, element) {
 		uint32_t count = state->seen.count;
 		dx_keys_add(&state->seen, &element->value);
 		if (state->seen.count > count)
 			return true;
-		dx_release(query->arena, mark);
 	}
+	return false;
 }
 
 static bool distinct_next(struct dx_query *query, struct dx_iterator *iterator, struct dx_element *element)
@@ -143,16 +134,11 @@ static void join_begin(struct dx_query *query, struct dx_iterator *iterator)
 	state->keys = dx_list_new(query, iterator->home);
 	struct dx_mark mark = dx_mark(query->arena);
 	struct dx_iterator *other = dx_open(query, sequence->arguments[JOIN_OTHER].sequence);
-	for (;;) {
-		struct dx_mark step = dx_mark(query->arena);
-		if (!dx_next(query, other, &element))
-			break;
+	dx_each_kept (query, other, &element, iterator) {
 		const struct dx_element key = {dx_call(query, &sequence->arguments[JOIN_OTHER_KEY], &element.value),
 					       dx_bool(false)};
 		dx_list_add(state->others, &element);
 		dx_list_add(state->keys, &key);
-		dx_release(query->arena, step);
-		dx_step_kept(query, iterator);
 	}
 	dx_release(query->arena, mark);
 }
@@ -218,15 +204,12 @@ static void call_contains(struct dx_query *query, struct dx_method_call *call, s
 	const struct dx_value *compare = call->count > 1 ? &call->arguments[1] : NULL;
 	struct dx_iterator *iterator = dx_open(query, call->receiver.sequence);
 	struct dx_element element;
-	bool is_found = false;
-	while (!is_found) {
-		struct dx_mark mark = dx_mark(query->arena);
-		if (!dx_next(query, iterator, &element))
+	*result = dx_bool(false);
+	dx_each (query, iterator, &element)
+		if (!dx_key_order(query, compare, &element.value, &call->arguments[0])) {
+			*result = dx_bool(true);
 			break;
-		is_found = !dx_key_order(query, compare, &element.value, &call->arguments[0]);
-		dx_release(query->arena, mark);
-	}
-	*result = dx_bool(is_found);
+		}
 }
 
 static void call_sequence_equal(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
@@ -246,30 +229,21 @@ static void call_sequence_equal(struct dx_query *query, struct dx_method_call *c
 	*result = dx_bool(are_equal);
 }
 
-#define LAZY(word, arguments, result, operation, shown, help) \
-	{ \
-		word, DX_OF_SEQUENCE, NULL, arguments, result, DX_SEQUENCE, NULL, operation, NULL, shown, help \
-	}
-#define EAGER(name, arguments, result, kind, call, shown, help) \
-	{ \
-		name, DX_OF_SEQUENCE, NULL, arguments, result, kind, NULL, NULL, call, shown, help \
-	}
-
 const struct dx_method dx_methods_of_sets[] = {
-	LAZY("Distinct", "?g", DX_RESULT_SAME, &distinct_operator, "[(a, b) => order]",
-	     "the elements without those that are equal to an earlier one"),
-	LAZY("Union", "s?g", DX_RESULT_SAME, &union_operator, "collection [, (a, b) => order]",
-	     "the distinct elements of both collections"),
-	LAZY("Intersect", "s?g", DX_RESULT_SAME, &intersect_operator, "collection [, (a, b) => order]",
-	     "the distinct elements that are in both collections"),
-	LAZY("Except", "s?g", DX_RESULT_SAME, &except_operator, "collection [, (a, b) => order]",
-	     "the distinct elements that are not in the other collection"),
-	LAZY("Join", "sfkg?g", DX_RESULT_LAMBDA, &join_operator,
-	     "collection, x => key, y => key, (x, y) => value [, (a, b) => order]",
-	     "what the lambda makes of each pair with equal keys; the other collection is kept in memory"),
-	EAGER("Contains", "v?g", DX_RESULT_KIND, DX_BOOL, call_contains, "value [, (a, b) => order]",
-	      "whether an element is equal to the value"),
-	EAGER("SequenceEqual", "s?g", DX_RESULT_KIND, DX_BOOL, call_sequence_equal, "collection [, (a, b) => order]",
-	      "whether both collections have equal elements in the same order"),
+	DX_LAZY("Distinct", "?g", DX_RESULT_SAME, &distinct_operator, "[(a, b) => order]",
+		"the elements without those that are equal to an earlier one"),
+	DX_LAZY("Union", "s?g", DX_RESULT_SAME, &union_operator, "collection [, (a, b) => order]",
+		"the distinct elements of both collections"),
+	DX_LAZY("Intersect", "s?g", DX_RESULT_SAME, &intersect_operator, "collection [, (a, b) => order]",
+		"the distinct elements that are in both collections"),
+	DX_LAZY("Except", "s?g", DX_RESULT_SAME, &except_operator, "collection [, (a, b) => order]",
+		"the distinct elements that are not in the other collection"),
+	DX_LAZY("Join", "sfkg?g", DX_RESULT_LAMBDA, &join_operator,
+		"collection, x => key, y => key, (x, y) => value [, (a, b) => order]",
+		"what the lambda makes of each pair with equal keys; the other collection is kept in memory"),
+	DX_EAGER("Contains", "v?g", DX_RESULT_KIND, DX_BOOL, call_contains, "value [, (a, b) => order]",
+		 "whether an element is equal to the value"),
+	DX_EAGER("SequenceEqual", "s?g", DX_RESULT_KIND, DX_BOOL, call_sequence_equal, "collection [, (a, b) => order]",
+		 "whether both collections have equal elements in the same order"),
 	{0},
 };

@@ -9,6 +9,16 @@
 extern const struct dx_method dx_methods_of_sequences[], dx_methods_of_order[], dx_methods_of_sets[],
 	dx_methods_of_texts[];
 
+/** Rows of these: a method whose result is a sequence, and one that makes its result when it is called. */
+#define DX_LAZY(name, arguments, result, operation, shown, help) \
+	{ \
+		name, DX_OF_SEQUENCE, NULL, arguments, result, DX_SEQUENCE, NULL, operation, NULL, shown, help \
+	}
+#define DX_EAGER(name, arguments, result, kind, call, shown, help) \
+	{ \
+		name, DX_OF_SEQUENCE, NULL, arguments, result, kind, NULL, NULL, call, shown, help \
+	}
+
 extern const struct dx_operator dx_where_operator, dx_select_operator, dx_skip_operator, dx_take_operator,
 	dx_order_operator, dx_order_descending_operator, dx_then_operator, dx_then_descending_operator,
 	dx_group_operator;

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/check.h"
 #include "base/file.h"
 #include "base/memory.h"
 
@@ -55,6 +56,7 @@ static bool has_data(const struct dx_value *value)
 void dx_spill_write(struct dx_spill *spill, const struct dx_value *value)
 {
 	struct bytes *pending = &spill->pending;
+	assert(value->kind != DX_SEQUENCE && value->kind != DX_LAMBDA && dx_value_is_valid(value));
 	bytes_add(pending, value, sizeof(*value));
 	if (value->kind == DX_TEXT || value->kind == DX_ERROR) {
 		uint64_t length = strlen(value->text);
@@ -75,7 +77,19 @@ bool dx_spill_end_run(struct dx_spill *spill)
 	pending_write(spill);
 	memory_grow(spill->run_ends, spill->run_count, spill->run_capacity);
 	spill->run_ends[spill->run_count++] = spill->end;
+	CHECK_VALID(dx_spill_is_valid(spill));
 	return !spill->error;
+}
+
+bool dx_spill_is_valid(const struct dx_spill *spill)
+{
+	uint64_t end = 0;
+	bool is_valid = spill->run_count <= spill->run_capacity && (spill->fd >= 0 || spill->error || !spill->end);
+	for (uint32_t i = 0; is_valid && i < spill->run_count; i++) {
+		is_valid = spill->run_ends[i] >= end;
+		end = spill->run_ends[i];
+	}
+	return is_valid && end <= spill->end;
 }
 
 void dx_spill_fini(struct dx_spill *spill)
@@ -91,6 +105,7 @@ void dx_spill_fini(struct dx_spill *spill)
 
 void dx_spill_open(struct dx_spill_cursor *cursor, struct dx_spill *spill, uint32_t run, size_t buffer_bytes)
 {
+	assert(run < spill->run_count && buffer_bytes);
 	*cursor = (struct dx_spill_cursor){.spill = spill,
 					   .offset = run ? spill->run_ends[run - 1] : 0,
 					   .end = spill->run_ends[run],

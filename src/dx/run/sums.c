@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "dx/run/sums.h"
 
+#include <assert.h>
+
 bool dx_sum_add(struct dx_query *query, struct dx_sum *sum, const struct dx_value *value)
 {
+	assert(sum->error.kind != DX_ERROR);
 	if (value->kind == DX_ABSENT)
 		return true;
 	sum->count++;

@@ -6,21 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The text of a small file; without it, none. */
-struct text_file {
-	char text[8192];
-};
-
-static struct text_file file_text(const char *path)
-{
-	struct text_file file;
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t size = fd >= 0 ? read(fd, file.text, sizeof(file.text) - 1) : -1;
-	if (fd >= 0)
-		close(fd);
-	file.text[size > 0 ? size : 0] = 0;
-	return file;
-}
+#include "os/proc.h"
 
 /* Check that the counter runs at one rate, in idle processors too, and that the kernel, which watches it, still uses
    it. */
@@ -29,22 +15,23 @@ static int check_tsc(struct diag *diag)
 	static const char *const flags[] = {"constant_tsc", "nonstop_tsc"};
 	/* Of a virtual machine the second and third, which are the counter scaled by the host. */
 	static const char *const sources[] = {"tsc", "kvm-clock", "hyperv_clocksource_tsc_page"};
-	struct text_file processors = file_text("/proc/cpuinfo"),
-			 current = file_text("/sys/devices/system/clocksource/clocksource0/current_clocksource");
+	char processors[8192], current[64];
+	proc_read_small("/proc/cpuinfo", processors, sizeof(processors));
+	proc_read_small("/sys/devices/system/clocksource/clocksource0/current_clocksource", current, sizeof(current));
 	for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
-		if (!strstr(processors.text, flags[i]))
+		if (!strstr(processors, flags[i]))
 			return diag_fail(
 				diag, ENOTSUP,
 				"the processor's counter does not always run at one rate (/proc/cpuinfo has no %s)",
 				flags[i]);
-	current.text[strcspn(current.text, "\n")] = 0;
+	current[strcspn(current, "\n")] = 0;
 	/* A kernel that says nothing has no objection. */
-	bool is_trusted = !current.text[0];
+	bool is_trusted = !current[0];
 	for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++)
-		is_trusted |= !strcmp(current.text, sources[i]);
-	return is_trusted ? 0
-			  : diag_fail(diag, ENOTSUP, "the kernel does not use the processor's counter, but %s",
-				      current.text);
+		is_trusted |= !strcmp(current, sources[i]);
+	return is_trusted
+		       ? 0
+		       : diag_fail(diag, ENOTSUP, "the kernel does not use the processor's counter, but %s", current);
 }
 
 const char *session_clock_name(enum region_clock kind)

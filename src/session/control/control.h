@@ -55,7 +55,6 @@ enum control_kind {
 
 /** X(id, name): what became of the start of a registered image. FOLLOWED: by a process that a session records already,
     which goes on with the new image. */
-/* clang-format off */
 #define CONTROL_OUTCOMES(X) \
 	X(TRACED, "traced") \
 	X(REFUSED, "cannot be traced") \
@@ -70,7 +69,6 @@ enum control_kind {
 	X(NO_LOGGER, "no logger") \
 	X(LOGGER_GONE, "logger ended") \
 	X(UNSEEN, "no process id here")
-/* clang-format on */
 
 enum control_outcome {
 #define X(id, name) CONTROL_OUTCOME_##id,

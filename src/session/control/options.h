@@ -10,7 +10,6 @@
 #include "base/option.h"
 
 /** X(id, name, other name, text): what becomes of the trace's file, and of old events. */
-/* clang-format off */
 #define SESSION_FILE_MODES(X) \
 	X(SEQUENTIAL, "sequential", "file", "one file; recording ends at its greatest size") \
 	X(CIRCULAR, "circular", "ring", "one file; at its greatest size new events replace old ones") \
@@ -19,7 +18,6 @@
 	X(FLIGHT, "flight", "buffering", "the newest events in memory, until they are written out") \
 	X(NONE, "none", "", "the newest events in memory, of a session, without a file") \
 	X(KEEP, "keep-live", "", "the newest events, all live blocks, sums of the others")
-/* clang-format on */
 
 struct control_state;
 
@@ -31,12 +29,10 @@ enum session_file_mode {
 };
 
 /** X(id, name, text): where the times of events come from. */
-/* clang-format off */
 #define SESSION_CLOCKS(X) \
 	X(AUTO, "auto", "the first of these that is reliable") \
 	X(TSC, "tsc", "the processor's counter") \
 	X(MONOTONIC, "monotonic", "the kernel's clock, CLOCK_MONOTONIC_RAW")
-/* clang-format on */
 
 enum session_clock_choice {
 #define X(id, name, text) SESSION_CLOCK_##id,
@@ -46,13 +42,11 @@ enum session_clock_choice {
 };
 
 /** X(id, name, value, text): when a flight recorder writes its events out by itself. value: what follows the name. */
-/* clang-format off */
 #define SESSION_TRIGGERS(X) \
 	X(RSS, "rss", "=SIZE", "a process has SIZE of memory resident") \
 	X(MEMORY_LIMIT, "memory-limit", "", "a process hits the memory limit of its cgroup") \
 	X(EXIT, "exit", "", "a process ends") \
 	X(CRASH, "crash", "", "a signal ends a process, or its end is unknown")
-/* clang-format on */
 
 enum session_trigger {
 #define X(id, name, value, text) SESSION_TRIGGER_##id,

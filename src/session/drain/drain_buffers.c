@@ -35,6 +35,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/order.h"
 #include "session/drain/drain_blocks.h"
 #include "session/drain/drain_columns.h"
 #include "session/drain/drain_notes.h"
@@ -375,13 +376,7 @@ void slots_follow(struct drain_region *region)
 
 /* ---- finding full buffers ---- */
 
-static int full_compare(const void *a, const void *b)
-{
-	const struct full *left = a, *right = b;
-	if (left->key != right->key)
-		return left->key < right->key ? -1 : 1;
-	return left->sequence < right->sequence ? -1 : left->sequence > right->sequence;
-}
+COMPARE_BY_TWO(full_compare, struct full, key, sequence)
 
 static uint32_t full_find(struct drain_region *region)
 {

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/grow.h"
+#include "base/order.h"
 #include "os/pages.h"
 #include "os/proc.h"
 #include "trace/memory_rows.h"
@@ -207,11 +208,10 @@ static void line_take(struct reading_mappings *reading, const char *line)
 /* Read all lines. The kernel gives whole lines, and not all at once. */
 static int lines_read(struct reading_mappings *reading)
 {
-	char path[64], *text = malloc(LINES_BYTES + LINE_MAX + 1);
+	char *text = malloc(LINES_BYTES + LINE_MAX + 1);
 	size_t kept = 0;
 	ssize_t size = -1;
-	snprintf(path, sizeof(path), "/proc/%d/maps", (int)reading->question->pid);
-	int fd = open(path, O_RDONLY | O_CLOEXEC), error = fd < 0 ? -errno : text ? 0 : -ENOMEM;
+	int fd = proc_open(reading->question->pid, "maps", O_RDONLY), error = fd < 0 ? -errno : text ? 0 : -ENOMEM;
 	while (!error && (size = read(fd, text + kept, LINES_BYTES)) > 0) {
 		char *line = text, *end;
 		text[kept + (size_t)size] = 0;
@@ -304,11 +304,7 @@ static int piece_compare(const void *a, const void *b)
 	return (left->low > right->low) - (left->low < right->low);
 }
 
-static int part_compare(const void *a, const void *b)
-{
-	const struct trace_resident_part *left = a, *right = b;
-	return (left->base > right->base) - (left->base < right->base);
-}
+COMPARE_BY(part_compare, struct trace_resident_part, base)
 
 /* Take the largest pieces in the order of addresses: those where blocks may lie, and some files. */
 static void parts_take(struct reading_mappings *reading, struct mappings_answer *answer)
@@ -335,19 +331,13 @@ static void parts_take(struct reading_mappings *reading, struct mappings_answer 
 	answer->row.spread = count;
 }
 
-static int pointer_compare(const void *a, const void *b)
-{
-	uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
-	return (left > right) - (left < right);
-}
-
 void mappings_read(const struct mappings_request *question, struct mappings_answer *answer)
 {
 	struct reading_mappings reading = {.question = question};
 	if (grow_to(reading.texts, 0, reading.text_capacity))
 		reading.texts[reading.text_size++] = 0;
 	reading.pointer_count = proc_stack_pointers(question->pid, reading.pointers, MAPPINGS_THREADS_MAX);
-	qsort(reading.pointers, reading.pointer_count, sizeof(*reading.pointers), pointer_compare);
+	qsort(reading.pointers, reading.pointer_count, sizeof(*reading.pointers), compare_u64);
 	struct proc_life before, after;
 	bool is_there = proc_read_life(question->pid, &before);
 	answer->error = !is_there ? -ESRCH : reading.text_size ? lines_read(&reading) : -ENOMEM;

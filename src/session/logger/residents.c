@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "base/memory.h"
+#include "base/order.h"
 #include "base/threads.h"
 #include "os/monotonic.h"
 #include "region/atomic.h"
@@ -65,12 +66,6 @@ static bool is_due(struct member *member, uint64_t bytes, uint64_t now)
 
 /* ---- the question ---- */
 
-static int base_compare(const void *a, const void *b)
-{
-	uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
-	return (left > right) - (left < right);
-}
-
 /* Collect the bases of the process's threads. The first thread has its stack from the kernel; its storage lies
    elsewhere. */
 static void threads_collect(struct mappings_request *question, const struct target *target, uint32_t index)
@@ -83,7 +78,7 @@ static void threads_collect(struct mappings_request *question, const struct targ
 			continue;
 		question->thread_bases[question->thread_count++] = LOAD(&slot->fs_base);
 	}
-	qsort(question->thread_bases, question->thread_count, sizeof(*question->thread_bases), base_compare);
+	qsort(question->thread_bases, question->thread_count, sizeof(*question->thread_bases), compare_u64);
 }
 
 /* A forked process has the memory of xheap where its parent had it, and perhaps more of its own. */

@@ -75,11 +75,9 @@ static void message_loaded(struct logger *logger, struct target *target, struct 
 		return;
 	}
 	if (!member->inject) {
-		char path[64];
 		struct inject *inject = memory_zeroed(1, sizeof(*inject));
 		*inject = target->inject;
-		snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
-		inject->memory = open(path, O_RDWR | O_CLOEXEC);
+		inject->memory = proc_open(pid, "mem", O_RDWR);
 		/* The pid may belong to another process by now. */
 		if (inject->memory >= 0 && member_has_ended(member)) {
 			close(inject->memory);

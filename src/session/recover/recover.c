@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "base/order.h"
 #include "region/guard.h"
 #include "session/recover/recover.h"
 
@@ -49,12 +50,6 @@ static uint32_t region_number(const char *name)
 	return *end == 0 && number < UINT32_MAX ? (uint32_t)number : UINT32_MAX;
 }
 
-static int compare_numbers(const void *a, const void *b)
-{
-	uint32_t left = *(const uint32_t *)a, right = *(const uint32_t *)b;
-	return left < right ? -1 : left > right;
-}
-
 /* Return the numbers of the directory's regions in order, which the caller frees; an image comes after the one that
    executed it. */
 static uint32_t *region_numbers(const char *directory, uint32_t *count)
@@ -73,7 +68,7 @@ static uint32_t *region_numbers(const char *directory, uint32_t *count)
 	if (stream)
 		closedir(stream);
 	if (numbers)
-		qsort(numbers, *count, sizeof(*numbers), compare_numbers);
+		qsort(numbers, *count, sizeof(*numbers), compare_u32);
 	return numbers;
 }
 

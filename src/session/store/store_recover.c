@@ -9,14 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/order.h"
 #include "session/store/store_state.h"
 #include "trace/merge.h"
-
-static int compare_numbers(const void *a, const void *b)
-{
-	uint32_t left = *(const uint32_t *)a, right = *(const uint32_t *)b;
-	return left < right ? -1 : left > right;
-}
 
 /* List the numbers of files of this name, in order. */
 static uint32_t find_numbers(const char *directory, const char *name, uint32_t **numbers)
@@ -40,7 +35,7 @@ static uint32_t find_numbers(const char *directory, const char *name, uint32_t *
 	if (stream)
 		closedir(stream);
 	if (count)
-		qsort(*numbers, count, sizeof(**numbers), compare_numbers);
+		qsort(*numbers, count, sizeof(**numbers), compare_u32);
 	return count;
 }
 

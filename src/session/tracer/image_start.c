@@ -35,31 +35,19 @@ void image_directory(enum image_directory directory, char *path, size_t size)
 /* The kernel opens an interpreter by open_exec(), below the loader of the script's format. */
 bool image_is_in_exec(pid_t tid)
 {
-	char path[40], stack[4096];
-	snprintf(path, sizeof(path), "/proc/%d/stack", (int)tid);
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t size = fd >= 0 ? read(fd, stack, sizeof(stack) - 1) : -1;
-	if (fd >= 0)
-		close(fd);
-	if (size <= 0)
-		return false;
-	stack[size] = 0;
-	return strstr(stack, " open_exec+") != NULL;
+	char stack[4096];
+	return strstr(proc_read_small(proc_path(tid, "stack").text, stack, sizeof(stack)), " open_exec+") != NULL;
 }
 
 /* A logger traces with threads; all have its name and its executable, which is the command or the watcher. */
 bool image_is_followed(pid_t tid)
 {
-	char path[40], name[32] = "";
+	char name[32];
 	int64_t pid = proc_status_value(tid, "TracerPid");
 	if (pid <= 0)
 		return false;
-	snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
-	FILE *file = fopen(path, "re");
-	bool is_logger = file && fgets(name, sizeof(name), file) && !strcmp(name, "xheap-logger\n");
-	if (file)
-		fclose(file);
-	return is_logger && own_program_runs((pid_t)pid);
+	proc_read_small(proc_path((pid_t)pid, "comm").text, name, sizeof(name));
+	return !strcmp(name, "xheap-logger\n") && own_program_runs((pid_t)pid);
 }
 
 enum control_outcome image_wait_for_exec(struct image_stop *stop, const bool *is_cancelled)

@@ -18,7 +18,7 @@ import tempfile
 from live import PROGRAMS, SOAK, Failure, attach, dump, expect, info, run_tests, told, wait_for
 
 LEAKING = os.path.join(PROGRAMS, "leaking")
-LEAK_FIRST, LEAK_STEP = 100000, 16
+LEAK_FIRST, LEAK_STEP = 50000, 16
 LEAKED_BYTES = 20 << 20
 LOOPS = int(os.environ.get("LOOPS", 4 if SOAK else 0)) * len(os.sched_getaffinity(0))
 

@@ -110,9 +110,12 @@ def check_gaps(trace, rounds, must_lose):
     facts = info(trace)
     expected, lost = calls_of_all(rounds), facts["lost_events"]
     expect("ended_early" not in facts, f"{trace}: {facts.get('ended_early')}")
-    expect(facts["event_count"] + lost == expected, f"{trace}: {facts['event_count']} + {lost} lost, not {expected}")
+    # Nobody waits for ever for a logger without a processor: what ran before it had looked at its code is told.
+    is_late = not must_lose and "unhooked" in facts
+    told_count = facts["event_count"] + lost
+    expect(told_count < expected if is_late else told_count == expected, f"{trace}: {facts['event_count']} + {lost} lost, not {expected}")
     expect(lost or not must_lose, f"{trace}: nothing was lost, so nothing was tried")
-    expect(facts["complete"] == (lost == 0), f"{trace}: complete {facts['complete']}, {lost} lost")
+    expect(facts["complete"] == (lost == 0 and not is_late), f"{trace}: complete {facts['complete']}, {lost} lost")
     summed = sum(count for gap in facts["gaps"] for count in gap["events"].values())
     expect(summed == lost and all(gap["from_us"] <= gap["to_us"] for gap in facts["gaps"]), f"{trace}: {lost} lost, {facts['gaps'][:3]}")
     for words in (["info", trace], ["heap", trace, "-totals"], ["heap", trace, "-stacks"]):

@@ -7,7 +7,7 @@
  * ROUNDS 0: as many as come until its input ends.
  *
  * Each thread has its own generator and 64 places. In each round it takes a place and gives back, reallocates, or fills
- * it; now and then a block is forgotten, by one of three functions, with the size 100,000 + 16 * its number + the
+ * it; now and then a block is forgotten, by one of three functions, with the size 50,000 + 16 * its number + the
  * thread's, so that every leaked block tells whose it is. At the end each thread gives back what is in its places.
  */
 #include <poll.h>
@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { PLACES = 64, LEAK_FIRST = 100000, LEAK_STEP = 16 };
+enum { PLACES = 64, LEAK_FIRST = 50000, LEAK_STEP = 16 };
 
 static unsigned long rounds, pause_us, per_mille = 2;
 static void *volatile leaked;

@@ -233,6 +233,7 @@ def compare_split():
     for by in ("process", "thread", "heap", "size", "lifetime", "time", "class"):
         check("diff.json", json.loads(output("diff", "forks.xht@..2us", "forks.xht@2us..", "-by", by, "-format", "json")), f"diff -by {by}")
     check("diff.json", json.loads(output("diff", "forks.xht@10s..20s", "forks.xht", "-format", "json")), "diff of a time behind the end")
+    check("diff.json", json.loads(output("diff", "forks.xht@=1us", "forks.xht@=2us", "-format", "json")), "diff of moments")
     for command in ("heap", "report"):
         for words in (("-range", "10s", "20s", "-window", "AIFO", "10s", "20s"), ("-at", "20s")):
             check(f"{command}.json", json.loads(output(command, "forks.xht", *words, "-format", "json")), f"{command} of {words}")

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Long runs: what is folded against the same recording that is not, and against programs that leak what is known without xheap.
 
-`leaking` forgets blocks by one of three functions: block n of thread t has 100,000 + 16 n + t bytes, and the function n mod 3 forgets it."""
+`leaking` forgets blocks by one of three functions: block n of thread t has 50,000 + 16 n + t bytes, and the function n mod 3 forgets it."""
 import collections
 import concurrent.futures
 import os
@@ -17,7 +17,7 @@ from live import LONG_SECONDS, PROGRAMS, SOAK, XHEAP, dump, expect, info, proces
 
 SOURCE = pathlib.Path(os.environ["SOURCE"])
 LEAKING = os.path.join(PROGRAMS, "leaking")
-LEAK_FIRST, LEAK_STEP, THREADS = 100000, 16, 3
+LEAK_FIRST, LEAK_STEP, THREADS = 50000, 16, 3
 FORGETS = ["forget_first", "forget_second", "forget_third"]
 MIB = 1 << 20
 COUNTS = ("total_count", "total_bytes", "outstanding_count", "outstanding_bytes", "realloc_count", "temporary_count")
@@ -47,7 +47,7 @@ def run(*command, **more):
 QUESTIONS = [["-stacks", "so", "-frames", "st", "-image", "st", "-tree", "so"], ["-stacks", "sp", "-frames", "spc"], ["-stacks", "stt", "-by", "thread"],
              ["-frames", "-inclusive", "-by", "process"], ["-callers", "leaking!touch", "src", "-by", "heap"]]
 # The peak of a part in folded time is not known.
-PARTS = [["-requireFrames", "leaking!forget_first"], ["-size", "100000", "10000000"], ["-closed"], ["-lifetime", "0", "100s"], ["-pids", "PID"]]
+PARTS = [["-requireFrames", "leaking!forget_first"], ["-size", str(LEAK_FIRST), "10000000"], ["-closed"], ["-lifetime", "0", "100s"], ["-pids", "PID"]]
 
 
 PEAKS = ["peak_bytes", "peak_count", "peak_bytes_error", "peak_count_error"]
@@ -295,7 +295,8 @@ class Session:
 
     def __init__(self, name, *options, keep=True, pause_us=200):
         self.name, self.trace, self.process, self.earlier = name, f"{name}.xht", None, 0
-        self.program = [LEAKING, str(1 << 40), str(THREADS), str(pause_us)]
+        # Blocks that are so large that malloc maps them alone cannot all be found while there are ever more of them: none has come that far after a minute.
+        self.program = [LEAKING, str(1 << 40), str(THREADS), str(pause_us), "1"]
         xheap("start", name, "-o", self.trace, *(KEEPING if keep else ()), *options)
 
     def __enter__(self):
@@ -405,6 +406,11 @@ def leaked_counts(found):
     return sum(blocks[0][0] for blocks in found.values()), sum(map(len, found.values()))
 
 
+def at_once_count(found):
+    """How many of them were forgotten by functions that make one call."""
+    return sum(number % 3 != 2 for blocks in found.values() for number, *_ in blocks)
+
+
 def check_sound(trace):
     answer = heap(trace, "-totals")
     expect("dropped" not in answer and not answer["order_conflicts"] and not answer["unknown_frees"] and not answer["lost_events"],
@@ -423,7 +429,8 @@ def attached(*options):
         session.detach()
         # What was live when it was let go of is listed until that is folded.
         xheap("flush", "attached")
-        before, count = leaked_counts(check_leaks("attached.xht"))
+        found = check_leaks("attached.xht")
+        (before, count), at_once = leaked_counts(found), at_once_count(found)
         told_earlier = check_sound("attached.xht")["earlier"]["count"]
         expect(sum(earlier_leaks("attached.xht").values()) == (before if has_earlier else 0), f"{earlier_leaks('attached.xht')} of {before} earlier leaked blocks")
         let_go_us = session.now_us()
@@ -437,15 +444,16 @@ def attached(*options):
         session.stop()
     answer = check_sound("attached.xht")
     found = check_leaks("attached.xht")
-    again, more = leaked_counts(found)
+    (again, more), at_once_again = leaked_counts(found), at_once_count(found)
     expect(again > before + count and more > 10, f"{before} before, {count} while attached, then {again} before, {more} while attached")
     earlier = earlier_leaks("attached.xht")
     expect(earlier["1"] == (again if has_earlier else 0), f"{earlier} of {again} earlier leaked blocks")
     # Beside these there are what was in the places, and what was given back when it was being looked for.
     rest = answer["earlier"]["count"] - told_earlier - earlier["1"]
     expect(0 <= rest <= 65 * THREADS if has_earlier else not answer["earlier"]["count"], f"{answer['earlier']}, {told_earlier} of the first time, {earlier}")
-    frames = heap("attached.xht", *(word for name in FORGETS for word in ("-requireFrames", f"leaking!{name}")))["totals"]
-    expect(frames["outstanding_count"] == count + more, f"{frames['outstanding_count']} blocks of {count} + {more} are outstanding")
+    # What the end of the process or of the attach came between is left out: the last one of FORGETS has a small block first.
+    frames = heap("attached.xht", *(word for name in FORGETS[:2] for word in ("-requireFrames", f"leaking!{name}")))["totals"]
+    expect(frames["outstanding_count"] == at_once + at_once_again, f"{frames['outstanding_count']} blocks of {at_once} + {at_once_again} are outstanding")
     expect(answer["folded"]["until_us"] > let_go_us, f"{answer['folded']} is no test")
 
 
@@ -455,7 +463,7 @@ def attached_sample():
 
 def attached_record():
     """By record -p, which ends when it is told to."""
-    process = subprocess.Popen([LEAKING, str(1 << 40), str(THREADS), "500"], stdout=subprocess.DEVNULL)
+    process = subprocess.Popen([LEAKING, str(1 << 40), str(THREADS), "500", "1"], stdout=subprocess.DEVNULL)
     recorder = None
     try:
         wait_until_working(process)

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+#include "cells/cell_bounds.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+/* The range is cut into so many equal slices. For each it is known how many bounds lie in slices before it. */
+enum { SLICES = 4096 };
+
+static uint64_t offset_of(const struct cell_bounds *bounds, int64_t time_ns)
+{
+	return (uint64_t)time_ns - (uint64_t)bounds->times[0];
+}
+
+static uint32_t slice_of(const struct cell_bounds *bounds, int64_t time_ns)
+{
+	uint64_t slice = (uint64_t)((unsigned __int128)offset_of(bounds, time_ns) * bounds->scale >> 64);
+	return slice < SLICES ? (uint32_t)slice : SLICES - 1;
+}
+
+static void search_prepare(struct cell_bounds *bounds)
+{
+	uint64_t length = offset_of(bounds, bounds->times[bounds->count - 1]);
+	bounds->scale = length > SLICES ? (uint64_t)(((unsigned __int128)SLICES << 64) / length) : UINT64_MAX;
+	bounds->firsts = memory_zeroed(SLICES + 1, sizeof(*bounds->firsts));
+	for (uint32_t i = 0; i < bounds->count; i++)
+		bounds->firsts[slice_of(bounds, bounds->times[i]) + 1]++;
+	for (uint32_t i = 1; i <= SLICES; i++)
+		bounds->firsts[i] += bounds->firsts[i - 1];
+}
+
+static int time_compare(const void *a, const void *b)
+{
+	int64_t left = *(const int64_t *)a, right = *(const int64_t *)b;
+	return (left > right) - (left < right);
+}
+
+static void times_settle(struct cell_bounds *bounds)
+{
+	uint32_t kept = 0;
+	qsort(bounds->times, bounds->count, sizeof(*bounds->times), time_compare);
+	for (uint32_t i = 0; i < bounds->count; i++)
+		if (!kept || bounds->times[i] != bounds->times[kept - 1])
+			bounds->times[kept++] = bounds->times[i];
+	bounds->count = kept;
+}
+
+void cell_bounds_make(struct cell_bounds *bounds, int64_t from_ns, int64_t to_ns, uint32_t intervals,
+		      const int64_t *wanted, unsigned wanted_count)
+{
+	assert(from_ns < to_ns && intervals > 0 && intervals + wanted_count <= CELL_INTERVALS_MAX);
+	uint64_t length = (uint64_t)to_ns - (uint64_t)from_ns;
+	intervals = length < intervals ? (uint32_t)length : intervals;
+	*bounds = (struct cell_bounds){.times = memory_zeroed(intervals + 1 + wanted_count, sizeof(*bounds->times))};
+	for (uint32_t i = 0; i <= intervals; i++) {
+		uint64_t offset = (uint64_t)((unsigned __int128)length * i / intervals);
+		bounds->times[bounds->count++] = (int64_t)((uint64_t)from_ns + offset);
+	}
+	for (unsigned i = 0; i < wanted_count; i++)
+		if (wanted[i] > from_ns && wanted[i] < to_ns)
+			bounds->times[bounds->count++] = wanted[i];
+	times_settle(bounds);
+	search_prepare(bounds);
+}
+
+/* A bound is the last nanosecond of its interval, so the first one is -1. */
+void cell_bounds_make_steps(struct cell_bounds *bounds, int64_t last_ns, uint32_t most, int64_t wanted_ns)
+{
+	assert(last_ns >= 0 && most > 0 && most < CELL_INTERVALS_MAX);
+	unsigned shift = 0;
+	while ((uint64_t)last_ns >> shift >= most)
+		shift++;
+	uint32_t intervals = (uint32_t)((uint64_t)last_ns >> shift) + 1;
+	*bounds = (struct cell_bounds){.times = memory_zeroed((size_t)intervals + 2, sizeof(*bounds->times))};
+	for (uint32_t i = 0; i < intervals; i++)
+		bounds->times[bounds->count++] = (int64_t)((uint64_t)i << shift) - 1;
+	bounds->times[bounds->count++] = last_ns;
+	if (wanted_ns > -1 && wanted_ns < last_ns)
+		bounds->times[bounds->count++] = wanted_ns;
+	times_settle(bounds);
+	search_prepare(bounds);
+}
+
+void cell_bounds_take(struct cell_bounds *bounds, const int64_t *times, uint32_t count)
+{
+	assert(count >= 2);
+	*bounds = (struct cell_bounds){.times = memory_resize(NULL, count, sizeof(*times)), .count = count};
+	memcpy(bounds->times, times, count * sizeof(*times));
+	search_prepare(bounds);
+}
+
+uint32_t cell_bounds_moment(const struct cell_bounds *bounds, int64_t time_ns)
+{
+	if (time_ns <= bounds->times[0])
+		return 0;
+	if (time_ns > bounds->times[bounds->count - 1])
+		return bounds->count;
+	uint32_t moment = bounds->firsts[slice_of(bounds, time_ns)];
+	while (bounds->times[moment] < time_ns)
+		moment++;
+	return moment;
+}
+
+uint32_t cell_bounds_find(const struct cell_bounds *bounds, int64_t time_ns)
+{
+	uint32_t moment = cell_bounds_moment(bounds, time_ns);
+	return moment < bounds->count && bounds->times[moment] == time_ns ? moment : CELL_NO_BOUND;
+}
+
+/* What began in an interval whose end is removed is live at the next bound first. */
+bool cell_bounds_merge(struct cell_bounds *bounds, const bool *is_kept, uint32_t *moments)
+{
+	uint32_t kept = 0, count = bounds->count;
+	bool was_removed = true;
+	for (uint32_t i = 0; i < count; i++) {
+		bool is_removed = i && i + 1 < count && !was_removed && !is_kept[i];
+		moments[i] = kept;
+		was_removed = is_removed;
+		if (!is_removed)
+			bounds->times[kept++] = bounds->times[i];
+	}
+	moments[count] = bounds->count = kept;
+	free(bounds->firsts);
+	search_prepare(bounds);
+	return kept < count;
+}
+
+void cell_bounds_fini(struct cell_bounds *bounds)
+{
+	free(bounds->times);
+	free(bounds->firsts);
+	*bounds = (struct cell_bounds){.times = NULL};
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/**
+ * The intervals of an answer, and the moments between them.
+ *
+ *     bounds      0           1           2           n
+ *     interval    |     0     |     1     |    ...    |
+ *
+ * Moment i is the state behind all points up to bounds[i]. A point of interval i has its effect from moment i + 1 on.
+ */
+#ifndef XHEAP_CELLS_CELL_BOUNDS_H
+#define XHEAP_CELLS_CELL_BOUNDS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { CELL_INTERVALS_MAX = 1024, CELL_MOMENT_BITS = 11 /* for one moment more than there are bounds */ };
+#define CELL_NO_BOUND UINT32_MAX
+
+/** Bounds in ascending order. */
+struct cell_bounds {
+	int64_t *times; /**< ns */
+	uint32_t count; /**< one more than intervals; at least 2 */
+	uint64_t scale; /**< of the search, see cell_bounds_moment() */
+	uint32_t *firsts;
+};
+
+/** Divide the times behind from_ns, up to to_ns, into `intervals` equal parts, or as many as there are nanoseconds.
+    `wanted`: further bounds; those outside of the range are left out. from_ns < to_ns. All together are at most
+    CELL_INTERVALS_MAX intervals. End it with cell_bounds_fini(). */
+void cell_bounds_make(struct cell_bounds *bounds, int64_t from_ns, int64_t to_ns, uint32_t intervals,
+		      const int64_t *wanted, unsigned wanted_count);
+
+/** Divide the times from 0 to last_ns into intervals of 2^k ns, the least k for which they are at most `most`; the last
+    one may be shorter. wanted_ns: one more bound. last_ns is not negative. End it with cell_bounds_fini(). */
+void cell_bounds_make_steps(struct cell_bounds *bounds, int64_t last_ns, uint32_t most, int64_t wanted_ns);
+
+/** Set the bounds to a copy of `count` times, at least 2, which ascend. End it with cell_bounds_fini(). */
+void cell_bounds_take(struct cell_bounds *bounds, const int64_t *times, uint32_t count);
+
+/** Return the first moment at which a point of this time has its effect: the number of bounds before it. */
+uint32_t cell_bounds_moment(const struct cell_bounds *bounds, int64_t time_ns);
+
+/** Return which bound has this time, or CELL_NO_BOUND. */
+uint32_t cell_bounds_find(const struct cell_bounds *bounds, int64_t time_ns);
+
+/** Merge intervals in pairs: every second bound is removed, but for those that is_kept has, by bound, and both ends.
+    Set moments[i], for all moments up to bounds->count, to the new number of moment i. Return false if nothing was
+    removed. */
+bool cell_bounds_merge(struct cell_bounds *bounds, const bool *is_kept, uint32_t *moments);
+
+/** Free the bounds. */
+void cell_bounds_fini(struct cell_bounds *bounds);
+
+#endif

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: MIT */
+#include "cells/cell_set.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/memory.h"
+
+enum {
+	SIZE_SHIFT = CELL_LIFE_BITS,
+	KIND_SHIFT = SIZE_SHIFT + CELL_SIZE_BITS,
+	END_SHIFT = KIND_SHIFT + CELL_KIND_BITS,
+	BIRTH_SHIFT = END_SHIFT + CELL_MOMENT_BITS,
+	HEAP_SHIFT = BIRTH_SHIFT + CELL_MOMENT_BITS,
+	BITS_FIRST = 12
+};
+_Static_assert(HEAP_SHIFT + CELL_HEAP_BITS == 64, "moments, classes and the heap are one number");
+_Static_assert(CELL_INTERVALS_MAX + 2 < 1 << CELL_MOMENT_BITS, "every moment has its number");
+
+static uint32_t part_of(uint64_t packed, unsigned shift, unsigned bits)
+{
+	return (uint32_t)(packed >> shift & ((UINT64_C(1) << bits) - 1));
+}
+
+struct cell_keys cell_keys_of(const struct cell *cell)
+{
+	uint64_t packed = cell->moments;
+	return (struct cell_keys){.node = (uint32_t)(cell->place >> 32),
+				  .thread = (uint32_t)cell->place,
+				  .heap = part_of(packed, HEAP_SHIFT, CELL_HEAP_BITS),
+				  .birth = part_of(packed, BIRTH_SHIFT, CELL_MOMENT_BITS),
+				  .end = part_of(packed, END_SHIFT, CELL_MOMENT_BITS),
+				  .kind = (uint8_t)part_of(packed, KIND_SHIFT, CELL_KIND_BITS),
+				  .size = (uint8_t)part_of(packed, SIZE_SHIFT, CELL_SIZE_BITS),
+				  .life = (uint8_t)part_of(packed, 0, CELL_LIFE_BITS)};
+}
+
+static inline struct cell keys_pack(const struct cell_keys *keys)
+{
+	assert(keys->heap <= CELL_NO_HEAP && keys->birth <= keys->end && keys->end < 1 << CELL_MOMENT_BITS);
+	return (struct cell){.place = (uint64_t)keys->node << 32 | keys->thread,
+			     .moments = (uint64_t)keys->heap << HEAP_SHIFT | (uint64_t)keys->birth << BIRTH_SHIFT |
+					(uint64_t)keys->end << END_SHIFT | (uint64_t)keys->kind << KIND_SHIFT |
+					(uint64_t)keys->size << SIZE_SHIFT | keys->life};
+}
+
+/* The place of the cell with these keys, or the free one where it belongs. */
+static inline struct cell_place *place_find(const struct cell_set *set, const struct cell *like, uint32_t hash)
+{
+	uint32_t mask = (UINT32_C(1) << set->bits) - 1;
+	for (uint32_t at = hash & mask;; at = (at + 1) & mask) {
+		struct cell_place *place = &set->places[at];
+		if (!place->number)
+			return place;
+		if (place->hash != hash)
+			continue;
+		const struct cell *cell = &set->cells[place->number - 1];
+		if (cell->place == like->place && cell->moments == like->moments)
+			return place;
+	}
+}
+
+/* The cells themselves are not needed. */
+static void places_grow(struct cell_set *set)
+{
+	struct cell_place *old = set->places;
+	size_t count = set->bits ? (size_t)1 << set->bits : 0;
+	set->bits = set->bits ? set->bits + 1 : BITS_FIRST;
+	set->places = memory_table((size_t)1 << set->bits, sizeof(*set->places));
+	uint32_t mask = (UINT32_C(1) << set->bits) - 1;
+	for (size_t i = 0; i < count; i++) {
+		uint32_t at = old[i].hash & mask;
+		while (old[i].number && set->places[at].number)
+			at = (at + 1) & mask;
+		if (old[i].number)
+			set->places[at] = old[i];
+	}
+	free(old);
+}
+
+static void sums_add(struct cell_sums *to, const struct cell_sums *sums)
+{
+	to->blocks += sums->blocks;
+	to->bytes += sums->bytes;
+	to->reallocs += sums->reallocs;
+	to->temporaries += sums->temporaries;
+}
+
+static bool cell_add(struct cell_set *set, const struct cell *like, const struct cell_sums *sums, uint32_t most)
+{
+	if (!set->bits || set->count >= (UINT32_C(1) << set->bits) / 4 * 3)
+		places_grow(set);
+	uint32_t hash = (uint32_t)hash_pair(like->place, like->moments);
+	struct cell_place *place = place_find(set, like, hash);
+	if (place->number) {
+		sums_add(&set->cells[place->number - 1].sums, sums);
+		return true;
+	}
+	if (set->count >= most)
+		return false;
+	memory_grow(set->cells, set->count, set->capacity);
+	set->cells[set->count] = (struct cell){like->place, like->moments, *sums};
+	*place = (struct cell_place){hash, ++set->count};
+	return true;
+}
+
+bool cell_set_add(struct cell_set *set, const struct cell_keys *keys, const struct cell_sums *sums, uint32_t most)
+{
+	const struct cell like = keys_pack(keys);
+	return cell_add(set, &like, sums, most);
+}
+
+bool cell_set_add_changed(struct cell_set *set, const struct cell_set *from, const struct cell_change *change,
+			  uint32_t most)
+{
+	for (uint32_t i = 0; i < from->count; i++) {
+		struct cell_keys keys = cell_keys_of(&from->cells[i]);
+		keys.node = change->nodes ? change->nodes[keys.node] : keys.node;
+		if (change->moments) {
+			keys.birth = change->moments[keys.birth];
+			keys.end = change->moments[keys.end];
+		}
+		if (!cell_set_add(set, &keys, &from->cells[i].sums, most))
+			return false;
+	}
+	return true;
+}
+
+void cell_set_append(struct cell_set *set, struct cell_set *from)
+{
+	if (set->count + from->count > set->capacity) {
+		set->capacity = memory_capacity(set->capacity, (size_t)set->count + from->count);
+		set->cells = memory_resize(set->cells, set->capacity, sizeof(*set->cells));
+	}
+	if (from->count)
+		memcpy(set->cells + set->count, from->cells, from->count * sizeof(*set->cells));
+	set->count += from->count;
+	cell_set_fini(from);
+}
+
+static int cell_compare(const void *a, const void *b)
+{
+	const struct cell *left = a, *right = b;
+	if (left->place != right->place)
+		return left->place < right->place ? -1 : 1;
+	return (left->moments > right->moments) - (left->moments < right->moments);
+}
+
+static uint32_t node_of(const struct cell *cell)
+{
+	return (uint32_t)(cell->place >> 32);
+}
+
+/* Cells of one node lie together then. Return where those of each node end. */
+static uint32_t *nodes_order(struct cell_set *set, uint32_t nodes)
+{
+	uint32_t *ends = memory_zeroed((size_t)nodes + 1, sizeof(*ends));
+	struct cell *ordered = memory_resize(NULL, set->count, sizeof(*ordered));
+	for (uint32_t i = 0; i < set->count; i++)
+		ends[node_of(&set->cells[i]) + 1]++;
+	for (uint32_t i = 1; i <= nodes; i++)
+		ends[i] += ends[i - 1];
+	/* They are beginnings, which filling turns into ends. */
+	for (uint32_t i = 0; i < set->count; i++)
+		ordered[ends[node_of(&set->cells[i])]++] = set->cells[i];
+	free(set->cells);
+	set->cells = ordered;
+	set->capacity = set->count;
+	return ends;
+}
+
+/* Add up cells with the same keys, which are neighbours. */
+static void neighbours_join(struct cell_set *set)
+{
+	uint32_t kept = 0;
+	for (uint32_t i = 0; i < set->count; i++) {
+		if (kept && !cell_compare(&set->cells[kept - 1], &set->cells[i]))
+			sums_add(&set->cells[kept - 1].sums, &set->cells[i].sums);
+		else
+			set->cells[kept++] = set->cells[i];
+	}
+	set->count = kept;
+}
+
+/* By node first, so that the rest of the order is one of few cells. */
+void cell_set_sort(struct cell_set *set)
+{
+	uint32_t nodes = 1, at = 0;
+	for (uint32_t i = 0; i < set->count; i++)
+		nodes = node_of(&set->cells[i]) + 1 > nodes ? node_of(&set->cells[i]) + 1 : nodes;
+	uint32_t *ends = nodes_order(set, nodes);
+	for (uint32_t i = 0; i < nodes; at = ends[i++])
+		if (ends[i] - at > 1)
+			qsort(&set->cells[at], ends[i] - at, sizeof(*set->cells), cell_compare);
+	free(ends);
+	neighbours_join(set);
+	free(set->places);
+	set->places = NULL;
+	set->bits = 0;
+}
+
+void cell_set_fini(struct cell_set *set)
+{
+	free(set->cells);
+	free(set->places);
+	*set = (struct cell_set){.cells = NULL};
+}
+
+/* ---- classes of lifetimes ---- */
+
+/* The limits between classes: 100, 316, 1000, 3162, ...; those of odd classes are the powers of ten. */
+static const int64_t life_limits[] = {
+#define PAIR(power, between) INT64_C(1##power), INT64_C(between)
+	PAIR(00, 316),
+	PAIR(000, 3162),
+	PAIR(0000, 31622),
+	PAIR(00000, 316227),
+	PAIR(000000, 3162277),
+	PAIR(0000000, 31622776),
+	PAIR(00000000, 316227766),
+	PAIR(000000000, 3162277660),
+	PAIR(0000000000, 31622776601),
+	PAIR(00000000000, 316227766016),
+	PAIR(000000000000, 3162277660168),
+	PAIR(0000000000000, 31622776601683),
+	PAIR(00000000000000, 316227766016837),
+	PAIR(000000000000000, 3162277660168379),
+	PAIR(0000000000000000, 31622776601683793),
+	PAIR(00000000000000000, 316227766016837933),
+	PAIR(000000000000000000, 3162277660168379331)
+#undef PAIR
+};
+enum { LIFE_LIMITS = sizeof(life_limits) / sizeof(*life_limits) };
+_Static_assert(LIFE_LIMITS < 1 << CELL_LIFE_BITS, "a key has room for each class");
+
+/* Between two powers of two there are at most two limits. */
+uint8_t cell_life_class(int64_t lifetime_ns)
+{
+	if (lifetime_ns < life_limits[0])
+		return 0;
+	/* 0.602 classes for each doubling: never too high. */
+	unsigned log = 63 - (unsigned)__builtin_clzll((uint64_t)lifetime_ns), class = log * 6 / 10;
+	class = class > 4 ? class - 4 : 0;
+	while (class < LIFE_LIMITS && life_limits[class] <= lifetime_ns)
+		class ++;
+	return (uint8_t) class;
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+/** Cells: sums of blocks that are equal in what a picture distinguishes. viewer/README.md defines the keys. */
+#ifndef XHEAP_CELLS_CELL_SET_H
+#define XHEAP_CELLS_CELL_SET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "cells/cell_bounds.h"
+
+/** How the blocks of a cell ended, over the whole trace. */
+enum cell_kind { CELL_FREED, CELL_OPEN, CELL_ENDED };
+
+/** The classes of lifetimes: 34 of them are below 2^63 ns. */
+enum { CELL_LIFE_BITS = 6, CELL_SIZE_BITS = 6, CELL_KIND_BITS = 2, CELL_HEAP_BITS = 28 };
+
+/** A heap that is not known. */
+#define CELL_NO_HEAP ((UINT32_C(1) << CELL_HEAP_BITS) - 1)
+
+/** The keys of a cell. */
+struct cell_keys {
+	uint32_t node;   /**< of a tree that the set's owner knows */
+	uint32_t thread; /**< of the trace */
+	uint32_t heap;   /**< of the trace, or CELL_NO_HEAP */
+	uint32_t birth,
+		end;  /**< moments: the first one at which it can be live, the first at which it is not any more */
+	uint8_t kind; /**< enum cell_kind */
+	uint8_t size, life; /**< classes */
+};
+
+/** The sums of a cell. */
+struct cell_sums {
+	uint64_t blocks, bytes, reallocs, temporaries;
+};
+
+/** A cell: its keys are packed into two numbers. */
+struct cell {
+	uint64_t place, moments;
+	struct cell_sums sums;
+};
+
+/** Where a cell is. */
+struct cell_place {
+	uint32_t hash;
+	uint32_t number; /**< of the cell, plus 1; 0: none */
+};
+
+/** Cells. Zero it to begin. */
+struct cell_set {
+	struct cell *cells;
+	uint32_t count;
+	size_t capacity;
+	struct cell_place *places; /**< 1 << bits of them */
+	unsigned bits;
+};
+
+/** Return the keys of a cell. */
+struct cell_keys cell_keys_of(const struct cell *cell);
+
+/** Add the sums to the cell with these keys. Return false if there would be more than `most` cells. */
+bool cell_set_add(struct cell_set *set, const struct cell_keys *keys, const struct cell_sums *sums, uint32_t most);
+
+/** How the keys of cells change. */
+struct cell_change {
+	const uint32_t *nodes;   /**< by node: the new one */
+	const uint32_t *moments; /**< by moment: the new one, in the same order; NULL: they stay */
+};
+
+/** Add all cells of `from` with changed keys. Return false if there would be more than `most` cells. */
+bool cell_set_add_changed(struct cell_set *set, const struct cell_set *from, const struct cell_change *change,
+			  uint32_t most);
+
+/** Add all cells of `from`, which is empty then. Cells may have equal keys until the set is sorted. */
+void cell_set_append(struct cell_set *set, struct cell_set *from);
+
+/** Bring the cells into the order of their keys: node, thread, heap, birth, end, and classes; each has keys of its
+    own. No cell may be added any more. */
+void cell_set_sort(struct cell_set *set);
+
+/** Free the cells. */
+void cell_set_fini(struct cell_set *set);
+
+/** Return the class of a size: 0 of no bytes, else k for 2^(k-1) <= size < 2^k. */
+static inline uint8_t cell_size_class(uint64_t size_bytes)
+{
+	return size_bytes ? (uint8_t)(64 - __builtin_clzll(size_bytes)) : 0;
+}
+
+/** Return the class of a lifetime: two for each power of ten, from 100 ns on. */
+uint8_t cell_life_class(int64_t lifetime_ns);
+
+#endif

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/ask/heap_map.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/grid.h"
+#include "base/map.h"
+#include "base/memory.h"
+#include "base/position.h"
+#include "base/text.h"
+#include "cli/ask/analysis_options.h"
+#include "export/export.h"
+#include "export/report_head.h"
+#include "query/extents.h"
+#include "query/folded.h"
+#include "query/page_map.h"
+#include "trace/process_rows.h"
+#include "trace/reader.h"
+#include "trace/trace.h"
+
+/* Signs of a line, and lines of text without -top. */
+enum { LINE_PAGES = 64, LINES_MAX = 40, FUNCTIONS_MAX = 5 };
+
+static const struct {
+	char sign;
+	const char *word, *words;
+} fullnesses[] = {
+#define X(id, sign, word, words) {sign, word, words},
+	PAGE_FULLNESSES(X)
+#undef X
+};
+
+struct heap_map {
+	struct heap_options *options;
+	struct analysis *analysis;
+	struct page_map pages;
+};
+
+int heap_map_settle(struct heap_options *options)
+{
+	struct filter_request *asked = &options->filter.asked;
+	struct diag diag = {""};
+	if (options->part_count || options->by != HEAP_BY_NONE)
+		return cli_fail("-map has no rows of actions: leave out -stacks, -frames, ..., and -by");
+	if (options->format != REPORT_TEXT && options->format != REPORT_CSV)
+		return cli_fail("-map: the formats are text and csv");
+	if (asked->range.words[0])
+		return cli_fail("-map is of a moment: write -at P in place of -range");
+	return asked->moment || !filter_word_take(asked, &filter_words[FILTER_WORD_AT], 0, POSITION_END_TEXT, &diag)
+		       ? 0
+		       : cli_fail("-map: %s", diag.text);
+}
+
+/* ---- functions ---- */
+
+/* Return the number of the function that asked for the site's blocks, from 1; 0: there is no stack. */
+static uint32_t function_of(struct heap_map *map, uint32_t site)
+{
+	struct action_input *input = &map->analysis->input;
+	const struct heap_cell cell = {site, 0};
+	uint32_t node = action_site_node(input, input->sources, &cell);
+	return node ? heap_names_frame(action_names(input), node)->name + 1 : 0;
+}
+
+/* The caller frees it. */
+static char *function_text(struct heap_map *map, uint32_t function)
+{
+	struct action_input *input = &map->analysis->input;
+	return function ? action_label(input, heap_names_name(action_names(input), function - 1))
+			: action_copy("[no stack]");
+}
+
+/* Pages that are less than a quarter full. */
+struct map_function {
+	uint32_t function;
+	uint64_t pages, bytes;
+	int64_t oldest_ns;
+};
+
+static int keepers_compare(const void *one, const void *other)
+{
+	const struct map_function *a = one, *b = other;
+	if (a->pages != b->pages)
+		return a->pages > b->pages ? -1 : 1;
+	return a->function < b->function ? -1 : a->function > b->function;
+}
+
+/* Return the functions that keep nearly empty pages, the most pages first; the caller frees them. */
+static struct map_function *keepers_find(struct heap_map *map, size_t *count)
+{
+	struct map_function *keepers = NULL;
+	size_t capacity = 0;
+	struct map places = {0};
+	*count = 0;
+	for (size_t i = 0; i < map->pages.count; i++) {
+		const struct page_run *run = &map->pages.runs[i];
+		bool added;
+		if (run->fullness != PAGE_LITTLE)
+			continue;
+		uint32_t function = function_of(map, run->site);
+		uint32_t *place = map_add(&places, function, &added);
+		if (added) {
+			memory_grow(keepers, *count, capacity);
+			keepers[*count] = (struct map_function){.function = function, .oldest_ns = run->oldest_ns};
+			*place = (uint32_t)(*count)++;
+		}
+		struct map_function *keeper = &keepers[*place];
+		keeper->pages += run->count;
+		keeper->bytes += run->bytes;
+		keeper->oldest_ns = run->oldest_ns < keeper->oldest_ns ? run->oldest_ns : keeper->oldest_ns;
+	}
+	map_fini(&places);
+	if (*count)
+		qsort(keepers, *count, sizeof(*keepers), keepers_compare);
+	return keepers;
+}
+
+/* ---- text ---- */
+
+static void write_fullnesses(const struct heap_map *map, struct sink *out)
+{
+	struct {
+		uint64_t pages, bytes;
+	} sums[PAGE_FULLNESS_COUNT] = {{0, 0}};
+	for (size_t i = 0; i < map->pages.count; i++) {
+		const struct page_run *run = &map->pages.runs[i];
+		sums[run->fullness].pages += run->count;
+		sums[run->fullness].bytes += run->bytes;
+	}
+	sink_text(out, "\n       pages        size        live\n");
+	for (int i = PAGE_FULLNESS_COUNT - 1; i >= 0; i--)
+		sink_format(out, "  %10s  %10s  %10s  %c %s\n", text_count(sums[i].pages).data,
+			    text_bytes(sums[i].pages * HEAP_PAGE_BYTES).data, text_bytes(sums[i].bytes).data,
+			    fullnesses[i].sign, fullnesses[i].words);
+}
+
+static void write_keepers(struct heap_map *map, struct sink *out)
+{
+	size_t count;
+	int64_t now_ns = map->analysis->sources->filter->moment.at.time_ns;
+	struct map_function *keepers = keepers_find(map, &count);
+	if (count)
+		sink_text(out, "\nPages that are less than 1/4 full, by the function with the most bytes there\n"
+			       "       pages        live      oldest  function\n");
+	for (size_t i = 0; i < count && i < FUNCTIONS_MAX; i++) {
+		char *text = function_text(map, keepers[i].function);
+		sink_format(out, "  %10s  %10s  %10s  %s\n", text_count(keepers[i].pages).data,
+			    text_bytes(keepers[i].bytes).data, text_duration(now_ns - keepers[i].oldest_ns).data,
+			    text_shown(text));
+		free(text);
+	}
+	if (count > FUNCTIONS_MAX)
+		sink_format(out, "  %zu more functions\n", count - FUNCTIONS_MAX);
+	free(keepers);
+}
+
+/* A line of signs that is being written: of pages from an address that is a multiple of its size. */
+struct map_line {
+	char signs[LINE_PAGES + 1];
+	unsigned count;
+	uint64_t first; /* its address */
+	uint64_t written, most;
+	struct sink *out;
+};
+
+static void line_end(struct map_line *line)
+{
+	line->signs[line->count] = 0;
+	if (line->count && line->written++ < line->most)
+		sink_format(line->out, "  %14" PRIx64 "  %s\n", line->first, line->signs);
+	line->count = 0;
+}
+
+/* Add pages. Behind the last line that is written only one more is looked at, to know that there are more. */
+static void line_add(struct map_line *line, uint64_t first, uint64_t count, char sign)
+{
+	while (count && line->written <= line->most) {
+		uint64_t begin = first - first % (LINE_PAGES * HEAP_PAGE_BYTES);
+		if (line->count && begin != line->first)
+			line_end(line);
+		line->first = begin;
+		while (line->count < (first - begin) / HEAP_PAGE_BYTES)
+			line->signs[line->count++] = ' ';
+		line->signs[line->count++] = sign;
+		first += HEAP_PAGE_BYTES;
+		count--;
+	}
+}
+
+static void write_lines(const struct heap_map *map, struct sink *out)
+{
+	const struct trace_process *processes = trace_dictionary(map->analysis->sources->trace)->processes;
+	const bool has_top = map->options->top != HEAP_TOP_DEFAULT;
+	struct map_line line = {.out = out, .most = has_top ? map->options->top : LINES_MAX};
+	for (size_t i = 0; i < map->pages.count && line.written <= line.most; i++) {
+		const struct page_run *run = &map->pages.runs[i];
+		if (!i || run->process != run[-1].process) {
+			line_end(&line);
+			sink_format(out, "\nProcess %s, a sign for each page of 4 KiB; a blank: no block so far\n",
+				    text_pid(processes[run->process].pid).data);
+		}
+		line_add(&line, run->first, run->count, fullnesses[run->fullness].sign);
+	}
+	line_end(&line);
+	if (line.written > line.most)
+		sink_format(out, "  the first %" PRIu64 " lines; -top N shows more\n", line.most);
+}
+
+static void write_text(struct heap_map *map, struct sink *out)
+{
+	const struct filter_request *asked = &map->options->filter.asked;
+	const struct report head = {.diff = {.input = &map->analysis->input, .runs = {1, 0}},
+				    .filters = asked->notes,
+				    .filter_count = asked->note_count};
+	const struct heap_numbers *totals = &map->analysis->sources->window->totals;
+	report_head(&head, out);
+	sink_format(out, "  %s live in %s blocks%s\n", text_bytes(totals->outstanding_bytes).data,
+		    text_count(totals->outstanding_count).data, asked->note_count ? "" : " at the end of the trace");
+	write_fullnesses(map, out);
+	write_keepers(map, out);
+	write_lines(map, out);
+}
+
+/* ---- csv ---- */
+
+static void write_csv(struct heap_map *map, struct sink *out)
+{
+	const struct trace_dictionary *dictionary = trace_dictionary(map->analysis->sources->trace);
+	sink_text(out, "pid,address,pages,fullness,live_bytes,live_blocks,oldest_us,function\n");
+	for (size_t i = 0; i < map->pages.count && i < map->options->top; i++) {
+		const struct page_run *run = &map->pages.runs[i];
+		sink_format(out, "%" PRIu32 ",0x%" PRIx64 ",%" PRIu64 ",%s,%" PRIu64 ",%" PRIu64 ",",
+			    dictionary->processes[run->process].pid, run->first, run->count,
+			    fullnesses[run->fullness].word, run->bytes, run->blocks);
+		if (run->fullness != PAGE_NONE) {
+			char *text = function_text(map, function_of(map, run->site));
+			sink_format(out, "%s,", text_microseconds(run->oldest_ns).data);
+			csv_field(out, text);
+			free(text);
+		} else {
+			sink_put(out, ',');
+		}
+		sink_put(out, '\n');
+	}
+}
+
+/* ---- all of it ---- */
+
+static int map_make(void *context, struct diag *diag)
+{
+	struct heap_map *map = context;
+	const struct action_source *source = map->analysis->sources;
+	if (source->table->sample_bytes)
+		return diag_fail(diag, ENOTSUP, "%s is a sample: -map needs every block", source->path);
+	if (heap_folded_until_ns(source->table) != INT64_MIN)
+		return diag_fail(diag, ENOTSUP, "%s is folded: -map needs the addresses of all blocks", source->path);
+	page_map_make(&map->pages, source->table, source->filter);
+	action_input_settle(&map->analysis->input);
+	return 0;
+}
+
+static void map_undo(void *context)
+{
+	page_map_fini(&((struct heap_map *)context)->pages);
+}
+
+static void map_write(void *context, struct sink *out, bool is_colored)
+{
+	struct heap_map *map = context;
+	map->analysis->input.is_colored = is_colored;
+	(map->options->format == REPORT_CSV ? write_csv : write_text)(map, out);
+}
+
+int heap_map_show(struct heap_options *options, struct analysis *analysis)
+{
+	struct heap_map map = {.options = options, .analysis = analysis};
+	int status = asking_check_innermost(analysis);
+	status = status ? status : asking_run(analysis, map_make, map_undo, &map);
+	if (status != CLI_OK)
+		return status;
+	status = asking_print(analysis, options->output, options->format == REPORT_TEXT, map_write, &map);
+	map_undo(&map);
+	return status;
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/** Functions as pages know them: an image and a full name, as in cells. */
+#ifndef XHEAP_SERVER_FUNCTION_JSON_H
+#define XHEAP_SERVER_FUNCTION_JSON_H
+
+#include "action/report/action.h"
+
+/** Write [image, full name] of a name. */
+void function_json_name(struct json *json, const char *key, const struct heap_names *names, uint32_t name);
+
+/** Write the first function of the user's code on the stack of a node; nothing for the empty stack. */
+void function_json(struct json *json, const char *key, struct action_input *input, uint32_t node);
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/** What a page asks about the blocks of a trace. */
+#ifndef XHEAP_SERVER_QUESTION_H
+#define XHEAP_SERVER_QUESTION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/diag.h"
+
+enum { QUESTION_BOUNDS_MAX = 4, QUESTION_INTERVALS_MAX = 1024 };
+
+/** A question. Zeroed, it is about all blocks of the whole run. */
+struct question {
+	bool has_range; /**< times are in ns since the start of the trace */
+	int64_t from_ns, to_ns;
+	bool has_moment;
+	int64_t at_ns;
+	unsigned intervals; /**< of cells; 0: the usual number */
+	int64_t bounds_ns[QUESTION_BOUNDS_MAX];
+	unsigned bound_count;
+	unsigned classes;   /**< bits HEAP_CLASS_BIT(class); 0: all */
+	const char *node;   /**< the outermost frames of stacks, with line feeds between them; NULL: all stacks */
+	const char *filter; /**< words of a filter; NULL: none */
+};
+
+/** Set a member by its word in a request and its text, which the question refers to. Return 0, or -EINVAL with the
+    reason in `why`; words that it does not know are ignored. */
+int question_set(struct question *question, const char *word, const char *text, struct diag *why);
+
+/** Check that the members go together. Return 0, or -EINVAL with the reason in `why`. */
+int question_check(const struct question *question, struct diag *why);
+
+#endif

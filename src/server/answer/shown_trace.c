@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+#include "server/answer/shown_trace.h"
+
+#include "query/cull.h"
+
+int shown_trace_open(struct shown_trace *shown, const struct analysis_caller *caller, struct diag *diag)
+{
+	struct heap_table *table;
+	int error = shown->opened ? 0 : opened_trace_open(&shown->opened, shown->path, &shown->options, caller, diag);
+	error = error ? error : opened_trace_table(shown->opened, &table, caller, diag);
+	return error ? error : opened_trace_resolve(shown->opened, caller, diag);
+}
+
+void shown_trace_close(struct shown_trace *shown)
+{
+	opened_trace_release(shown->opened);
+	shown->opened = NULL;
+}
+
+struct shown_making {
+	const struct shown_question *question;
+	struct analysis analysis;
+};
+
+static int asking_make(void *context, struct diag *diag)
+{
+	struct shown_making *asking = context;
+	return asking->question->make(asking->question->context, &asking->analysis, diag);
+}
+
+static void asking_undo(void *context)
+{
+	(void)context;
+}
+
+int shown_trace_ask(const struct shown_question *question, const struct analysis_caller *caller, struct diag *diag)
+{
+	static const char *const words[ANALYSIS_PATTERN_COUNT] = {"requireFrames", "requireFreeFrames"};
+	struct shown_trace *shown = question->shown;
+	struct heap_cull cull = {.with_entries = false};
+	struct shown_making asking = {.question = question};
+	const struct analysis_request request = {
+		.source_count = 1,
+		.opened = &shown->opened,
+		.asked = question->asked,
+		.cull = &cull,
+		.names = opened_trace_names(shown->opened, false),
+		.without_windows = !question->with_window,
+		/* Without sums over all time, what remains of blocks with others in them is not counted. */
+		.by = question->with_window ? HEAP_BY_NONE : HEAP_BY_TIME,
+		.pattern_words = words,
+		.caller = *caller,
+	};
+	heap_cull_use_default(&cull);
+	int error = analysis_open(&asking.analysis, &request, diag);
+	error = error ? error : analysis_run(&asking.analysis, asking_make, asking_undo, &asking, diag);
+	analysis_close(&asking.analysis);
+	heap_cull_fini(&cull);
+	return error;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/** A trace that a page shows. One thread at a time asks it. */
+#ifndef XHEAP_SERVER_SHOWN_TRACE_H
+#define XHEAP_SERVER_SHOWN_TRACE_H
+
+#include "analysis/analysis.h"
+
+/** A trace. Set the first members and zero the rest; end it with shown_trace_close(). */
+struct shown_trace {
+	const char *path; /**< the caller's, as a command would name it */
+	struct opened_options options;
+	struct opened_trace *opened; /**< NULL: not opened yet */
+};
+
+/** Open the trace, make its table, which may take an index's time, and name its code. caller: its progress is called,
+    and it may cancel. Return 0, or a negative errno with the reason in `diag`; then it may be called again. */
+int shown_trace_open(struct shown_trace *shown, const struct analysis_caller *caller, struct diag *diag);
+
+/** Close the trace. It may not have been opened. */
+void shown_trace_close(struct shown_trace *shown);
+
+/** A question about an open trace, for shown_trace_ask(). */
+struct shown_question {
+	struct shown_trace *shown;
+	struct filter_request *asked; /**< which blocks count; NULL: all */
+	bool with_window;             /**< the source has a window: sums over all blocks */
+	/** Make the answer of the input, which has one source. It may run twice: it begins anew then. Return 0, or a
+	    negative errno with the reason in `diag`. */
+	int (*make)(void *context, struct analysis *analysis, struct diag *diag);
+	void *context;
+};
+
+/** Ask. Return 0, or a negative errno with the reason in `diag`: -ECANCELED if the caller has cancelled. */
+int shown_trace_ask(const struct shown_question *question, const struct analysis_caller *caller, struct diag *diag);
+
+#endif

@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: MIT */
+#include "server/http/jobs.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/json.h"
+#include "base/memory.h"
+#include "base/threads.h"
+#include "os/monotonic.h"
+#include "server/answer/cells_answer.h"
+#include "server/answer/frees_answer.h"
+#include "server/answer/trace_answer.h"
+
+enum {
+	WORKERS_MAX = 4,
+	KEPT_COUNT = 2,     /* answers about the whole run that are kept: pages have two widths */
+	PATIENCE_MS = 250,  /* a job waits so long for its trace, then the page hears how far that is */
+	DEADLINE_MS = 60000 /* of a job that runs */
+};
+/* The bytes of answers that clients have not read yet. */
+static const size_t replies_most = (size_t)256 << 20;
+
+enum { STATUS_OK = 200, STATUS_MAKING = 202, STATUS_REPLACED = 409, STATUS_BAD_TRACE = 422, STATUS_BUSY = 503 };
+
+/* A trace, and what is known of it. */
+struct shown_slot {
+	struct shown_trace shown;
+	enum { SLOT_CLOSED, SLOT_OPENING, SLOT_OPEN } state;
+	bool is_wanted;       /* it is to be opened before a job needs it */
+	struct reply *trace;  /* its answer `trace`, when it is open */
+	struct reply *reason; /* why it could not be opened, for the next job; NULL: somebody knows it */
+	struct reply *kept[KEPT_COUNT];
+	unsigned kept_intervals[KEPT_COUNT];
+	unsigned next_kept;
+	bool is_busy;       /* a thread asks it */
+	bool is_cancelled;  /* that thread is to stop */
+	struct job *job;    /* that is answered so; NULL: it is opened */
+	uint64_t begun_ns;  /* when opening began */
+	uint64_t done, all; /* events that are matched, of all */
+};
+
+struct jobs {
+	struct jobs_plan plan;
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	pthread_t workers[WORKERS_MAX];
+	unsigned worker_count;
+	struct shown_slot *slots; /* by trace */
+	struct job *first;
+	bool is_ending;
+};
+
+/* ---- the end of a job; the lock is held ---- */
+
+static void job_take_off(struct jobs *jobs, struct job *job)
+{
+	struct job **place = &jobs->first;
+	while (*place != job)
+		place = &(*place)->next;
+	*place = job->next;
+}
+
+static void job_end(struct jobs *jobs, struct job *job, struct reply *reply)
+{
+	job_take_off(jobs, job);
+	job->reply = reply;
+	jobs->plan.done(job);
+}
+
+static struct reply *reply_of_end(unsigned status)
+{
+	return reply_line(status, status == STATUS_REPLACED ? "a newer request has replaced this one"
+							    : "the answer would take too long");
+}
+
+/* End a job, at once or as soon as its thread notices. */
+static void job_stop(struct jobs *jobs, struct job *job, unsigned status)
+{
+	struct shown_slot *slot = &jobs->slots[job->request.trace];
+	if (!job->is_running) {
+		job_end(jobs, job, reply_of_end(status));
+	} else if (slot->job == job) {
+		job->end_status = status;
+		__atomic_store_n(&slot->is_cancelled, true, __ATOMIC_RELAXED);
+	}
+}
+
+/* ---- answers ---- */
+
+static void progress_set(void *context, uint64_t done, uint64_t all)
+{
+	struct shown_slot *slot = context;
+	__atomic_store_n(&slot->done, done, __ATOMIC_RELAXED);
+	__atomic_store_n(&slot->all, all, __ATOMIC_RELAXED);
+}
+
+static struct analysis_caller caller_of(struct shown_slot *slot)
+{
+	return (struct analysis_caller){.progress = progress_set, .context = slot, .is_cancelled = &slot->is_cancelled};
+}
+
+static struct reply *reply_progress(const struct shown_slot *slot)
+{
+	const uint64_t done = __atomic_load_n(&slot->done, __ATOMIC_RELAXED),
+		       all = __atomic_load_n(&slot->all, __ATOMIC_RELAXED);
+	const double share = all ? (double)done / (double)all : 0;
+	const double passed_s = (double)(monotonic_now_ns() - slot->begun_ns) / (double)NS_PER_S;
+	struct sink text;
+	size_t size;
+	sink_to_memory(&text);
+	struct json json = {.out = &text};
+	json_begin_object(&json, NULL);
+	json_thousandths(&json, "share", (uint64_t)(share * 1000));
+	json_count(&json, "seconds_left", share > 0.02 ? (uint64_t)(passed_s / share * (1 - share) + 1) : 0);
+	json_end_object(&json);
+	char *bytes = sink_take(&text, &size);
+	return reply_new(STATUS_MAKING, "application/json", bytes, size);
+}
+
+static struct reply *reply_take(int error, struct sink *out, const char *type, const struct diag *diag)
+{
+	size_t size;
+	char *bytes = sink_take(out, &size);
+	if (!error)
+		return reply_new(STATUS_OK, type, bytes, size);
+	free(bytes);
+	return reply_line(STATUS_BAD_TRACE, diag->text);
+}
+
+static bool is_of_whole_run(const struct question *question)
+{
+	return !question->has_range && !question->bound_count && !question->node && !question->filter;
+}
+
+static struct reply *kept_find(const struct shown_slot *slot, const struct question *question)
+{
+	for (unsigned i = 0; i < KEPT_COUNT && is_of_whole_run(question); i++)
+		if (slot->kept[i] && slot->kept_intervals[i] == question->intervals)
+			return slot->kept[i];
+	return NULL;
+}
+
+static void kept_add(struct shown_slot *slot, const struct question *question, struct reply *reply)
+{
+	unsigned place = slot->next_kept++ % KEPT_COUNT;
+	if (!is_of_whole_run(question) || reply->status != STATUS_OK)
+		return;
+	reply_release(slot->kept[place]);
+	slot->kept[place] = reply_hold(reply);
+	slot->kept_intervals[place] = question->intervals;
+}
+
+static struct reply *reply_make(struct shown_slot *slot, const struct view_request *request)
+{
+	const struct analysis_caller caller = caller_of(slot);
+	struct diag diag = {""};
+	struct sink out;
+	struct reply *reply = request->name == REQUEST_TRACE ? slot->trace : kept_find(slot, &request->question);
+	if (reply && request->name != REQUEST_FREES)
+		return reply_hold(reply);
+	sink_to_memory(&out);
+	if (request->name == REQUEST_FREES)
+		return reply_take(frees_answer_write(&slot->shown, &request->question, &out, &caller, &diag), &out,
+				  "application/json", &diag);
+	reply = reply_take(cells_answer_write(&slot->shown, &request->question, &out, &caller, &diag), &out,
+			   "application/octet-stream", &diag);
+	kept_add(slot, &request->question, reply);
+	return reply;
+}
+
+/* ---- threads ---- */
+
+/* What a thread does at a time. */
+struct task {
+	struct jobs *jobs;
+	struct shown_slot *slot;
+	struct job *job; /* NULL: the trace is opened */
+	struct reply *reply;
+};
+
+static void task_run(void *context)
+{
+	struct task *task = context;
+	struct shown_slot *slot = task->slot;
+	const struct analysis_caller caller = caller_of(slot);
+	struct diag diag = {""};
+	struct sink out;
+	if (task->job) {
+		task->reply = replies_size() > replies_most
+				      ? reply_line(STATUS_BUSY, "too many answers have not been read yet")
+				      : reply_make(slot, &task->job->request);
+		return;
+	}
+	const struct trace_answer_plan plan = {task->jobs->plan.paths, task->jobs->plan.path_count, NULL};
+	int error = shown_trace_open(&slot->shown, &caller, &diag);
+	sink_to_memory(&out);
+	error = error ? error : trace_answer_write(&slot->shown, &plan, &out, &caller, &diag);
+	task->reply = reply_take(error, &out, "application/json", &diag);
+}
+
+/* Find work that can be done now. */
+static bool task_find(struct jobs *jobs, struct task *task)
+{
+	*task = (struct task){.jobs = jobs};
+	for (unsigned i = 0; i < jobs->plan.path_count; i++) {
+		task->slot = &jobs->slots[i];
+		if (task->slot->is_wanted && !task->slot->is_busy)
+			return true;
+	}
+	for (struct job *job = jobs->first; job; job = job->next) {
+		struct shown_slot *slot = &jobs->slots[job->request.trace];
+		if (job->is_running || slot->is_busy)
+			continue;
+		task->slot = slot;
+		task->job = slot->state == SLOT_OPEN ? job : NULL;
+		return true;
+	}
+	return false;
+}
+
+static void task_begin(struct task *task)
+{
+	struct shown_slot *slot = task->slot;
+	slot->is_busy = true;
+	slot->is_cancelled = false;
+	slot->job = task->job;
+	if (task->job) {
+		task->job->is_running = true;
+		task->job->begun_ns = monotonic_now_ns();
+	} else {
+		slot->state = SLOT_OPENING;
+		slot->is_wanted = false;
+		slot->begun_ns = monotonic_now_ns();
+	}
+}
+
+/* A trace is open, or cannot be opened: then all jobs about it end, and the next one opens it again, unless it is the
+   first that hears why. */
+static void opening_end(struct jobs *jobs, struct shown_slot *slot, struct reply *reply)
+{
+	slot->state = reply->status == STATUS_OK ? SLOT_OPEN : SLOT_CLOSED;
+	*(slot->state == SLOT_OPEN ? &slot->trace : &slot->reason) = reply;
+	bool is_known = false;
+	for (struct job *next, *job = jobs->first; job && slot->reason; job = next) {
+		next = job->next;
+		if (&jobs->slots[job->request.trace] != slot)
+			continue;
+		job_end(jobs, job, reply_hold(reply));
+		is_known = true;
+	}
+	if (is_known) {
+		reply_release(slot->reason);
+		slot->reason = NULL;
+	}
+}
+
+static void task_end(struct task *task)
+{
+	struct shown_slot *slot = task->slot;
+	struct reply *reply =
+		task->reply ? task->reply : reply_line(STATUS_BUSY, "there is not enough memory for the answer");
+	slot->is_busy = false;
+	slot->job = NULL;
+	if (!task->job) {
+		opening_end(task->jobs, slot, reply);
+		return;
+	}
+	if (task->job->end_status && reply->status != STATUS_OK) {
+		reply_release(reply);
+		reply = reply_of_end(task->job->end_status);
+	}
+	job_end(task->jobs, task->job, reply);
+}
+
+static void *work(void *argument)
+{
+	struct jobs *jobs = argument;
+	struct task task;
+	pthread_mutex_lock(&jobs->lock);
+	while (!jobs->is_ending) {
+		if (!task_find(jobs, &task)) {
+			pthread_cond_wait(&jobs->changed, &jobs->lock);
+			continue;
+		}
+		task_begin(&task);
+		pthread_mutex_unlock(&jobs->lock);
+		memory_try(task_run, &task);
+		pthread_mutex_lock(&jobs->lock);
+		task_end(&task);
+		pthread_cond_broadcast(&jobs->changed);
+	}
+	pthread_mutex_unlock(&jobs->lock);
+	return NULL;
+}
+
+/* ---- the caller's side ---- */
+
+struct jobs *jobs_begin(const struct jobs_plan *plan, struct diag *diag)
+{
+	struct jobs *jobs = memory_zeroed(1, sizeof(*jobs));
+	const unsigned wanted = thread_processors(WORKERS_MAX - 1) + 1;
+	jobs->plan = *plan;
+	jobs->slots = memory_zeroed(plan->path_count, sizeof(*jobs->slots));
+	for (unsigned i = 0; i < plan->path_count; i++)
+		jobs->slots[i].shown = (struct shown_trace){.path = plan->paths[i], .options = plan->options};
+	jobs->slots[0].is_wanted = true;
+	pthread_mutex_init(&jobs->lock, NULL);
+	pthread_cond_init(&jobs->changed, NULL);
+	while (jobs->worker_count < wanted && thread_begin(&jobs->workers[jobs->worker_count], work, jobs))
+		jobs->worker_count++;
+	if (jobs->worker_count)
+		return jobs;
+	diag_fail(diag, EAGAIN, "no thread can be started");
+	jobs_free(jobs);
+	return NULL;
+}
+
+/* A page asks for the newest only. */
+static bool is_older(const struct job *one, const struct job *other)
+{
+	return *other->request.page && !strcmp(one->request.page, other->request.page) &&
+	       one->request.name == other->request.name && one->request.number < other->request.number;
+}
+
+void jobs_give(struct jobs *jobs, struct job *job)
+{
+	struct job **place = &jobs->first;
+	pthread_mutex_lock(&jobs->lock);
+	job->given_ns = monotonic_now_ns();
+	for (struct job *next, *other = jobs->first; other; other = next) {
+		next = other->next;
+		if (is_older(other, job))
+			job_stop(jobs, other, STATUS_REPLACED);
+	}
+	while (*place)
+		place = &(*place)->next;
+	*place = job;
+	struct shown_slot *slot = &jobs->slots[job->request.trace];
+	if (jobs->is_ending) {
+		job_end(jobs, job, reply_line(STATUS_BUSY, "the server ends"));
+	} else if (slot->reason) {
+		job_end(jobs, job, slot->reason);
+		slot->reason = NULL;
+	}
+	pthread_cond_broadcast(&jobs->changed);
+	pthread_mutex_unlock(&jobs->lock);
+}
+
+static bool has_gone(int socket)
+{
+	char byte;
+	return socket >= 0 && recv(socket, &byte, sizeof(byte), MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
+static void job_look(struct jobs *jobs, struct job *job, uint64_t now_ns)
+{
+	const struct shown_slot *slot = &jobs->slots[job->request.trace];
+	if (job->is_running && now_ns - job->begun_ns > DEADLINE_MS * NS_PER_MS)
+		job_stop(jobs, job, STATUS_BUSY);
+	else if (has_gone(job->socket))
+		job_stop(jobs, job, STATUS_REPLACED);
+	else if (slot->state == SLOT_OPENING && now_ns - job->given_ns > PATIENCE_MS * NS_PER_MS)
+		job_end(jobs, job, reply_progress(slot));
+}
+
+bool jobs_look(struct jobs *jobs)
+{
+	pthread_mutex_lock(&jobs->lock);
+	const uint64_t now_ns = monotonic_now_ns(); /* not before a job's own times */
+	const bool has_jobs = jobs->first != NULL;
+	for (struct job *next, *job = jobs->first; job; job = next) {
+		next = job->next;
+		job_look(jobs, job, now_ns);
+	}
+	pthread_mutex_unlock(&jobs->lock);
+	return has_jobs;
+}
+
+static void served_end(struct shown_slot *slot)
+{
+	reply_release(slot->trace);
+	reply_release(slot->reason);
+	for (unsigned i = 0; i < KEPT_COUNT; i++)
+		reply_release(slot->kept[i]);
+	shown_trace_close(&slot->shown);
+}
+
+void jobs_stop(struct jobs *jobs)
+{
+	pthread_mutex_lock(&jobs->lock);
+	jobs->is_ending = true;
+	for (unsigned i = 0; i < jobs->plan.path_count; i++)
+		__atomic_store_n(&jobs->slots[i].is_cancelled, true, __ATOMIC_RELAXED);
+	pthread_cond_broadcast(&jobs->changed);
+	pthread_mutex_unlock(&jobs->lock);
+	for (unsigned i = 0; i < jobs->worker_count; i++)
+		pthread_join(jobs->workers[i], NULL);
+	pthread_mutex_lock(&jobs->lock);
+	while (jobs->first)
+		job_end(jobs, jobs->first, reply_line(STATUS_BUSY, "the server ends"));
+	pthread_mutex_unlock(&jobs->lock);
+	jobs->worker_count = 0;
+}
+
+void jobs_free(struct jobs *jobs)
+{
+	for (unsigned i = 0; i < jobs->plan.path_count; i++)
+		served_end(&jobs->slots[i]);
+	pthread_mutex_destroy(&jobs->lock);
+	pthread_cond_destroy(&jobs->changed);
+	free(jobs->slots);
+	free(jobs);
+}

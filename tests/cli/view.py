@@ -1,0 +1,354 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""The server of xheap view, asked by its page and by others: who may ask, what the answers are, and what it survives."""
+import base64
+import contextlib
+import gzip
+import http.client
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import socket
+import stat
+import struct
+import subprocess
+import sys
+import time
+import urllib.parse
+
+XHEAP, SOURCE = os.environ["XHEAP"], pathlib.Path(os.environ["SOURCE"])
+TRACES = SOURCE / "tests/golden/traces"
+CODES = {"u8": "B", "u16": "H", "u32": "I", "u64": "Q", "i64": "q"}
+PATIENCE_S = 60
+
+
+def expect(condition, what):
+    if not condition:
+        raise AssertionError(what)
+
+
+def xheap(*words, status=0):
+    run = subprocess.run([XHEAP, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    expect(run.returncode == status, f"{words}: status {run.returncode}: {run.stderr}")
+    return run.stdout + run.stderr
+
+
+class Server:
+    def __init__(self, process):
+        self.process = process
+        line = process.stdout.readline().strip()
+        self.port, self.token = re.fullmatch(r"http://127\.0\.0\.1:(\d+)/#token=([0-9a-f]{32})", line).groups()
+        self.port = int(self.port)
+
+    def connect(self):
+        return socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE_S)
+
+    def ask(self, target, method="GET", **headers):
+        """Status, headers, body; while the answer is made, again."""
+        headers = {"X-Xheap-Token": self.token, "Host": f"127.0.0.1:{self.port}"} | {name.replace("_", "-"): value for name, value in headers.items()}
+        while True:
+            connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
+            connection.putrequest(method, target, skip_host=True, skip_accept_encoding=True)
+            for name, value in headers.items():
+                if value is not None:
+                    connection.putheader(name, value)
+            connection.endheaders()
+            answer = connection.getresponse()
+            body = answer.read()
+            connection.close()
+            if answer.status != 202:
+                return answer.status, dict(answer.getheaders()), body
+            expect(0 <= json.loads(body)["share"] <= 1, body)
+
+    def json(self, target):
+        status, _, body = self.ask(target)
+        expect(status == 200, f"{target}: {status} {body}")
+        return json.loads(body)
+
+
+@contextlib.contextmanager
+def served(*words, environment=None):
+    process = subprocess.Popen([XHEAP, "view", *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+    try:
+        yield Server(process)
+        expect(process.poll() is None, "the server has ended")
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(PATIENCE_S)
+        said = process.stderr.read()
+        process.stdout.close()
+    expect(process.returncode == 0 and "xheap: " not in said, f"status {process.returncode}: {said}")
+
+
+def decode(body):
+    """The head and the columns of cells."""
+    expect(body[:8] == b"XHCELLS1", body[:8])
+    length, = struct.unpack_from("<I", body, 8)
+    head = json.loads(body[16:16 + length])
+    columns = {}
+    for row in head["columns"]:
+        columns[row["name"]] = struct.unpack_from(f"<{row['count']}{CODES[row['type']]}", body, 16 + length + row["at"])
+    return head, columns
+
+
+# ---- who may ask ----
+
+
+def files():
+    """The page is there for everybody, with its policy; nothing else is."""
+    with served("--no-open", TRACES / "c.xht") as server:
+        for path, kind in (("/", "text/html"), ("/index.html", "text/html"), ("/main.js", "text/javascript"), ("/style.css", "text/css")):
+            status, headers, body = server.ask(path, X_Xheap_Token=None)
+            expect(status == 200 and headers["Content-Type"].startswith(kind) and body, f"{path}: {status} {headers}")
+            policy = headers["Content-Security-Policy"]
+            expect("default-src 'none'" in policy and "frame-ancestors 'none'" in policy and "unsafe" not in policy, policy)
+            expect(headers["X-Content-Type-Options"] == "nosniff" and headers["Cache-Control"] == "no-store" and headers["Referrer-Policy"] == "no-referrer", headers)
+            expect(server.token.encode() not in body, f"{path} has the token")
+        for path in ("/../../../etc/passwd", "/%2e%2e/%2e%2e/etc/passwd", "//etc/passwd", "/..", "/main.js/", "/main.js%00", "*", "/trace/", "/main", "/.git"):
+            status, _, body = server.ask(path)
+            expect(status == 404 and b"root" not in body, f"{path}: {status} {body}")
+
+
+def others():
+    """Another user without the token, another page of the browser, and a name that leads here are refused."""
+    with served("--no-open", TRACES / "c.xht") as server:
+        own = f"127.0.0.1:{server.port}"
+        wrong = server.token[:-1] + ("0" if server.token[-1] != "0" else "1")
+        refused = [{"X_Xheap_Token": None}, {"X_Xheap_Token": ""}, {"X_Xheap_Token": wrong}, {"X_Xheap_Token": server.token + "0"},
+                   {"X_Xheap_Token": server.token.upper()} if server.token.upper() != server.token else {"X_Xheap_Token": "x"},
+                   {"Host": "evil.example"}, {"Host": f"evil.example:{server.port}"}, {"Host": f"127.0.0.1.evil.example:{server.port}"},
+                   {"Host": f"localhost:{server.port}@evil"}, {"Host": "0.0.0.0"}, {"Origin": "http://evil.example"}, {"Origin": "null"},
+                   {"Origin": f"https://{own}"}, {"Origin": "http://127.0.0.1:1"}, {"Origin": f"http://{own}.evil.example"}]
+        for target in ("/trace?trace=0", "/cells?trace=0", "/frees?trace=0"):
+            for headers in refused:
+                status, _, body = server.ask(target, **headers)
+                expect(status == 403 and len(body) < 200, f"{target} {headers}: {status} {body}")
+        # Without the token's check, too, another host does not get the page.
+        expect(server.ask("/", Host="evil.example")[0] == 403, "the page for another host")
+        for headers in ({}, {"Origin": f"http://{own}"}, {"Host": f"localhost:{server.port}"}, {"Host": "[::1]:99"}):
+            expect(server.ask("/trace?trace=0", **headers)[0] == 200, f"{headers} is refused")
+        for method in ("POST", "PUT", "OPTIONS", "HEAD", "DELETE"):
+            expect(server.ask("/trace?trace=0", method=method)[0] == 405, method)
+        expect(server.ask("/trace?trace=0&token=" + server.token, X_Xheap_Token=None)[0] == 403, "a token in the address counts")
+        with socket.socket() as outer:
+            outer.settimeout(1)
+            address = socket.gethostbyname(socket.gethostname())
+            expect(address.startswith("127.") or outer.connect_ex((address, server.port)) != 0, f"it listens on {address}")
+
+
+def bad_requests():
+    with served("--no-open", TRACES / "c.xht") as server:
+        for target in ("/trace?trace=1", "/trace?trace=-1", "/trace?trace=x", "/trace?trace=99999999999999999999"):
+            expect(server.ask(target)[0] == 404, target)
+        for target in ("/cells?from=x&to=1", "/cells?from=2&to=1", "/cells?from=1&to=99999999999999999999", "/cells?n=0", "/cells?n=100000", "/cells?bounds=1,2,3,4,5",
+                       "/cells?bounds=1;2", "/cells?%zz=1", "/cells?node=%00", "/cells?from=1&to=2&at=3", "/frees?classes=AIFI+", "/frees?classes=XXXX", "/frees?classes=AI"):
+            status, _, body = server.ask(target)
+            expect(status == 400 and body.count(b"\n") == 1, f"{target}: {status} {body}")
+        for target in ("/cells?node=app!nothing", "/frees?node=app!nothing%0Ax", "/cells?filter=size", "/cells?filter=-nothing%0A1", "/cells?filter=-size%0A1", "/cells?filter=-size%0A1%0A2%0A3",
+                       "/cells?filter=-range%0A1%0A2", "/cells?filter=-requireFrames", "/cells?filter=-pids%0Ax", "/cells?filter=-heap%0Anone", "/cells?from=5&to=5"):
+            status, _, body = server.ask(target)
+            expect(status == 422 and body.count(b"\n") == 1, f"{target}: {status} {body}")
+        for headers in ({"X_Xheap_Page": "a" * 33}, {"X_Xheap_Page": "../x"}, {"X_Xheap_Request": "-1"}, {"X_Xheap_Request": "1e9"}):
+            expect(server.ask("/trace?trace=0", **headers)[0] == 400, headers)
+
+
+def oversized():
+    """Requests of any size and shape end with an error or the connection; the server goes on."""
+    with served("--no-open", TRACES / "c.xht") as server:
+        head = f"Host: 127.0.0.1:{server.port}\r\nX-Xheap-Token: {server.token}\r\n".encode()
+        for data in (b"GET /cells?node=" + b"a" * (1 << 22) + b" HTTP/1.1\r\n" + head + b"\r\n", b"GET / HTTP/1.1\r\n" + head + b"A: " + b"b" * (1 << 22) + b"\r\n\r\n",
+                     b"GET / HTTP/1.1\r\n" + head + b"A: b\r\n" * 200000 + b"\r\n", b"POST / HTTP/1.1\r\n" + head + b"Content-Length: 99999999999999\r\n\r\n" + b"x" * (1 << 20),
+                     b"\0" * 4096, b"GET\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", b"GET / HTTP/1.1\r\n\r\n"):
+            with server.connect() as connection:
+                # Of some the server waits for the rest.
+                connection.settimeout(1)
+                with contextlib.suppress(OSError):
+                    connection.sendall(data)
+                    answer = connection.recv(100)
+                    expect(not answer or re.match(rb"HTTP/1.[01] (4|5)\d\d", answer), f"{data[:30]}: {answer}")
+        expect(server.json("/trace?trace=0")["schema"] == 1, "no answer any more")
+
+
+def memory_bytes(process):
+    text = pathlib.Path(f"/proc/{process.pid}/status").read_text()
+    return int(re.search(r"VmRSS:\s+(\d+)", text)[1]) << 10
+
+
+def crowd():
+    """1,000 connections that say nothing, and clients that ask and do not read: others are served."""
+    with served("--no-open", TRACES / "python.xht") as server:
+        server.json("/trace?trace=0")
+        before, idle = memory_bytes(server.process), []
+        try:
+            for i in range(1000):
+                idle.append(server.connect())
+                if i % 3 == 0:
+                    idle[-1].sendall(b"GET /cells?trace=0 HTTP/1.1\r\nHost: 127")
+            for _ in range(100):
+                reader = server.connect()
+                idle.append(reader)
+                reader.sendall(f"GET /cells?trace=0 HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Xheap-Token: {server.token}\r\n\r\n".encode() * 20)
+            for _ in range(20):
+                expect(server.ask("/cells?trace=0")[0] == 200, "cells beside a crowd")
+            expect(memory_bytes(server.process) - before < 100 << 20, f"{before} bytes, then {memory_bytes(server.process)}")
+        finally:
+            for connection in idle:
+                connection.close()
+        expect(server.ask("/cells?trace=0")[0] == 200, "cells after the crowd")
+
+
+# ---- what the answers are ----
+
+
+def numbers():
+    """Totals and sums of cells are those of the commands."""
+    for name in ("c", "libstdcxx", "processes", "python", "rust"):
+        path = TRACES / f"{name}.xht"
+        report = json.loads(xheap("report", path, "-format", "json"))
+        with served("--no-open", path) as server:
+            trace, (head, cells) = server.json("/trace?trace=0"), decode(server.ask("/cells?trace=0")[2])
+        expect(trace["totals"] == report["totals"] and trace.get("resident") == report.get("resident"), f"{name}: {trace['totals']}, not {report['totals']}")
+        expect([(row["kind"], row["text"]) for row in trace["findings"]] == [(row["kind"], row["text"]) for row in report["findings"]], f"{name}: other findings")
+        expect(trace["duration_ns"] == head["bounds"][-1] and max(cells["thread"]) < len(trace["threads"]) and max(cells["heap"]) < len(trace["heaps"]), name)
+        marks = [function[4] for function in head["functions"]]
+        counted = [i for i in range(head["cell_count"]) if not marks[cells["function"][cells["node"][i]]] & 4]
+        expect(sum(cells["bytes"][i] for i in counted) == report["totals"]["total_bytes"], f"{name}: other bytes")
+        peak = head["peak"]
+        live = sum(cells["bytes"][i] for i in counted if cells["birth"][i] <= peak < cells["end"][i])
+        expect(live == report["totals"]["peak_bytes"], f"{name}: {live} at the peak, not {report['totals']['peak_bytes']}")
+        low, high = len(head["bounds"]) // 3, 2 * len(head["bounds"]) // 3
+        for kind, own in (("AIFI", lambda i: cells["birth"][i] > low and cells["kind"][i] == 0 and cells["end"][i] <= high),
+                          ("AOFI", lambda i: cells["birth"][i] <= low and cells["kind"][i] == 0 and cells["end"][i] <= high)):
+            found = sum(cells["bytes"][i] for i in counted if cells["birth"][i] <= high and cells["end"][i] > low and own(i))
+            said = json.loads(xheap("heap", path, "-totals", "-format", "json", "-window", kind, f"{head['bounds'][low] + 1}ns", f"{head['bounds'][high]}ns"))
+            expect(found == said["totals"]["total_bytes"], f"{name} {kind}: {found}, not {said['totals']['total_bytes']}")
+
+
+def frees():
+    """The stacks that freed: in all as many blocks as were freed; of a node, no more."""
+    path = TRACES / "libstdcxx.xht"
+    report = json.loads(xheap("heap", path, "-totals", "-closed", "-format", "json"))
+    with served("--no-open", path) as server:
+        answer = server.json("/frees?trace=0")
+        expect(answer["left_out"] > 0 or sum(row["bytes"] for row in answer["stacks"]) == report["totals"]["total_bytes"], answer)
+        expect([row["bytes"] for row in answer["stacks"]] == sorted((row["bytes"] for row in answer["stacks"]), reverse=True), "not sorted")
+        head, cells = decode(server.ask("/cells?trace=0")[2])
+        node = cells["node"][max((i for i in range(head["cell_count"]) if cells["kind"][i] == 0), key=lambda i: cells["bytes"][i])]
+        keys = []
+        while True:
+            function = head["functions"][cells["function"][node]]
+            keys.insert(0, f"{function[0]}!{function[2]}")
+            node = cells["parent"][node] - 1
+            if node < 0:
+                break
+        words = urllib.parse.urlencode({"trace": 0, "node": "\n".join(keys), "from": -1, "to": head["bounds"][-1], "classes": "AIFI"})
+        part = server.json(f"/frees?{words}")
+        expect(part["stacks"] and len(part["stacks"][0]["frames"][0]) == 6, part)
+        expect(sum(row["bytes"] for row in part["stacks"]) <= sum(row["bytes"] for row in answer["stacks"]), "a part is more than all")
+        filtered = decode(server.ask("/cells?filter=-size%0A100%0A200")[2])
+        said = json.loads(xheap("heap", path, "-totals", "-size", "100", "200", "-format", "json"))
+        expect(sum(filtered[1]["bytes"]) == said["totals"]["total_bytes"], f"filtered: {sum(filtered[1]['bytes'])}, not {said['totals']}")
+
+
+def several():
+    """Several traces; a damaged one says so and shows what it has; what is no trace says so; names are data."""
+    hostile = "<script>alert(1)<\u202eevil\x1b]0;.xht"
+    shutil.copy(TRACES / "c.xht", hostile)
+    whole = (TRACES / "python.xht").read_bytes()
+    pathlib.Path("cut.xht").write_bytes(whole[:len(whole) * 3 // 4])
+    pathlib.Path("none.xht").write_text("no trace\n")
+    with served("--no-open", hostile, "cut.xht", "none.xht", TRACES / "rust.xht") as server:
+        first = server.json("/trace?trace=0")
+        expect(first["path"] == hostile and first["traces"][0]["name"] == hostile and len(first["traces"]) == 4, first["traces"])
+        expect(server.json("/trace?trace=3")["command"] != first["command"], "one answer for two traces")
+        cut = server.json("/trace?trace=1")
+        expect("cut at byte" in cut["damage"] and any(row["kind"] == "damage" for row in cut["state"]), cut["state"])
+        expect(server.ask("/cells?trace=1")[0] == 200, "cells of a damaged trace")
+        for _ in range(2):
+            status, _, body = server.ask("/trace?trace=2")
+            expect(status == 422 and b"none.xht" in body, f"{status} {body}")
+    expect("No such file" in xheap("view", "missing.xht", status=2), "a missing trace")
+
+
+# ---- the command ----
+
+
+def ends():
+    """It ends when nobody asks, and by signals; the file that opens a browser is this user's alone, and no command line has the token."""
+    pathlib.Path("bin").mkdir()
+    opener = pathlib.Path("bin/xdg-open")
+    opener.write_text("#!/bin/sh\nstat -c %a \"$1\" >opened.mode\ncat \"$1\" >opened.page\necho \"$@\" >opened.tmp\nmv opened.tmp opened\n")
+    opener.chmod(0o755)
+    environment = os.environ | {"PATH": f"{pathlib.Path('bin').resolve()}:{os.environ['PATH']}", "XDG_RUNTIME_DIR": os.getcwd()}
+    with served("--open", TRACES / "c.xht", environment=environment) as server:
+        end = time.monotonic() + PATIENCE_S
+        while not os.path.exists("opened") and time.monotonic() < end:
+            time.sleep(0.02)
+        path = pathlib.Path("opened").read_text().strip()
+        expect(server.token not in path and os.path.exists(path), f"{path} has the token, or is gone")
+        expect(pathlib.Path("opened.mode").read_text() == "600\n" and server.token in pathlib.Path("opened.page").read_text(), "the file")
+    expect(not os.path.exists(path), "the file stays")
+    process = subprocess.Popen([XHEAP, "view", "--no-open", "--idle", "300ms", TRACES / "c.xht"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    said = process.communicate(timeout=PATIENCE_S)[1]
+    expect(process.returncode == 0 and "nobody has asked for 300 ms" in said, f"{process.returncode} {said}")
+    with served("--no-open", TRACES / "c.xht") as server:
+        expect("cannot use port" in xheap("view", "--port", server.port, TRACES / "c.xht", status=2), "a port in use")
+        over_ssh = subprocess.Popen([XHEAP, "view", "--idle", "1ms", TRACES / "c.xht"], stdout=subprocess.PIPE, text=True, env=os.environ | {"SSH_CONNECTION": "x"})
+        expect(re.search(r"ssh -N -L (\d+):127\.0\.0\.1:\1 ", over_ssh.communicate(timeout=PATIENCE_S)[0]), "no line for ssh")
+
+
+def html():
+    """The self-contained file has the server's answers, runs nothing but its one script, and keeps to its size."""
+    hostile = "</script><script>alert(1)</script>".replace("/", "\u2215") + ".xht"
+    shutil.copy(TRACES / "processes.xht", hostile)
+    xheap("view", hostile, TRACES / "python.xht", "--html", "page.html")
+    expect(stat.S_IMODE(os.stat("page.html").st_mode) == 0o600, "others may read it")
+    page = pathlib.Path("page.html").read_text()
+    expect(page.count("<script") == 2 and "alert(1)" not in page and "src=" not in page.split("<script")[0].replace("script-src", ""), "more than one script")
+    data = gzip.decompress(base64.b64decode(re.search(r'id="data">([A-Za-z0-9+/=]*)</script>', page)[1]))
+    count, at, parts = *struct.unpack_from("<I", data), 4, []
+    for _ in range(count):
+        sizes = struct.unpack_from("<II", data, at)
+        first = at + 8 + 7 & ~7
+        second = first + sizes[0] + 7 & ~7
+        parts.append((json.loads(data[first:first + sizes[0]]), data[second:second + sizes[1]]))
+        at = second + sizes[1]
+    expect(at == len(data) and count == 2, f"{count} traces in {len(data)} bytes")
+    with served("--no-open", hostile, TRACES / "python.xht") as server:
+        for number, (trace, cells) in enumerate(parts):
+            expect(any("this file has neither" in row["text"] for row in trace["state"]), trace["state"])
+            trace["state"] = [row for row in trace["state"] if row["kind"] != "file"]
+            expect(trace == server.json(f"/trace?trace={number}") and cells == server.ask(f"/cells?trace={number}&n=256")[2], f"trace {number} differs")
+    expect(xheap("view", TRACES / "c.xht", "--html", "-").startswith("<!DOCTYPE html>"), "to standard output")
+    report = subprocess.run([XHEAP, "report", TRACES / "python.xht", "-format", "html"], stdout=subprocess.PIPE, check=True).stdout
+    xheap("view", TRACES / "python.xht", "--html", "page2.html")
+    expect(report == pathlib.Path("page2.html").read_bytes(), "report writes another page")
+    os.remove("page2.html")
+    expect("neither filters" in xheap("report", TRACES / "python.xht", "-format", "html", "-size", "1", "2", status=2), "a filter")
+    expect("more than the 1.0 KiB that it may have" in xheap("view", TRACES / "c.xht", "--html", "small.html", "--limit", "1K", status=2), "a limit")
+    size = os.path.getsize("page.html")
+    xheap("view", hostile, TRACES / "python.xht", "--html", "small.html", "--limit", size - 1)
+    expect(os.path.getsize("small.html") < size, "the limit is no limit")
+    before = pathlib.Path(hostile).read_bytes()
+    xheap("view", hostile, "--html", hostile, status=2)
+    expect(pathlib.Path(hostile).read_bytes() == before, "the trace was overwritten")
+    expect(sorted(name for name in os.listdir() if "html" in name) == ["page.html", "small.html"], os.listdir())
+
+
+def main():
+    failed = 0
+    for test in (files, others, bad_requests, oversized, crowd, numbers, frees, several, ends, html):
+        if sys.argv[1:] and test.__name__ not in sys.argv[1:]:
+            continue
+        try:
+            test()
+        except (AssertionError, OSError, ValueError, LookupError, http.client.HTTPException) as error:
+            print(f"{test.__name__}: {type(error).__name__}: {error}")
+            failed = 1
+    sys.exit(failed)
+
+
+main()

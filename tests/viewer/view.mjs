@@ -1,0 +1,253 @@
+#!/usr/bin/env node
+// SPDX-License-Identifier: MIT
+// The page over the real server, in a browser: its numbers are those of `xheap heap` for the same selection, and the command that it shows has its rows.
+// Then the self-contained file of the same trace, and the end of the server.
+import assert from "node:assert/strict";
+import {spawn, spawnSync} from "node:child_process";
+import path from "node:path";
+import test, {after, before} from "node:test";
+import {CLASSES} from "../../viewer/cells.js";
+import {decodeCells} from "../../viewer/decode.js";
+import {commandTime, formatBytes, formatCount, formatWhole} from "../../viewer/format.js";
+import {browserPath, packages, SOURCE} from "./packages.mjs";
+import {randomFrom} from "./random.mjs";
+
+const {chromium} = packages()("playwright-core"),
+	XHEAP = process.env.XHEAP ?? path.join(SOURCE, "build/xheap"),
+	WORK = process.env.TMPDIR ?? "/tmp",
+	FOLDER = path.join(SOURCE, "tests/golden/traces"),
+	TRACES = ["libstdcxx.xht", "processes.xht"],
+	WINDOWS = 4,
+	ROWS = 10;
+
+let browser, server, address;
+before(async () => {
+	browser = await chromium.launch({executablePath: browserPath(), args: ["--no-sandbox", "--disable-gpu"]});
+	server = spawn(XHEAP, ["view", "--no-open", ...TRACES.map((name) => path.join(FOLDER, name))], {
+		cwd: WORK,
+		stdio: ["ignore", "pipe", "inherit"],
+	});
+	address = await new Promise((done, failed) => {
+		let said = "";
+		server.stdout.on("data", (text) => {
+			said += text;
+			const found = /http:\/\/\S+/.exec(said);
+			if (found) done(found[0]);
+		});
+		server.on("exit", (status) => failed(new Error(`the server ended with ${status}: ${said}`)));
+	});
+});
+after(async () => {
+	server.kill();
+	await browser.close();
+});
+
+const settle = (page) =>
+	page.evaluate(
+		() =>
+			new Promise((done) =>
+				requestAnimationFrame(() => requestAnimationFrame(() => requestAnimationFrame(done))),
+			),
+	);
+const text = (page, selector) => page.textContent(selector);
+
+async function open(url) {
+	const page = await (await browser.newContext({viewport: {width: 1280, height: 800}})).newPage(),
+		[origin] = url.split("#");
+	page.faults = [];
+	page.on("pageerror", (error) => page.faults.push(error.stack));
+	page.on("console", (message) => ["error", "warning"].includes(message.type()) && page.faults.push(message.text()));
+	page.on("request", (request) => {
+		if (!request.url().startsWith(origin) && !request.url().startsWith("data:")) page.faults.push(request.url());
+	});
+	await page.goto(url);
+	await page.waitForFunction(() => !document.body.classList.contains("waiting"));
+	await settle(page);
+	return page;
+}
+
+async function close(page) {
+	assert.deepEqual(page.faults, [], "no errors, and no request leaves the server");
+	await page.context().close();
+}
+
+/** Goes on to another selection. */
+async function goTo(page, hash) {
+	await page.evaluate((words) => (location.hash = words), hash);
+	await settle(page);
+}
+
+function run(...words) {
+	const done = spawnSync(XHEAP, words, {encoding: "utf8", maxBuffer: 1 << 28});
+	assert.ok(done.status === 0, `${words.join(" ")}: ${done.stderr}`);
+	return done.stdout;
+}
+
+const heap = (...words) => JSON.parse(run("heap", ...words, "-noIndex", "-format", "json"));
+
+async function boundsOf(number) {
+	const [origin, token] = address.split("#token="),
+		headers = {"X-Xheap-Token": token};
+	const trace = await (await fetch(`${origin}trace?trace=${number}`, {headers})).json();
+	const cells = decodeCells(
+		await (await fetch(`${origin}cells?trace=${number}&n=256`, {headers})).arrayBuffer(),
+		trace.threads.length,
+		trace.heaps.length,
+	);
+	return {trace, cells};
+}
+
+/** The rows of the command that the page shows, run as a shell would. */
+function rowsOfCommand(shown) {
+	const done = spawnSync("bash", ["-c", shown.replace(/^xheap/, '"$0"') + " -format json -noIndex", XHEAP], {
+		encoding: "utf8",
+		maxBuffer: 1 << 28,
+	});
+	assert.equal(done.status, 0, `${shown}: ${done.stderr}`);
+	return JSON.parse(done.stdout).actions[0].rows;
+}
+
+TRACES.forEach((name, number) => {
+	const file = path.join(FOLDER, name);
+
+	test(`${name}: sums of selections`, async () => {
+		const page = await open(`${address}&trace=${number}`),
+			{trace, cells} = await boundsOf(number),
+			random = randomFrom(number + 1),
+			below = (limit) => Math.floor(random() * limit);
+		const whole = heap(file, "-totals").totals;
+		assert.equal(trace.totals.peak_bytes, whole.peak_bytes);
+		assert.match(await text(page, "#sentence"), new RegExp(formatBytes(whole.peak_bytes)), "check 2");
+		await page.keyboard.press("p");
+		await settle(page);
+		assert.match(
+			await text(page, "#selection-words"),
+			new RegExp(`${formatBytes(whole.peak_bytes)} live in ${formatWhole(whole.peak_count)} blocks`),
+			"check 5",
+		);
+		for (let i = 0; i < WINDOWS; i++) {
+			const from = below(cells.bounds.length - 2),
+				to = from + 1 + below(cells.bounds.length - 1 - from),
+				times = [commandTime(cells.bounds[from] + 1), commandTime(cells.bounds[to])];
+			await goTo(page, `#trace=${number}&selection=${cells.bounds[from]}~${cells.bounds[to]}~AIFO%2BAOFI`);
+			const shown = await page.$$eval("#classes b", (all) => all.map((one) => one.textContent));
+			const wanted = CLASSES.map((code) => heap(file, "-totals", "-window", code, ...times).totals.total_bytes);
+			assert.deepEqual(shown, wanted.map(formatBytes), `check 3: ${times}`);
+			const both = heap(file, "-totals", "-window", "AIFO+AOFI", ...times).totals;
+			assert.equal(both.total_bytes, wanted[1] + wanted[2]);
+			assert.match(
+				await page.getAttribute("#flame", "aria-label"),
+				new RegExp(`: ${formatBytes(both.total_bytes)}\\.`),
+				"a set of classes",
+			);
+			const at = commandTime(Math.max(0, cells.bounds[to])),
+				live = heap(file, "-totals", "-at", at).totals;
+			await goTo(page, `#trace=${number}&selection=${cells.bounds[to]}`);
+			assert.match(
+				await text(page, "#selection-words"),
+				new RegExp(`${formatBytes(live.peak_bytes)} live in ${formatWhole(live.peak_count)} blocks`),
+				`at ${at}`,
+			);
+		}
+		await close(page);
+	});
+
+	test(`${name}: rows are those of the command`, async () => {
+		const page = await open(`${address}&trace=${number}`),
+			{cells} = await boundsOf(number),
+			last = cells.bounds.at(-1);
+		for (const selection of ["peak", `-1~~AIFI%2BAIFO`, `${cells.bounds[20]}~${cells.bounds[200]}~AIFI%2BAIFO`])
+			for (const [rows, key] of [
+				["function", "total"],
+				["image", "total"],
+			]) {
+				await goTo(page, `#trace=${number}&view=table&rows=${rows}&selection=${selection}`);
+				const shown = await page.$$eval(".table-row", (all) =>
+						all.map((row) => [
+							row.querySelector(".bold").textContent,
+							row.querySelectorAll(".column-number")[1].textContent,
+						]),
+					),
+					kind = selection === "peak" ? "peak" : key;
+				const wanted = rowsOfCommand(await page.getAttribute("#command", "title"))
+					.map((row) => [row[`${kind}_bytes`], row[`${kind}_count`]])
+					.filter(([, count]) => count)
+					.map(([bytes, count]) => [formatBytes(bytes), formatCount(count)]);
+				// Rows that have nothing of the selection were made in it.
+				const sort = (list) =>
+					list
+						.filter(([, count]) => count !== "0")
+						.slice(0, ROWS)
+						.map(String)
+						.sort();
+				assert.deepEqual(sort(shown), sort(wanted), `check 4: ${rows} of ${selection} up to ${last}`);
+			}
+		await close(page);
+	});
+});
+
+test("a zoom asks for finer cells; who freed is found", async () => {
+	const page = await open(`${address}&trace=0`),
+		file = path.join(FOLDER, TRACES[0]);
+	const asked = [];
+	page.on("request", (request) => asked.push(request.url()));
+	await page.focus("#timeline");
+	await page.keyboard.press("+");
+	const isFiner = () => asked.some((url) => /cells\?.*from=/.test(url));
+	for (let i = 0; i < 200 && !isFiner(); i++) await page.waitForTimeout(50);
+	const range = JSON.parse(new URLSearchParams((await page.evaluate(() => location.hash)).slice(1)).get("range"));
+	await page.waitForTimeout(300);
+	await settle(page);
+	const box = await page.locator("#timeline").boundingBox();
+	await page.mouse.move(box.x + 200, box.y + 60);
+	await page.mouse.down();
+	await page.mouse.move(box.x + 400, box.y + 60);
+	await page.mouse.move(box.x + 600, box.y + 60);
+	await page.mouse.up();
+	await settle(page);
+	const command = await page.getAttribute("#command", "title"),
+		[, from, to] = /-window AIFO (\S+) (\S+)/.exec(command);
+	const wanted = CLASSES.map((code) => heap(file, "-totals", "-window", code, from, to).totals.total_bytes);
+	assert.deepEqual(
+		await page.$$eval("#classes b", (all) => all.map((one) => one.textContent)),
+		wanted.map(formatBytes),
+		`check 9: ${command}, of ${JSON.stringify(range)}`,
+	);
+	await goTo(page, "#trace=0&view=table&selection=-1~~AIFI");
+	await page.click(".table-row");
+	await page.waitForFunction(() =>
+		/\d %|\d+ blocks/.test(document.querySelector("#panel .freed")?.textContent ?? ""),
+	);
+	await close(page);
+});
+
+test("the self-contained file has the same numbers, and asks for nothing", async () => {
+	const file = path.join(FOLDER, TRACES[0]),
+		html = path.join(WORK, "view.html");
+	run("view", "--html", html, file);
+	const page = await open(`file://${html}`),
+		{peak_bytes: bytes, peak_count: count} = heap(file, "-totals").totals;
+	await page.keyboard.press("p");
+	await settle(page);
+	assert.match(
+		await text(page, "#selection-words"),
+		new RegExp(`${formatBytes(bytes)} live in ${formatWhole(count)} blocks`),
+	);
+	await close(page);
+});
+
+test("check 25: a server that has ended is said", async () => {
+	const page = await open(`${address}&trace=0`);
+	server.removeAllListeners("exit");
+	const gone = new Promise((done) => server.on("exit", done));
+	server.kill();
+	await gone;
+	await page.focus("#timeline");
+	await page.keyboard.press("+");
+	await page.waitForSelector("#ended:not([hidden])");
+	assert.match(await text(page, "#ended"), /the server has ended; run xheap view .*libstdcxx\.xht again/);
+	await page.keyboard.press("w");
+	await settle(page);
+	assert.match(await text(page, "#selection-words"), /Whole run/, "what is loaded goes on working");
+	await page.context().close();
+});
