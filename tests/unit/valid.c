@@ -260,7 +260,7 @@ static void matching_holds_over_forks(void **state)
 		scene_alloc(&scene, of_child, 800 + i, 0x10000 + 64 * (uint64_t)i, 20);
 	struct matching *matching = matched();
 	assert_true(matching->copy_count > 10);
-	assert_noticed(matching->copies[3].original, matching->table->count, matching_is_valid(matching));
+	assert_noticed(matching->copies[3].before, matching->table->count, matching_is_valid(matching));
 	struct live_cell *cell = live_find(&matching->processes[process].live, 0x10000 + 64 * 99);
 	assert_non_null(cell);
 	assert_noticed(matching->history[cell->current].before, cell->current, matching_is_valid(matching));
