@@ -145,7 +145,7 @@ test("progress is shown while an answer is made, and then the answer", async () 
 		},
 	};
 	const page = await open();
-	await page.waitForFunction(() => /Making the index: 41/.test(document.getElementById("sentence").textContent));
+	await page.waitForFunction(() => /Reading the trace: 41/.test(document.getElementById("sentence").textContent));
 	assert.match(await text(page, "#sentence"), /41.%, about 12(\.0)?.s left/);
 	faults = {};
 	await loaded(page);
