@@ -133,7 +133,7 @@ struct control_summary {
 struct control_state {
 	uint64_t events, lost, after, untraced_calls, waits, wait_ns, size_bytes, buffers_written, logger_cpu_ns,
 		logger_bytes, max_file_bytes, dropped;
-	uint32_t targets, buffer_size, buffer_min, buffer_max, buffers_now, buffers_free;
+	uint32_t buffer_size, buffer_min, buffer_max, buffers_now, buffers_free;
 	uint32_t options; /**< OPTION_* bits */
 	uint32_t wait_limit_ms, flush_ms;
 	uint32_t file_mode;      /**< enum session_file_mode */

@@ -332,7 +332,6 @@ static void handle_query(struct logger *logger, int socket, bool with_threads)
 	uint64_t buffer_bytes = 0;
 	for (struct target *target = logger->targets; target; target = target->next) {
 		buffer_bytes += (uint64_t)target->region.limits.buffer_max * target->region.limits.buffer_size;
-		message.state.targets += target->alive > 0;
 		message.state.buffers_now += target->region.buffer_ready - target->region.buffers_away;
 		message.state.buffers_free += buffers_free(&target->region);
 	}
