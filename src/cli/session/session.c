@@ -76,7 +76,7 @@ static int flush_run(int count, char **arguments)
 	char *path = status == CLI_OK ? flush(arguments[1], false, &session) : NULL;
 	if (!path)
 		return CLI_FAILED;
-	printf("%s events are in %s\n", text_count(session.events - session.dropped).data, text_shown(path));
+	printf("%s events are in %s\n", text_count(session.events - session.dropped_events).data, text_shown(path));
 	free(path);
 	return CLI_OK;
 }

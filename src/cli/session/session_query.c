@@ -193,7 +193,7 @@ static void listed_text(const struct listed *listed)
 	if (state->is_alive)
 		printf("%s: %zu target%s, %s events, %s lost, %s\n", listed->name, state->target_count,
 		       state->target_count == 1 ? "" : "s", text_count(state->session.events).data,
-		       text_count(state->session.lost).data,
+		       text_count(state->session.lost_events).data,
 		       session_state_is_in_memory(&state->session) ? "in memory" : text_shown(state->path));
 	else
 		printf("%s: its logger %s\n", listed->name, reasons[listed->unlisted]);

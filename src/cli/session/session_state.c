@@ -55,9 +55,9 @@ static const struct list_field target_fields[] = {
 	{">threads", "threads", AT(COUNT, target.threads), .rank = 5},
 	{">events", "events", AT(COUNT, target.events), .rank = 1},
 	{">a second", "events_per_second", AT(COUNT, target.rate), .rank = 2},
-	{">lost", "lost_events", AT(COUNT, target.lost), .rank = 4},
+	{">lost", "lost_events", AT(COUNT, target.lost_events), .rank = 4},
 	{NULL, "limited", AT(FLAG, target.is_limited), .may_be_unset = true},
-	{NULL, "calls_after_end", AT(COUNT, target.after), .may_be_unset = true},
+	{NULL, "calls_after_end", AT(COUNT, target.calls_after_end), .may_be_unset = true},
 	{NULL, "untraced_calls", AT(COUNT, target.untraced_calls)},
 	{NULL, "whole_stacks", AT(COUNT, target.ends.whole)},
 	{">truncated", "truncated_stacks", AT(COUNT, target.ends.truncated), .rank = 9},
@@ -118,32 +118,32 @@ static const struct list_field session_fields[] = {
 	{NULL, "file", AT(CHARS, path), .may_be_unset = true},
 	{NULL, "clock", .kind = FIELD_WORD, .word = clock_word},
 	{NULL, "max_file", AT(BYTES, session.max_file_bytes)},
-	{NULL, "dropped_events", AT(COUNT, session.dropped)},
+	{NULL, "dropped_events", AT(COUNT, session.dropped_events)},
 	{NULL, "written_out", AT(COUNT, session.write_count)},
 	{NULL, "folded_bytes", AT(BYTES, session.folded_bytes), .may_be_unset = true},
 	{NULL, "folded_until_us", AT(TIME, session.folded_until_ns), .is_known = is_folded},
 	{NULL, "folding_bytes", AT(BYTES, session.folding_bytes), .may_be_unset = true},
 	{NULL, "disk_bytes", AT(BYTES, session.disk_bytes)},
 	{NULL, "disk_limit_bytes", AT(BYTES, session.disk_limit_bytes), .may_be_unset = true},
-	{NULL, "flush_timer_us", AT(MILLISECONDS, session.flush_ms)},
+	{NULL, "flush_timer_us", AT(MILLISECONDS, session.flush_timer_ms)},
 	{NULL, "size_bytes", AT(BYTES, session.size_bytes)},
 	{NULL, "events", AT(COUNT, session.events)},
-	{NULL, "lost_events", AT(COUNT, session.lost)},
-	{NULL, "calls_after_end", AT(COUNT, session.after), .is_known = has_ended},
+	{NULL, "lost_events", AT(COUNT, session.lost_events)},
+	{NULL, "calls_after_end", AT(COUNT, session.calls_after_end), .is_known = has_ended},
 	{NULL, "untraced_calls", AT(COUNT, session.untraced_calls)},
-	{NULL, "whole_stacks", AT(COUNT, session.ends.whole)},
-	{NULL, "truncated_stacks", AT(COUNT, session.ends.truncated)},
-	{NULL, "unwindless_stacks", AT(COUNT, session.ends.unwindless)},
+	{NULL, "whole_stacks", AT(COUNT, session.whole_stacks)},
+	{NULL, "truncated_stacks", AT(COUNT, session.truncated_stacks)},
+	{NULL, "unwindless_stacks", AT(COUNT, session.unwindless_stacks)},
 	{NULL, "waits", AT(COUNT, session.waits)},
 	{NULL, "wait_us", AT(TIME, session.wait_ns)},
 	{NULL, "logger_cpu_us", AT(TIME, session.logger_cpu_ns)},
 	{NULL, "logger_bytes", AT(BYTES, session.logger_bytes)},
-	{NULL, "logger_limit_bytes", AT(BYTES, session.memory_limit_bytes)},
-	{NULL, "buffer_size", AT(BYTES, session.buffer_size)},
-	{NULL, "min_buffers", AT(COUNT, session.buffer_min)},
-	{NULL, "max_buffers", AT(COUNT, session.buffer_max)},
-	{NULL, "buffers", AT(COUNT, session.buffers_now)},
-	{NULL, "free_buffers", AT(COUNT, session.buffers_free)},
+	{NULL, "logger_limit_bytes", AT(BYTES, session.logger_limit_bytes)},
+	{NULL, "buffer_size", AT(BYTES, session.buffer_bytes)},
+	{NULL, "min_buffers", AT(COUNT, session.min_buffers)},
+	{NULL, "max_buffers", AT(COUNT, session.max_buffers)},
+	{NULL, "buffers", AT(COUNT, session.buffers)},
+	{NULL, "free_buffers", AT(COUNT, session.free_buffers)},
 	{NULL, "buffers_written", AT(COUNT, session.buffers_written)},
 	{NULL, "on_full", .kind = FIELD_WORD, .word = on_full_word},
 	{NULL, "error", AT(CHARS, reason), .is_known = has_ended},
@@ -210,8 +210,8 @@ static void text_file(const struct controller_state *state)
 	if (session->folded_bytes)
 		printf("; folded up to %s, %s", text_duration(session->folded_until_ns).data,
 		       text_bytes(session->folded_bytes).data);
-	if (session->dropped)
-		printf("; %s older events were not kept", text_count(session->dropped).data);
+	if (session->dropped_events)
+		printf("; %s older events were not kept", text_count(session->dropped_events).data);
 	if (session->write_count)
 		printf("; written out %s time%s, last to %s", text_count(session->write_count).data,
 		       session->write_count == 1 ? "" : "s", text_shown(state->path));
@@ -226,7 +226,7 @@ static void text_limits(const struct control_state *session)
 	       text_bytes(session->disk_bytes).data);
 	printf("%s; logger %s", session->disk_limit_bytes ? text_bytes(session->disk_limit_bytes).data : "any size",
 	       text_bytes(session->logger_bytes).data);
-	printf(" of %s%s\n", text_bytes(session->memory_limit_bytes).data,
+	printf(" of %s%s\n", text_bytes(session->logger_limit_bytes).data,
 	       is_kept ? "; programs wait when folding is late" : "");
 	if (session->folding_bytes)
 		printf("  folding  a process has %s of memory\n", text_bytes(session->folding_bytes).data);
@@ -275,18 +275,19 @@ void session_state_text(const char *name, const struct controller_state *state)
 	const struct control_state *session = &state->session;
 	bool is_in_memory = session_state_is_in_memory(session);
 	printf("%s: records into %s\n", name, is_in_memory ? "memory" : text_shown(state->path));
-	printf("  %s events, %s lost, %s %s\n", text_count(session->events).data, text_count(session->lost).data,
+	printf("  %s events, %s lost, %s %s\n", text_count(session->events).data, text_count(session->lost_events).data,
 	       text_bytes(session->size_bytes).data, is_in_memory ? "kept" : "written");
-	printf("  stacks  %s whole, %s truncated, %s without unwind data\n", text_count(session->ends.whole).data,
-	       text_count(session->ends.truncated).data, text_count(session->ends.unwindless).data);
+	printf("  stacks  %s whole, %s truncated, %s without unwind data\n", text_count(session->whole_stacks).data,
+	       text_count(session->truncated_stacks).data, text_count(session->unwindless_stacks).data);
 	text_untraced(session);
-	if (session->after)
-		printf("  recording has ended: %s later calls are not counted\n", text_count(session->after).data);
+	if (session->calls_after_end)
+		printf("  recording has ended: %s later calls are not counted\n",
+		       text_count(session->calls_after_end).data);
 	text_file(state);
 	text_limits(session);
 	printf("  buffers  %" PRIu32 " of %s, %" PRIu32 " free; %" PRIu32 " to %" PRIu32 " a process; %s written\n",
-	       session->buffers_now, text_bytes(session->buffer_size).data, session->buffers_free, session->buffer_min,
-	       session->buffer_max, text_count(session->buffers_written).data);
+	       session->buffers, text_bytes(session->buffer_bytes).data, session->free_buffers, session->min_buffers,
+	       session->max_buffers, text_count(session->buffers_written).data);
 	printf("  when full  %s; %s wait%s, %s in all\n", on_full_word(state), text_count(session->waits).data,
 	       session->waits == 1 ? "" : "s", text_duration((int64_t)session->wait_ns).data);
 	printf("  logger  pid %d, %s of CPU, %s; clock %s\n", (int)state->logger_pid,

@@ -60,7 +60,7 @@ static int64_t age_of(int64_t realtime_ns)
 
 static uint64_t kept_events(const struct control_state *session)
 {
-	return session->events - session->dropped;
+	return session->events - session->dropped_events;
 }
 
 /* ---- all that was recorded, matched anew ---- */

@@ -514,7 +514,7 @@ static void counters_sum_show(struct top_screen *screen, const struct controller
 		processes += state->targets[i].target.processes;
 	}
 	snprintf(texts[0], sizeof(texts[0]), "%s events/s", text_count(rate).data);
-	snprintf(texts[1], sizeof(texts[1]), "%s lost", text_count(state->session.lost).data);
+	snprintf(texts[1], sizeof(texts[1]), "%s lost", text_count(state->session.lost_events).data);
 	snprintf(texts[2], sizeof(texts[2]), "%s process%s", text_count(processes).data, processes == 1 ? "" : "es");
 	snprintf(texts[3], sizeof(texts[3]), "%s resident", text_bytes(resident_bytes).data);
 	snprintf(texts[4], sizeof(texts[4]), "%s %s", text_bytes(state->session.size_bytes).data,

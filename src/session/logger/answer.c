@@ -260,8 +260,8 @@ static void list_thread(void *cookie, const struct drain_thread *thread)
 
 /* What a session's state and a target's have in common. */
 #define TOTALS(logger, totals) \
-	.events = (totals).events, .lost = (totals).lost, .after = (totals).after, \
-	.untraced_calls = (totals).untraced_calls, .ends = (totals).ends, .waits = (totals).waits, \
+	.events = (totals).events, .lost_events = (totals).lost, .calls_after_end = (totals).after, \
+	.untraced_calls = (totals).untraced_calls, .waits = (totals).waits, \
 	.wait_ns = session_clock_ns(&(logger)->clock, (totals).wait_ticks)
 
 static void tell_target(struct logger *logger, int socket, struct target *target, bool with_threads)
@@ -271,6 +271,7 @@ static void tell_target(struct logger *logger, int socket, struct target *target
 	uint64_t cpu_ticks = 0;
 	drain_region_totals(target->drain, &totals);
 	message.target = (struct control_target){TOTALS(logger, totals),
+						 .ends = totals.ends,
 						 .processes = target->alive,
 						 .threads = threads_live(&target->region),
 						 .rate = drain_region_rate(target->drain, logger->clock.ticks_per_ms),
@@ -301,23 +302,26 @@ static void handle_query(struct logger *logger, int socket, bool with_threads)
 	logger_drain_all(logger, &diag);
 	drain_totals(logger->drain, &totals);
 	message.state = (struct control_state){TOTALS(logger, totals),
+					       .whole_stacks = totals.ends.whole,
+					       .truncated_stacks = totals.ends.truncated,
+					       .unwindless_stacks = totals.ends.unwindless,
 					       .size_bytes = store_size_bytes(logger->store),
 					       .buffers_written = totals.buffers_written,
 					       .logger_cpu_ns = logger_cpu(),
 					       .logger_bytes = proc_resident_bytes(getpid()),
 					       .max_file_bytes = options->max_file_bytes,
-					       .buffer_size = options->buffer_size,
-					       .buffer_min = session_buffer_min(options),
-					       .buffer_max = options->buffer_max,
+					       .buffer_bytes = options->buffer_size,
+					       .min_buffers = session_buffer_min(options),
+					       .max_buffers = options->buffer_max,
 					       .options = session_options_word(options),
 					       .wait_limit_ms = options->wait_limit_ms,
-					       .flush_ms = options->flush_ms,
+					       .flush_timer_ms = options->flush_ms,
 					       .file_mode = options->file_mode,
 					       .clock = logger->clock.kind,
 					       .clock_choice = options->clock,
 					       .is_real_time = options->is_real_time,
 					       .takes_images = options->takes_images,
-					       .dropped = store_dropped_events(logger->store),
+					       .dropped_events = store_dropped_events(logger->store),
 					       .write_count = store_write_count(logger->store),
 					       .started_realtime_ns = logger->clock.writer.start_realtime_ns};
 	memcpy(message.state.kind_count, totals.kind_count, sizeof(totals.kind_count));
@@ -327,13 +331,13 @@ static void handle_query(struct logger *logger, int socket, bool with_threads)
 	}
 	store_folded(logger->store, &message.state.folded_bytes, &message.state.folded_until_ns);
 	message.state.folding_bytes = store_folding_bytes(logger->store);
-	message.state.memory_limit_bytes = drain_memory_limit_bytes(logger->drain);
+	message.state.logger_limit_bytes = drain_memory_limit_bytes(logger->drain);
 	message.state.disk_bytes = store_disk_bytes(logger->store);
 	uint64_t buffer_bytes = 0;
 	for (struct target *target = logger->targets; target; target = target->next) {
 		buffer_bytes += (uint64_t)target->region.limits.buffer_max * target->region.limits.buffer_size;
-		message.state.buffers_now += target->region.buffer_ready - target->region.buffers_away;
-		message.state.buffers_free += buffers_free(&target->region);
+		message.state.buffers += target->region.buffer_ready - target->region.buffers_away;
+		message.state.free_buffers += buffers_free(&target->region);
 	}
 	message.state.disk_limit_bytes = store_disk_limit_bytes(logger->store, buffer_bytes);
 	snprintf(message.text, sizeof(message.text), "%.*s", (int)sizeof(message.text) - 1, store_path(logger->store));
