@@ -110,6 +110,12 @@ static bool is_folded(const void *record)
 	return ((const struct controller_state *)record)->session.folded_bytes > 0;
 }
 
+/* When a number of the session is known. */
+#define KNOWN_ALWAYS .is_known = NULL
+#define KNOWN_NOT_ZERO .may_be_unset = true
+#define KNOWN_ENDED .is_known = has_ended
+#define KNOWN_FOLDED .is_known = is_folded
+
 #define AT(kind, member) FIELD(kind, struct controller_state, member)
 /* docs/schema/query.json, but name, alive, targets, inactive */
 static const struct list_field session_fields[] = {
@@ -117,35 +123,10 @@ static const struct list_field session_fields[] = {
 	{NULL, "file_mode", .kind = FIELD_WORD, .word = file_mode_word},
 	{NULL, "file", AT(CHARS, path), .may_be_unset = true},
 	{NULL, "clock", .kind = FIELD_WORD, .word = clock_word},
-	{NULL, "max_file", AT(BYTES, session.max_file_bytes)},
-	{NULL, "dropped_events", AT(COUNT, session.dropped_events)},
-	{NULL, "written_out", AT(COUNT, session.write_count)},
-	{NULL, "folded_bytes", AT(BYTES, session.folded_bytes), .may_be_unset = true},
-	{NULL, "folded_until_us", AT(TIME, session.folded_until_ns), .is_known = is_folded},
-	{NULL, "folding_bytes", AT(BYTES, session.folding_bytes), .may_be_unset = true},
-	{NULL, "disk_bytes", AT(BYTES, session.disk_bytes)},
-	{NULL, "disk_limit_bytes", AT(BYTES, session.disk_limit_bytes), .may_be_unset = true},
-	{NULL, "flush_timer_us", AT(MILLISECONDS, session.flush_timer_ms)},
-	{NULL, "size_bytes", AT(BYTES, session.size_bytes)},
-	{NULL, "events", AT(COUNT, session.events)},
-	{NULL, "lost_events", AT(COUNT, session.lost_events)},
-	{NULL, "calls_after_end", AT(COUNT, session.calls_after_end), .is_known = has_ended},
-	{NULL, "untraced_calls", AT(COUNT, session.untraced_calls)},
-	{NULL, "whole_stacks", AT(COUNT, session.whole_stacks)},
-	{NULL, "truncated_stacks", AT(COUNT, session.truncated_stacks)},
-	{NULL, "unwindless_stacks", AT(COUNT, session.unwindless_stacks)},
-	{NULL, "waits", AT(COUNT, session.waits)},
-	{NULL, "wait_us", AT(TIME, session.wait_ns)},
-	{NULL, "logger_cpu_us", AT(TIME, session.logger_cpu_ns)},
-	{NULL, "logger_bytes", AT(BYTES, session.logger_bytes)},
-	{NULL, "logger_limit_bytes", AT(BYTES, session.logger_limit_bytes)},
-	{NULL, "buffer_size", AT(BYTES, session.buffer_bytes)},
-	{NULL, "min_buffers", AT(COUNT, session.min_buffers)},
-	{NULL, "max_buffers", AT(COUNT, session.max_buffers)},
-	{NULL, "buffers", AT(COUNT, session.buffers)},
-	{NULL, "free_buffers", AT(COUNT, session.free_buffers)},
-	{NULL, "buffers_written", AT(COUNT, session.buffers_written)},
-	{NULL, "on_full", .kind = FIELD_WORD, .word = on_full_word},
+#define X(type, name, kind, key, known, help) {NULL, key, AT(kind, session.name), KNOWN_##known},
+	SESSION_NUMBERS(X, X)
+#undef X
+		{NULL, "on_full", .kind = FIELD_WORD, .word = on_full_word},
 	{NULL, "error", AT(CHARS, reason), .is_known = has_ended},
 	{0},
 };

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "base/events.h"
+#include "session/control/session_numbers.h"
 
 enum control_kind {
 	/** to the logger: `pid` is about to execute `text`. With `image` set (value 1), of a watcher: the thread `pid`
@@ -131,24 +132,16 @@ struct control_summary {
 
 /** The state of a session. */
 struct control_state {
-	uint64_t events, lost_events, calls_after_end, untraced_calls, waits, wait_ns, size_bytes, buffers_written,
-		logger_cpu_ns, logger_bytes, max_file_bytes, dropped_events;
-	uint64_t whole_stacks, truncated_stacks, unwindless_stacks;
-	uint32_t buffer_bytes, min_buffers, max_buffers, buffers, free_buffers;
+#define X(type, name, kind, key, known, help) type name;
+	SESSION_NUMBERS(X, X)
+#undef X
 	uint32_t options; /**< OPTION_* bits */
-	uint32_t wait_limit_ms, flush_timer_ms;
-	uint32_t file_mode;      /**< enum session_file_mode */
-	uint32_t clock;          /**< enum region_clock */
-	uint32_t clock_choice;   /**< enum session_clock_choice that the options ask for */
-	uint32_t takes_images;   /**< 1: it records starts of registered images */
-	uint32_t is_real_time;   /**< 1: the user asked for the real-time mode, with a short flush_timer_ms */
-	uint64_t folded_bytes;   /**< keep-live mode: bytes of aggregated events */
-	int64_t folded_until_ns; /**< time up to which events are aggregated, ns of the trace */
-	uint64_t folding_bytes;  /**< memory of the process that aggregates; 0: none runs */
-	/** of all files, temporary ones included, and their limit; limit 0: unlimited */
-	uint64_t disk_bytes, disk_limit_bytes;
-	uint64_t logger_limit_bytes; /**< the limit of logger_bytes */
-	uint32_t write_count;        /**< how often the events in memory were written out */
+	uint32_t wait_limit_ms;
+	uint32_t file_mode;    /**< enum session_file_mode */
+	uint32_t clock;        /**< enum region_clock */
+	uint32_t clock_choice; /**< enum session_clock_choice that the options ask for */
+	uint32_t takes_images; /**< 1: it records starts of registered images */
+	uint32_t is_real_time; /**< 1: the user asked for the real-time mode, with a short flush_timer_ms */
 	int64_t started_realtime_ns;
 	/** of the events, those that neither failed nor were under way at their threads' ends */
 	uint64_t kind_count[EVENT_KIND_COUNT];
