@@ -228,9 +228,13 @@ static void matching_read_processes(struct matching *matching)
 {
 	const struct trace_dictionary *dictionary = matching->table->dictionary;
 	uint32_t count = dictionary->process_count;
-	for (uint32_t i = 0; i < dictionary->thread_count; i++)
-		matching->processes[dictionary->threads[i].process].has_points |=
-			matching->passed.positions[i].block || matching->passed.positions[i].place;
+	for (uint32_t i = 0; i < dictionary->thread_count; i++) {
+		/* Where ids are kept (trace_open_as_written()), threads of which only sums are left have empty rows. */
+		uint32_t process = dictionary->threads[i].process;
+		if (process < count)
+			matching->processes[process].has_points |=
+				matching->passed.positions[i].block || matching->passed.positions[i].place;
+	}
 	free(matching->starts);
 	free(matching->ends);
 	matching->starts = memory_zeroed((size_t)count + 1, sizeof(*matching->starts));

@@ -336,6 +336,12 @@ def ends():
         path = pathlib.Path("opened").read_text().strip()
     expect(not os.path.exists(path), "the file stays at the end")
     process = subprocess.Popen([XHEAP, "view", "--no-open", "--idle", "300ms", TRACES / "c.xht"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    # The files of the page are for everybody; whoever fetches them does not keep the server alive.
+    server, end = Server(process), time.monotonic() + PATIENCE_S
+    while process.poll() is None and time.monotonic() < end:
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            server.ask("/", X_Xheap_Token=None)
+        time.sleep(0.05)
     said = process.communicate(timeout=PATIENCE_S)[1]
     expect(process.returncode == 0 and "nobody has asked for 300 ms" in said, f"{process.returncode} {said}")
     with served("--no-open", TRACES / "c.xht") as server:

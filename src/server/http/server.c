@@ -35,7 +35,7 @@ struct server {
 	struct request_rules rules;
 	int socket;
 	uint16_t port;
-	uint64_t asked_ns; /* when the last request came; with atomic operations */
+	uint64_t asked_ns; /* when the last request with the token came; with atomic operations */
 	bool is_known;     /* a request had the token; likewise */
 };
 
@@ -119,9 +119,10 @@ static enum MHD_Result exchange_answer(struct exchange *exchange, const char *me
 	unsigned status = request_parse(request, &text, &server->rules, &why);
 	if (status)
 		return send_reply(exchange, reply_line(status, why.text));
-	__atomic_store_n(&server->asked_ns, monotonic_now_ns(), __ATOMIC_RELAXED);
 	if (request->name == REQUEST_FILE)
 		return send_bytes(exchange, MHD_HTTP_OK, request->file->type, &request->file->text, NULL);
+	/* Files are given to anybody, who could keep the server alive. */
+	__atomic_store_n(&server->asked_ns, monotonic_now_ns(), __ATOMIC_RELAXED);
 	__atomic_store_n(&server->is_known, true, __ATOMIC_RELAXED);
 	const union MHD_ConnectionInfo *info =
 		server->http.get_connection_info(exchange->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
