@@ -23,7 +23,7 @@ static void adopt_sequences(struct writer *writer, const struct load *load)
 		bool has_whole = row->last != UINT32_MAX;
 		if (writer_note_sequence(writer, &(struct taken){row->region, row->process, row->slot, !has_whole,
 								 has_whole ? row->last : 0, row->part_sequence,
-								 row->part_events}))
+								 row->part_events, 0}))
 			writer_fail(writer, -ENOMEM);
 	}
 }
@@ -222,14 +222,20 @@ int writer_reopen(struct writer **out, const char *path, const struct writer_opt
 static int learn_taken(struct writer *writer, struct taken taken)
 {
 	const struct rows_sequence *known = writer_find_sequence(writer, taken.region, taken.slot);
+	/* What a later file has behind an earlier one's buffers stays so. */
+	struct taken later = {taken.region, taken.process, taken.slot, .first = 1, .events = known ? known->behind : 0};
 	if (known) {
-		taken.process = known->process;
+		taken.process = later.process = known->process;
+		if (known->last != UINT32_MAX || known->part_events)
+			taken.events = 0;
 		if (known->last != UINT32_MAX)
 			taken.first = 1, taken.last = 0;
 		if (known->part_events)
 			taken.part_events = 0;
 	}
-	return writer_note_sequence(writer, &taken);
+	bool names_buffers = taken.first <= taken.last || taken.part_events;
+	int error = writer_note_sequence(writer, &taken);
+	return error || !names_buffers ? error : writer_note_sequence(writer, &later);
 }
 
 int writer_learn(struct writer *writer, const char *path, struct diag *diag)

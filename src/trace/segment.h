@@ -79,10 +79,12 @@ struct writer {
 	struct segment_ending ending;
 };
 
-/** The part of a region's slot that is in the file. first > last: no whole buffer. */
+/** The part of a region's slot that is in the file. first > last: no whole buffer. A block that names no buffer at all
+    is the front of one that was divided. */
 struct taken {
 	uint64_t region;
 	uint32_t process, slot, first, last, part_sequence, part_events;
+	uint32_t events; /**< of the block */
 };
 
 /* ---- segment.c ---- */

@@ -153,6 +153,9 @@ int writer_note_sequence(struct writer *writer, const struct taken *taken)
 	}
 	struct rows_sequence *sequence = &writer->sequences[*place];
 	sequence->process = taken->process;
+	sequence->behind += taken->events;
+	if (taken->first <= taken->last || taken->part_events)
+		sequence->behind = 0;
 	if (taken->first <= taken->last)
 		sequence->last = taken->last;
 	if (taken->part_events) {
@@ -165,8 +168,8 @@ int writer_note_sequence(struct writer *writer, const struct taken *taken)
 struct taken writer_block_taken(const struct load_block *block)
 {
 	const struct format_events *head = &block->head;
-	return (struct taken){head->region,        head->process,       head->slot,       head->first_sequence,
-			      head->last_sequence, head->part_sequence, head->part_events};
+	return (struct taken){head->region,        head->process,       head->slot,        head->first_sequence,
+			      head->last_sequence, head->part_sequence, head->part_events, block->count};
 }
 
 const struct rows_sequence *writer_find_sequence(const struct writer *writer, uint64_t region, uint32_t slot)
@@ -472,9 +475,9 @@ int writer_write_events(struct writer *writer, const struct writer_events *event
 		return write_halves(writer, events, diag);
 	/* Also what cannot be written any more: it is not to be counted again. */
 	if (!error || writer_has_ended(writer))
-		note_error = writer_note_sequence(writer, &(struct taken){events->region, events->process, events->slot,
-									  events->first_sequence, events->last_sequence,
-									  events->part_sequence, events->part_events});
+		note_error = writer_note_sequence(
+			writer, &(struct taken){events->region, events->process, events->slot, events->first_sequence,
+						events->last_sequence, events->part_sequence, events->part_events, 0});
 	if (note_error)
 		writer_fail(writer, note_error);
 	error = error ? error : note_error;
@@ -505,6 +508,12 @@ uint32_t writer_last_part(const struct writer *writer, uint64_t region, uint32_t
 {
 	const struct rows_sequence *found = writer_find_sequence(writer, region, slot);
 	return found && found->part_events && found->part_sequence == sequence ? found->part_events : 0;
+}
+
+uint32_t writer_events_behind(const struct writer *writer, uint64_t region, uint32_t slot)
+{
+	const struct rows_sequence *found = writer_find_sequence(writer, region, slot);
+	return found ? found->behind : 0;
 }
 
 const uint8_t *writer_id(const struct writer *writer)

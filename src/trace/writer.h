@@ -238,6 +238,10 @@ int writer_turn(struct writer *writer, bool is_forced, struct diag *diag);
 /** For recovery: the last buffer sequence written for (region, slot), or UINT32_MAX when none. */
 uint32_t writer_last_sequence(const struct writer *writer, uint64_t region, uint32_t slot);
 
+/** Likewise the events that the file has behind these and behind the part of a buffer: its writer was ended between the
+    two parts of a block, of which only the second one names the buffers. */
+uint32_t writer_events_behind(const struct writer *writer, uint64_t region, uint32_t slot);
+
 /** Likewise the part_events written last for buffer `sequence` of (region, slot); 0 when none. */
 uint32_t writer_last_part(const struct writer *writer, uint64_t region, uint32_t slot, uint32_t sequence);
 

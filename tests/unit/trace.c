@@ -1253,7 +1253,36 @@ static void test_newest_piece(void **state)
 	unlink(name);
 }
 
-/* A block that is too large for any piece is spread over several. */
+/* How far the slot of write_numbered() was taken, in the pieces up to this one. */
+static void check_divided(uint32_t last_piece, uint32_t sequence, uint64_t behind)
+{
+	struct diag diag = {""};
+	char names[64][96], joined[96];
+	const char *all[64];
+	struct writer *writer;
+	for (uint32_t piece = 0; piece <= last_piece; piece++) {
+		snprintf(names[piece], sizeof(names[piece]), piece ? "%s.%u" : "%s", path, piece);
+		all[piece] = names[piece];
+	}
+	snprintf(joined, sizeof(joined), "%s.joined", path);
+	assert_int_equal(trace_join(joined, all, last_piece + 1, NULL, &diag), 0);
+	assert_int_equal(writer_reopen(&writer, joined, NULL, &diag), 0);
+	assert_int_equal(writer_last_sequence(writer, 77, 3), sequence);
+	assert_int_equal(writer_events_behind(writer, 77, 3), behind);
+	assert_int_equal(writer_close(writer, NULL, &diag), 0);
+	/* Or by learning what the earlier ones have. */
+	assert_int_equal(trace_join(joined, &all[last_piece], 1, NULL, &diag), 0);
+	assert_int_equal(writer_reopen(&writer, joined, NULL, &diag), 0);
+	for (uint32_t piece = last_piece; piece-- > 0;)
+		assert_int_equal(writer_learn(writer, all[piece], &diag), 0);
+	assert_int_equal(writer_last_sequence(writer, 77, 3), sequence);
+	assert_int_equal(writer_events_behind(writer, 77, 3), behind);
+	assert_int_equal(writer_close(writer, NULL, &diag), 0);
+	unlink(joined);
+}
+
+/* A block that is too large for any piece is spread over several. Whoever recovers those that are there knows how many of
+   its events they have, though only the last one names the buffers. */
 static void test_large_block(void **state)
 {
 	(void)state;
@@ -1269,6 +1298,18 @@ static void test_large_block(void **state)
 	assert_int_equal(writer_turn(writer, false, &diag), 0);
 	assert_int_equal(writer_close(writer, NULL, &diag), 0);
 	assert_true(pieces.count > 3 && pieces.events == 50010);
+	uint64_t behind = 0;
+	for (uint32_t piece = 0; piece < pieces.count; piece++) {
+		char name[96];
+		struct trace *trace;
+		snprintf(name, sizeof(name), piece ? "%s.%u" : "%s", path, piece);
+		assert_int_equal(trace_open(&trace, name, &diag), 0);
+		behind += trace_dictionary(trace)->event_count - (piece ? 0 : 10);
+		trace_close(trace);
+		bool is_whole = behind == 50000;
+		check_divided(piece, is_whole, is_whole ? 0 : behind);
+	}
+	assert_int_equal(behind, 50000);
 	for (uint32_t piece = 0; piece <= pieces.count; piece++) {
 		char name[96];
 		struct trace *trace;

@@ -24,8 +24,10 @@
  *     buffer_take()   FULL: skip events_taken(), decode the rest, complete the buffer
  *
  * At each *, the logger may die, and the buffer still has all of its events.
- * A recovery takes the larger of part_events and head->taken, each only for the same sequence. So no event is in the
- * trace twice, and none is missing. handed_over wins over committed: a forked child may still write that one.
+ * A recovery takes the larger of part_events and head->taken, each only for the same sequence. A block may be divided
+ * between two files. If the logger died before the second one, the front names no buffer: so many events more are
+ * skipped. So no event is in the trace twice, and none is missing. handed_over wins over committed: a forked child may
+ * still write that one.
  */
 #include "session/drain/drain_buffers.h"
 
@@ -221,7 +223,7 @@ static struct decode copy_decode(struct drain_region *region, struct stream *str
 	assert(bytes <= region->drain->copy_size);
 	assert(bytes % RECORD_WORD_BYTES == 0);
 	struct drain *drain = region->drain;
-	stream->written_events = events_taken(region, stream, index, sequence);
+	stream->written_events = events_taken(region, stream, index, sequence) + stream->behind_events;
 	if (stream->events && stream->events->count + bytes / DECODE_EVENT_BYTES_MIN + 2 > BLOCK_EVENTS_MAX)
 		stream_write(region, stream, 0, 0);
 	return (struct decode){.translate = &region->translate,
@@ -243,6 +245,12 @@ static uint32_t buffer_committed(const struct region_buffer *head)
 	return LOAD(&head->state) == BUFFER_FULL && handed_over >> 32 == LOAD(&head->sequence) && handed_over
 		       ? (uint32_t)handed_over
 		       : committed;
+}
+
+/* A full buffer had so many events: the others that the trace has are of the next one. */
+static void behind_settle(struct stream *stream, uint32_t events)
+{
+	stream->behind_events = stream->written_events > events ? stream->written_events - events : 0;
 }
 
 void buffer_take(struct drain_region *region, struct stream *stream, uint32_t index, const struct ending *ending)
@@ -267,6 +275,7 @@ void buffer_take(struct drain_region *region, struct stream *stream, uint32_t in
 	memcpy(drain->copy, region_buffer_bytes(region->shared, index), committed + pending);
 	struct decode decode = copy_decode(region, stream, index, committed, sequence);
 	stream_decode(region, stream, &decode, sequence);
+	behind_settle(stream, decode.event_count);
 	if (decode.damage)
 		damage_note(region, stream, &decode, (uint64_t)(decode.end - decode.at));
 	if (ending) {
@@ -314,6 +323,7 @@ static void open_take(struct drain_region *region, struct stream *stream, uint32
 		stream_write(region, stream, sequence, taken);
 	/* This includes events of threads that had the slot before, which are already written. */
 	if (taken > stream->written_events) {
+		stream->behind_events = 0;
 		stream->open_index = index;
 		stream->open_taken =
 			region->error && !writer_has_ended(drain->writer) ? 0 : (uint64_t)sequence << 32 | taken;
@@ -353,6 +363,9 @@ static void slot_begin(struct drain_region *region, uint32_t index)
 		if (region->known)
 			stream->sequence = writer_last_sequence(region->drain->writer, region->shared->id, stream->key);
 		stream->has_sequence = stream->sequence != UINT32_MAX;
+		if (region->known)
+			stream->behind_events =
+				writer_events_behind(region->drain->writer, region->shared->id, stream->key);
 	}
 	if (!region->known)
 		return;

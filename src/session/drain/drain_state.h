@@ -52,6 +52,7 @@ struct stream {
 	/* of the open buffer: what to note in it when the file has its events; 0: nothing */
 	uint64_t open_taken;
 	uint32_t written_events; /* while a buffer is taken: how many of its events the trace already has */
+	uint32_t behind_events;  /* of a recovery: how many the trace has behind the last buffer that it names */
 	struct owner owner;
 	struct writer_events *events;             /* unwritten events; NULL: none */
 	struct stack_ends ends;                   /* of the stacks of the unwritten events */
