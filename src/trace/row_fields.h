@@ -80,7 +80,7 @@ struct rows_sequence {
 	uint32_t process, slot;
 	uint32_t last; /* sequence of the last whole buffer; UINT32_MAX: none */
 	uint32_t part_sequence, part_events;
-	uint32_t behind; /* events behind those, of blocks that name no buffer; in no file */
+	uint32_t behind; /* events behind those, of blocks that name no buffer: in no row */
 };
 
 /** The part of a footer behind its segments. */
