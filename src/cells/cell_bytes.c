@@ -76,14 +76,8 @@ static void functions_fini(struct function_list *list)
 
 static void function_write(struct json *json, const struct heap_names *names, const struct cell_function *function)
 {
-	char text[CELL_NAME_ROOM];
 	json_begin_array(json, NULL);
-	cell_name_image(names, function->name, text);
-	json_text(json, NULL, text);
-	cell_name_short(names, function->name, text);
-	json_text(json, NULL, text);
-	cell_name_full(names, function->name, text);
-	json_text(json, NULL, text);
+	cell_name_write(names, function->name, json);
 	json_text(json, NULL, function->file ? function->file : "");
 	json_count(json, NULL, cell_name_marks(names, function->name));
 	json_end_array(json);

@@ -54,6 +54,17 @@ void cell_name_image(const struct heap_names *names, uint32_t name, char text[CE
 	name_copy(text, image ? image : "");
 }
 
+void cell_name_write(const struct heap_names *names, uint32_t name, struct json *json)
+{
+	static void (*const parts[])(const struct heap_names *, uint32_t, char *) = {cell_name_image, cell_name_short,
+										     cell_name_full};
+	char text[CELL_NAME_ROOM];
+	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++) {
+		parts[i](names, name, text);
+		json_text(json, NULL, text);
+	}
+}
+
 unsigned cell_name_marks(const struct heap_names *names, uint32_t name)
 {
 	if (word_of(name))

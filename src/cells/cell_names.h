@@ -3,6 +3,7 @@
 #ifndef XHEAP_CELLS_CELL_NAMES_H
 #define XHEAP_CELLS_CELL_NAMES_H
 
+#include "base/json.h"
 #include "query/frame_names.h"
 
 /** In place of a name of the trace: words that stand for stacks without frames of their own. */
@@ -23,6 +24,9 @@ void cell_name_short(const struct heap_names *names, uint32_t name, char text[CE
 
 /** Write the file name of its image; "": it has none. */
 void cell_name_image(const struct heap_names *names, uint32_t name, char text[CELL_NAME_ROOM]);
+
+/** Write its image, short name and full name as three elements of an array. */
+void cell_name_write(const struct heap_names *names, uint32_t name, struct json *json);
 
 /** Return its marks. */
 unsigned cell_name_marks(const struct heap_names *names, uint32_t name);

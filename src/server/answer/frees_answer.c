@@ -91,14 +91,8 @@ static int compare_freed(const void *one, const void *other)
 
 static void json_frame(struct json *json, const struct heap_names *names, const struct heap_frame *frame)
 {
-	char text[CELL_NAME_ROOM];
 	json_begin_array(json, NULL);
-	cell_name_image(names, frame->name, text);
-	json_text(json, NULL, text);
-	cell_name_short(names, frame->name, text);
-	json_text(json, NULL, text);
-	cell_name_full(names, frame->name, text);
-	json_text(json, NULL, text);
+	cell_name_write(names, frame->name, json);
 	json_text(json, NULL, frame->file ? frame->file : "");
 	json_count(json, NULL, frame->line);
 	json_count(json, NULL, cell_name_marks(names, frame->name));
