@@ -15,7 +15,7 @@
 #include "base/grid.h"
 #include "base/json.h"
 
-/** What a value is. Numbers have 4 or 8 bytes and are not negative. */
+/** What a value is. Numbers are of any width, and not negative. */
 enum list_field_kind {
 	FIELD_TEXT,         /**< const char *, NULL: "" */
 	FIELD_CHARS,        /**< an array of char, which ends with a NUL */

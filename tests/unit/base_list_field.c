@@ -2,6 +2,7 @@
 /* One table of fields as columns for people and as keys of JSON: units, and values that are not known. */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
@@ -12,14 +13,15 @@
 struct item {
 	uint32_t id;
 	uint64_t size, count, age_ns;
-	uint32_t patience_ms, is_old;
+	uint32_t patience_ms;
+	bool is_old;
 	const char *path;
 	char name[8];
 };
 
 static bool is_old(const void *record)
 {
-	return ((const struct item *)record)->is_old != 0;
+	return ((const struct item *)record)->is_old;
 }
 
 static const char *shape(const void *record)
