@@ -54,11 +54,10 @@ int autologger_file_remove(const char *name, struct diag *diag);
 
 /** The last start of an autologger. */
 struct autologger_status {
-	bool is_known;    /**< it was started once */
-	uint32_t number;  /**< Status: 0, or the documented number of the error */
-	int64_t at_s;     /**< time of the start, seconds since the epoch */
-	uint64_t boot_us; /**< the same since the boot */
-	char text[512];   /**< of the error; "": there was none */
+	bool is_known;   /**< it was started once */
+	uint32_t number; /**< Status: 0, or the documented number of the error */
+	int64_t at_s;    /**< time of the start, seconds since the epoch */
+	char text[512];  /**< of the error; "": there was none */
 };
 
 /** Read the status; is_known is false if there is none. */

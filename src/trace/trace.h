@@ -73,9 +73,9 @@ struct trace_dictionary {
 	uint64_t kind_count[EVENT_KIND_COUNT]; /**< successful ones by kind, likewise */
 	uint64_t folded_count;                 /**< of all these events, those that are folded */
 	uint64_t failed_count, in_flight_count;
-	struct stack_ends ends; /**< of the stacks of all these events */
-	bool is_whole_known;    /**< ends.whole is a number: no part of the trace is older than it */
-	uint64_t unwritten_blocks, unwritten_events; /**< what could not be written though recording went on */
+	struct stack_ends ends;    /**< of the stacks of all these events */
+	bool is_whole_known;       /**< ends.whole is a number: no part of the trace is older than it */
+	uint64_t unwritten_events; /**< what could not be written though recording went on */
 	/** of segments that are not there any more: the past of a circular file, a flight recorder */
 	uint64_t dropped_events;
 	int64_t dropped_until_ns; /**< the last of those; from there on nothing is missing */

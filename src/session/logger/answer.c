@@ -361,7 +361,6 @@ static void handle_launch(struct logger *logger, int socket, const struct contro
 				      .is_spared = message->value == 2};
 	snprintf(request.path, sizeof(request.path), "%.*s", (int)sizeof(message->text) - 1, message->text);
 	logger->command_pid = message->pid;
-	logger->is_command_known = true;
 	if (!tracer_start(logger->tracer, &request)) {
 		struct control_message answer = {.kind = CONTROL_LAUNCHED, .pid = message->pid, .value = -EAGAIN};
 		snprintf(answer.text, sizeof(answer.text), "cannot trace %.900s: cannot start a thread to trace it",
