@@ -21,7 +21,8 @@ enum { COMMAND_LINE_BYTES = 8192, PATH_BYTES = 4096 };
 
 /* ---- the first program ---- */
 
-void autologger_init_word(char *word, size_t size)
+/* Write the word for the kernel's command line: init=PATH. */
+static void init_word(char *word, size_t size)
 {
 	char own[PATH_BYTES];
 	ssize_t length = readlink("/proc/self/exe", own, sizeof(own) - 1);
@@ -32,12 +33,13 @@ void autologger_init_word(char *word, size_t size)
 	snprintf(word, size, "init=%s/" AUTOLOGGER_FIRST_PROGRAM, length > 0 ? own : "/usr/bin");
 }
 
-bool autologger_init_is_there(void)
+/* Return whether the kernel was started with the word. */
+static bool init_is_there(void)
 {
 	char line[COMMAND_LINE_BYTES], word[PATH_BYTES + 100], *rest = line, *one;
 	bool is_there = false;
 	proc_read_small("/proc/cmdline", line, sizeof(line));
-	autologger_init_word(word, sizeof(word));
+	init_word(word, sizeof(word));
 	/* The last one counts. */
 	while ((one = strsep(&rest, " \t\n")))
 		if (!strncmp(one, "init=", strlen("init=")))
@@ -48,8 +50,8 @@ bool autologger_init_is_there(void)
 void autologger_init_say(void)
 {
 	char word[PATH_BYTES + 100];
-	autologger_init_word(word, sizeof(word));
-	if (autologger_init_is_there())
+	init_word(word, sizeof(word));
+	if (init_is_there())
 		cli_say("the kernel was started with %s", word);
 	else
 		cli_say("Boot = 1 needs %s on the kernel's command line, which xheap does not change", word);
@@ -263,10 +265,9 @@ static void show(const struct autologger_entry *entry)
 	}
 	printf("  last start  %s\n", row.last_start);
 	autologger_notes(logger, show_note, NULL);
-	autologger_init_word(word, sizeof(word));
+	init_word(word, sizeof(word));
 	if (logger->values[AUTOLOGGER_Boot].number)
-		printf("  the kernel's command line %s %s\n", autologger_init_is_there() ? "has" : "does not have",
-		       word);
+		printf("  the kernel's command line %s %s\n", init_is_there() ? "has" : "does not have", word);
 }
 
 int autologger_show_run(int count, char **arguments)
