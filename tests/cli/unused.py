@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""No function is exported without a caller in the sources, no constant is there without a use, no member of a struct without a reader, no header of asserts without an
-assert."""
+"""No function is exported without a caller in the sources, no header is there that nobody includes, no constant without a use, no member of a struct without a reader, no
+header of asserts without an assert."""
 import collections
 import pathlib
 import re
@@ -13,6 +13,7 @@ CALLED_FROM_OUTSIDE = re.compile(r"xheap_\w+|main|_start|\w+_(free|fini)")
 # Members of structs that the kernel, the C library or the compiler's runtime fill in or read, and of those that keep the places of others.
 LAID_OUT = re.compile(r"\w*reserved\w*|padding|page_count|returned|categories|inverted|all_of|any_of|map_start|map_end|eh_frame|physical")
 MEMBER_WRITTEN = re.compile(r"(?:\.|->)\s*(\w+)\b(?:\[[^\]]*\])?\s*(?:[-+|]?=(?!=))")
+INCLUDED = re.compile(r'^\s*#\s*include "([^"]+)"', re.M)
 WORD = re.compile(r"\b[A-Za-z_]\w*\b")
 
 
@@ -68,6 +69,9 @@ def main():
         wrong += [f"{name}: {constant} has no use" for constant in constants_of(code) if (uses if path.suffix == ".h" else words[path])[constant] < 2 and not constant.endswith("_H") and not constant.startswith(pasted)]
         if "<assert.h>" in path.read_text() and not re.search(r"\bassert\(|__assert_fail", code):
             wrong.append(f"{name}: includes <assert.h> without an assert")
+    included = {name for path in codes for name in INCLUDED.findall(path.read_text())}
+    headers = {path.relative_to(SOURCE / "src") for path in codes if path.suffix == ".h"}
+    wrong += [f"src/{header}: nobody includes it" for header in sorted(headers) if not {str(header), header.name} & included]
     wrong += unread(codes, uses)
     print("\n".join(wrong))
     return 1 if wrong else 0
