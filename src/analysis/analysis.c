@@ -289,8 +289,7 @@ int analysis_prepare(struct analysis *analysis, struct diag *diag)
 		error = source_check(analysis, i, diag);
 	for (unsigned i = 0; i < analysis->source_count && !error && !request->without_windows; i++) {
 		struct analysis_own *own = &analysis->own[i];
-		heap_window_make(&own->window, analysis->sources[i].table, &own->filter, own->range, request->by,
-				 false);
+		heap_window_make(&own->window, analysis->sources[i].table, &own->filter, own->range, request->by);
 		analysis->sources[i].window = &own->window;
 	}
 	return error ? error : analysis_check_cancelled(&request->caller, diag);

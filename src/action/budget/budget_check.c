@@ -155,8 +155,7 @@ static void stack_source_add(struct stack_sources *stacks, const struct budget_f
 	struct heap_filter *filter = &stacks->filters[stacks->count];
 	struct heap_window *window = &stacks->windows[stacks->count];
 	budget_figures_filter(filter, figures, selection);
-	heap_window_make(window, from->table, filter, (struct heap_range){0, from->table->duration_ns}, HEAP_BY_NONE,
-			 false);
+	heap_window_make(window, from->table, filter, (struct heap_range){0, from->table->duration_ns}, HEAP_BY_NONE);
 	stacks->sources[stacks->count++] = (struct action_source){.path = from->path,
 								  .trace = from->trace,
 								  .table = from->table,
