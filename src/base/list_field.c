@@ -127,9 +127,9 @@ void list_field_json(struct json *json, const struct list_field *fields, const v
 	}
 }
 
-void list_field_json_object(struct json *json, const char *key, const struct list_field *fields, const void *record)
+void list_field_json_object(struct json *json, const struct list_field *fields, const void *record)
 {
-	json_begin_object(json, key);
+	json_begin_object(json, NULL);
 	list_field_json(json, fields, record);
 	json_end_object(json);
 }

@@ -76,7 +76,7 @@ static void keys(void **state)
 	struct json json = {.out = &out};
 	json_begin_array(&json, NULL);
 	for (int i = 0; i < 2; i++)
-		list_field_json_object(&json, NULL, fields, &items[i]);
+		list_field_json_object(&json, fields, &items[i]);
 	json_end_array(&json);
 	char *text = sink_take(&out, NULL);
 	assert_string_equal(text, "[{\"id\": 1234, \"size_bytes\": 2048, \"count\": 12345, \"age_us\": 1.5, "
