@@ -29,11 +29,11 @@ void autologger_directory(enum autologger_directory directory, char *path, size_
 	snprintf(path, size, "%s%s", trusted_root(), paths[directory]);
 }
 
-int autologger_directory_make(enum autologger_directory directory, mode_t mode, struct diag *diag)
+int autologger_make_traces(struct diag *diag)
 {
 	char path[PATH_BYTES];
-	autologger_directory(directory, path, sizeof(path));
-	return trusted_directory_make(path, mode, diag);
+	autologger_directory(AUTOLOGGER_DIRECTORY_TRACES, path, sizeof(path));
+	return trusted_directory_make(path, 0700, diag);
 }
 
 /* ---- reading ---- */

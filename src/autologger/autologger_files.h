@@ -19,8 +19,8 @@ enum autologger_directory {
 /** Write the directory's path, behind trusted_root(). */
 void autologger_directory(enum autologger_directory directory, char *path, size_t size);
 
-/** Make the directory and those above it. Return 0 or a negative errno. */
-int autologger_directory_make(enum autologger_directory directory, mode_t mode, struct diag *diag);
+/** Make the directory for traces, which is its owner's alone, and those above it. Return 0 or a negative errno. */
+int autologger_make_traces(struct diag *diag);
 
 /** A file as it was read. */
 struct autologger_entry {

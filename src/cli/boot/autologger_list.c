@@ -213,9 +213,8 @@ int autologger_list_run(int count, char **arguments)
 
 /* ---- show ---- */
 
-static void show_note(void *cookie, const char *text)
+static void show_note(const char *text)
 {
-	(void)cookie;
 	printf("  note  %s\n", text);
 }
 
@@ -264,7 +263,7 @@ static void show(const struct autologger_entry *entry)
 			       : " (default)");
 	}
 	printf("  last start  %s\n", row.last_start);
-	autologger_notes(logger, show_note, NULL);
+	autologger_notes(logger, show_note);
 	init_word(word, sizeof(word));
 	if (logger->values[AUTOLOGGER_Boot].number)
 		printf("  the kernel's command line %s %s\n", init_is_there() ? "has" : "does not have", word);

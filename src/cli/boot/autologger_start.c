@@ -134,7 +134,7 @@ static int session_start(const struct autologger *logger, struct diag *why)
 	autologger_recording(logger, &session, path);
 	/* A file that was written by hand has no default directory yet. Where it cannot be made, the trace waits. */
 	if (!logger->values[AUTOLOGGER_FileName].text[0])
-		autologger_directory_make(AUTOLOGGER_DIRECTORY_TRACES, 0700, &(struct diag){""});
+		autologger_make_traces(&(struct diag){""});
 	int error = check_appended(&session, why);
 	if (error)
 		return error;
