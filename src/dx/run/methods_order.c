@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/priority_queue.h"
 #include "dx/run/interpret.h"
 #include "dx/run/keys.h"
 #include "dx/run/operators.h"
@@ -196,21 +197,7 @@ static bool is_before(const struct order_state *state, uint32_t one, uint32_t ot
 	return order ? order < 0 : one < other;
 }
 
-static void heap_sink(struct order_state *state, uint32_t at)
-{
-	for (;;) {
-		uint32_t least = at;
-		for (uint32_t child = 2 * at + 1; child <= 2 * at + 2 && child < state->heap_count; child++)
-			if (is_before(state, state->heap[child], state->heap[least]))
-				least = child;
-		if (least == at)
-			return;
-		uint32_t swapped = state->heap[at];
-		state->heap[at] = state->heap[least];
-		state->heap[least] = swapped;
-		at = least;
-	}
-}
+PRIORITY_QUEUE(run_queue, uint32_t, const struct order_state *, is_before(context, *one, *other))
 
 /* Read the next element of a run, with its keys. */
 static void head_read(struct order_state *state, uint32_t run)
@@ -250,8 +237,7 @@ static void merge_begin(struct dx_query *query, const struct dx_iterator *iterat
 		if (!state->heads[i].is_over)
 			state->heap[state->heap_count++] = i;
 	}
-	for (uint32_t i = state->heap_count; i-- > 0;)
-		heap_sink(state, i);
+	run_queue_make(state, state->heap, state->heap_count);
 }
 
 static bool merge_next(struct dx_query *query, const struct dx_iterator *iterator, struct dx_element *element)
@@ -264,8 +250,9 @@ static bool merge_next(struct dx_query *query, const struct dx_iterator *iterato
 	element->index = dx_value_copy(query->arena, &state->heads[run].element.index);
 	head_read(state, run);
 	if (state->heads[run].is_over)
-		state->heap[0] = state->heap[--state->heap_count];
-	heap_sink(state, 0);
+		run_queue_pop(state, state->heap, --state->heap_count);
+	else
+		run_queue_sink(state, state->heap, state->heap_count, 0);
 	if (state->spill.error)
 		spill_failed(query, iterator, &state->spill);
 	return !query->is_stopped;
