@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "dx/model/questions.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -249,6 +250,7 @@ static void sums_add(struct dx_query *query, struct stack_sums *sums, const stru
 {
 	struct dx_session *session = query->session;
 	bool added;
+	assert(sign == 1 || sign == -1);
 	if (!sums->nodes)
 		sums->nodes = memory_zeroed((size_t)session->table->site_count + 1, sizeof(*sums->nodes));
 	uint32_t *node = &sums->nodes[block->row.site];
