@@ -144,7 +144,7 @@ static void keys_hold(void **state)
 
 static void spills_hold(void **state)
 {
-	struct dx_spill spill = {.fd = -1};
+	struct dx_spill spill = {.file = {RUN_FILE_NONE}};
 	const struct dx_value text = dx_text("text");
 	(void)state;
 	assert_true(dx_spill_is_valid(&spill));
@@ -154,10 +154,10 @@ static void spills_hold(void **state)
 		assert_true(dx_spill_end_run(&spill));
 		assert_true(dx_spill_is_valid(&spill));
 	}
-	assert_noticed(spill.run_ends[1], 1, dx_spill_is_valid(&spill));
-	assert_noticed(spill.end, spill.end - 1, dx_spill_is_valid(&spill));
+	assert_noticed(spill.runs[1].offset, 1, dx_spill_is_valid(&spill));
+	assert_noticed(spill.file.end, spill.file.end - 1, dx_spill_is_valid(&spill));
 	assert_noticed(spill.run_count, spill.run_capacity + 1, dx_spill_is_valid(&spill));
-	assert_noticed(spill.fd, -1, dx_spill_is_valid(&spill));
+	assert_noticed(spill.file.fd, -1, dx_spill_is_valid(&spill));
 	dx_spill_fini(&spill);
 }
 
