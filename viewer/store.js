@@ -77,7 +77,7 @@ function readSelection(text) {
 }
 
 /** @template T @param {string} text @param {T} fallback @returns {T} */
-function readJson(text, fallback) {
+function parseJson(text, fallback) {
 	try {
 		return JSON.parse(text);
 	} catch {
@@ -93,7 +93,7 @@ const word = {write: String, read: String};
 const json = (/** @type {(value: any) => boolean} */ isGood) => ({
 	write: (/** @type {any} */ value) => JSON.stringify(value),
 	read: (/** @type {string} */ text) => {
-		const value = readJson(text, undefined);
+		const value = parseJson(text, undefined);
 		return value !== undefined && isGood(value) ? value : undefined;
 	},
 });

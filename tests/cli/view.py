@@ -259,6 +259,18 @@ def numbers():
             expect(found == said["totals"]["total_bytes"], f"{name} {kind}: {found}, not {said['totals']['total_bytes']}")
 
 
+def large():
+    """Numbers that a script would round are texts of their digits; the times of a request may be as large."""
+    end = 200 * 86400 * 10 ** 9
+    subprocess.run([f"{os.environ['BUILD']}/tests/golden/make_trace", "huge", "huge.xht"], check=True)
+    with served("--no-open", "huge.xht") as server:
+        trace, (head, _) = server.json("/trace?trace=0"), decode(server.ask("/cells?trace=0")[2])
+        expect(trace["duration_ns"] == str(end) and head["bounds"][-1] == trace["duration_ns"] and head["bounds"][0] == -1, trace["duration_ns"])
+        expect(trace["totals"]["peak_bytes"] == str(64 * ((1 << 48) - 1)) and trace["totals"]["peak_count"] == 64, trace["totals"])
+        part = decode(server.ask(f"/cells?trace=0&from={end - 5000}&to={end}&n=5")[2])[0]
+        expect([int(bound) for bound in part["bounds"]] == [end - 5000 + i * 1000 for i in range(6)], part["bounds"])
+
+
 def frees():
     """The stacks that freed: in all as many blocks as were freed; of a node, no more."""
     path = TRACES / "libstdcxx.xht"
@@ -390,7 +402,7 @@ def html():
 
 def main():
     failed = 0
-    for test in (files, others, bad_requests, oversized, crowd, disturbed, numbers, frees, several, ends, html):
+    for test in (files, others, bad_requests, oversized, crowd, disturbed, numbers, large, frees, several, ends, html):
         if sys.argv[1:] and test.__name__ not in sys.argv[1:]:
             continue
         try:

@@ -221,7 +221,7 @@ static int answer_make(void *context, struct analysis *analysis, struct diag *di
 	struct trace_answer *answer = context;
 	const struct summary_plan plan = {.short_ns = SHORT_NS, .top = ROWS, .is_screen = true};
 	(void)diag;
-	answer->json = (struct json){.out = answer->out, .line_depth = 2};
+	answer->json = (struct json){.out = answer->out, .line_depth = 2, .is_for_script = true};
 	answer->analysis = analysis;
 	answer->out->used = 0;
 	summary_make(&answer->summary, &analysis->input, &plan);
