@@ -384,6 +384,10 @@ def html():
             expect(any("this file has neither" in row["text"] for row in trace["state"]), trace["state"])
             trace["state"] = [row for row in trace["state"] if row["kind"] != "file"]
             expect(trace == server.json(f"/trace?trace={number}") and cells == server.ask(f"/cells?trace={number}&n=256")[2], f"trace {number} differs")
+    whole = (TRACES / "python.xht").read_bytes()
+    pathlib.Path("cut.xht").write_bytes(whole[:len(whole) * 3 // 4])
+    expect(re.search(r"xheap: cut\.xht is cut at byte \d+: ", xheap("view", "cut.xht", "--html", "cut.html")), "a cut trace is not told")
+    os.remove("cut.html")
     expect(xheap("view", TRACES / "c.xht", "--html", "-").startswith("<!DOCTYPE html>"), "to standard output")
     report = subprocess.run([XHEAP, "report", TRACES / "python.xht", "-format", "html"], stdout=subprocess.PIPE, check=True).stdout
     xheap("view", TRACES / "python.xht", "--html", "page2.html")
