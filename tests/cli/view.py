@@ -271,6 +271,25 @@ def large():
         expect([int(bound) for bound in part["bounds"]] == [end - 5000 + i * 1000 for i in range(6)], part["bounds"])
 
 
+def evidence():
+    """What a finding selects has what it says: its stack is one of the cells, with the blocks that the sentence counts."""
+    paths = [TRACES / f"{name}.xht" for name in ("libstdcxx", "python", "rust", "processes")]
+    with served("--no-open", *paths) as server:
+        for number, path in enumerate(paths):
+            trace, (head, cells) = server.json(f"/trace?trace={number}"), decode(server.ask(f"/cells?trace={number}")[2])
+            keys, stacks = [(function[0], function[2]) for function in head["functions"]], []
+            for parent, function in zip(cells["parent"], cells["function"]):
+                stacks.append((stacks[parent - 1] if parent else ()) + (keys[function],))
+            for finding in trace["findings"]:
+                expect(finding["text"].startswith(finding["title"]) and finding["text"].endswith(finding["evidence"]) and finding["evidence"] and "select" in finding, f"{path}: {finding}")
+                stack = tuple(map(tuple, finding.get("stack", ())))
+                expect(not stack or (stack in stacks and tuple(finding["function"]) in stack), f"{path}: no such stack: {finding}")
+                if finding["kind"] == "peak":
+                    blocks = sum(cells["blocks"][i] for i in range(head["cell_count"]) if cells["birth"][i] <= head["peak"] < cells["end"][i]
+                                 and stacks[cells["asker"][cells["node"][i]]] == stack)
+                    expect(re.search(rf" in ~?{blocks:,} block", finding["text"]), f"{path}: {blocks} blocks, not: {finding['text']}")
+
+
 def frees():
     """The stacks that freed: in all as many blocks as were freed; of a node, no more."""
     path = TRACES / "libstdcxx.xht"
@@ -406,7 +425,7 @@ def html():
 
 def main():
     failed = 0
-    for test in (files, others, bad_requests, oversized, crowd, disturbed, numbers, large, frees, several, ends, html):
+    for test in (files, others, bad_requests, oversized, crowd, disturbed, numbers, large, evidence, frees, several, ends, html):
         if sys.argv[1:] and test.__name__ not in sys.argv[1:]:
             continue
         try:
