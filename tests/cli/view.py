@@ -271,6 +271,24 @@ def large():
         expect([int(bound) for bound in part["bounds"]] == [end - 5000 + i * 1000 for i in range(6)], part["bounds"])
 
 
+def marks():
+    """Marks of the timeline: what the trace knows to have happened, and to lack."""
+    for name in ("ended", "losses", "huge"):
+        subprocess.run([f"{os.environ['BUILD']}/tests/golden/make_trace", name, f"{name}.xht"], check=True)
+    older, found = SOURCE / "tests/older", {}
+    kinds = {"ended.xht": {"process_begin", "process_end", "process_killed", "trigger"}, "losses.xht": {"loss"}, "huge.xht": {"process_killed"}, older / "kept.xht": {"fold"},
+             older / "circular.xht": {"dropped"}, older / "ended_early.xht": {"early_end", "process_begin", "process_end"}, TRACES / "c.xht": set(),
+             TRACES / "processes.xht": {"process_begin", "process_end"}}
+    with served("--no-open", *kinds) as server:
+        for number, (path, wanted) in enumerate(kinds.items()):
+            trace = found[str(path)] = server.json(f"/trace?trace={number}")
+            expect({mark["kind"] for mark in trace["marks"]} == wanted, f"{path}: {trace['marks']}")
+            expect(all(int(mark["at_ns"]) <= int(trace["duration_ns"]) for mark in trace["marks"]), f"{path}: {trace['marks']}")
+    said = {mark["kind"]: mark["text"] for mark in found["ended.xht"]["marks"]}
+    expect("memory limit of its cgroup" in said["trigger"] and said["process_killed"].endswith(": signal 99"), said)
+    expect(found["losses.xht"]["marks"] == [{"at_ns": 3000, "kind": "loss", "text": "7 events are lost"}], found["losses.xht"]["marks"])
+
+
 def evidence():
     """What a finding selects has what it says: its stack is one of the cells, with the blocks that the sentence counts."""
     paths = [TRACES / f"{name}.xht" for name in ("libstdcxx", "python", "rust", "processes")]
@@ -425,7 +443,7 @@ def html():
 
 def main():
     failed = 0
-    for test in (files, others, bad_requests, oversized, crowd, disturbed, numbers, large, evidence, frees, several, ends, html):
+    for test in (files, others, bad_requests, oversized, crowd, disturbed, numbers, large, marks, evidence, frees, several, ends, html):
         if sys.argv[1:] and test.__name__ not in sys.argv[1:]:
             continue
         try:
