@@ -10,6 +10,7 @@ import os
 import pathlib
 import random
 import re
+import resource
 import shutil
 import signal
 import socket
@@ -72,8 +73,9 @@ class Server:
 
 
 @contextlib.contextmanager
-def served(*words, environment=None):
-    process = subprocess.Popen([XHEAP, "view", *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+def served(*words, environment=None, most_files=None):
+    limited = [] if most_files is None else ["prlimit", f"--nofile={most_files}:{most_files}"]
+    process = subprocess.Popen([*limited, XHEAP, "view", *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
     try:
         yield Server(process)
         expect(process.poll() is None, "the server has ended")
@@ -200,6 +202,36 @@ def crowd():
             for connection in idle:
                 connection.close()
         expect(server.ask("/cells?trace=0")[0] == 200, "cells after the crowd")
+
+
+def strangers():
+    """Connections of others take half of all at most, and a new one ends the oldest: the owner's page is served, and keeps its connection."""
+    with served("--no-open", TRACES / "c.xht", most_files=600) as server:
+        own, idle = server.connect(), []
+        request = f"GET /trace?trace=0 HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Xheap-Token: {server.token}\r\n\r\n".encode()
+        try:
+            server.json("/trace?trace=0")
+            own.sendall(request)
+            first = own.recv(1)
+            for i in range(900):
+                idle.append(server.connect())
+                if i % 2:
+                    idle[-1].sendall(b"GET /trace?trace=0 HTTP/1.1\r\nHost: 127")
+            server.json("/trace?trace=0")
+            idle[0].settimeout(PATIENCE_S)
+            expect(idle[0].recv(1) == b"", "the oldest one stays")
+            idle[-1].settimeout(0.2)
+            with contextlib.suppress(TimeoutError):
+                expect(idle[-1].recv(1), "the newest one has ended")
+            own.sendall(request)
+            answers = first
+            while answers.count(b"HTTP/1.1 200") < 2:
+                part = own.recv(1 << 16)
+                expect(part, "the owner's connection has ended")
+                answers += part
+        finally:
+            for connection in [own, *idle]:
+                connection.close()
 
 
 def disturbed():
@@ -442,8 +474,9 @@ def html():
 
 
 def main():
-    failed = 0
-    for test in (files, others, bad_requests, oversized, crowd, disturbed, numbers, large, marks, evidence, frees, several, ends, html):
+    failed, most_files = 0, resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most_files, most_files))
+    for test in (files, others, bad_requests, oversized, crowd, strangers, disturbed, numbers, large, marks, evidence, frees, several, ends, html):
         if sys.argv[1:] and test.__name__ not in sys.argv[1:]:
             continue
         try:
