@@ -210,8 +210,11 @@ enum plan_type plan_output_type(const struct plan *plan, uint32_t output)
 	assert(output < plan_width(plan));
 	if (!plan_is_grouped(plan))
 		return plan->nodes[plan->outputs[output]].type;
-	return output < plan->key_count ? plan->nodes[plan->keys[output]].type
-					: aggregate_type(plan, &plan->aggregates[output - plan->key_count]);
+	if (output < plan->key_count)
+		return plan->nodes[plan->keys[output]].type;
+	return output < plan->key_count + plan->aggregate_count
+		       ? aggregate_type(plan, &plan->aggregates[output - plan->key_count])
+		       : PLAN_NUMBER;
 }
 
 struct plan_value plan_cell(const struct plan_rows *rows, uint32_t i, uint32_t output)
@@ -269,6 +272,7 @@ bool plan_is_valid(const struct plan *plan)
 	bool is_valid = plan->source < COLUMN_SOURCES && plan->node_count <= plan->node_capacity &&
 			plan->node_count <= PLAN_NODES_MAX && plan->output_count <= PLAN_OUTPUTS_MAX &&
 			plan->key_count + plan->aggregate_count <= PLAN_OUTPUTS_MAX &&
+			(!plan_is_grouped(plan) || plan_width(plan) <= PLAN_OUTPUTS_MAX) &&
 			plan->order_count <= PLAN_OUTPUTS_MAX;
 	for (uint32_t i = 0; is_valid && i < plan->node_count; i++)
 		is_valid = node_is_valid(plan, i);
