@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "plan/run.h"
@@ -21,8 +22,19 @@ void plan_fini(struct plan *plan)
 
 /* ---- nodes ---- */
 
+static bool node_is_same(const struct plan_node *one, const struct plan_node *other)
+{
+	return one->operation == other->operation && one->type == other->type && one->is_absent == other->is_absent &&
+	       one->number == other->number && one->lookup == other->lookup &&
+	       !memcmp(one->operands, other->operands, sizeof(one->operands));
+}
+
+/* An expression that is there already is computed once. */
 static uint32_t node_add(struct plan *plan, struct plan_node node)
 {
+	for (uint32_t i = 0; i < plan->node_count; i++)
+		if (node_is_same(&plan->nodes[i], &node))
+			return i;
 	if (plan->node_count >= PLAN_NODES_MAX)
 		return PLAN_NOTHING;
 	memory_grow(plan->nodes, plan->node_count, plan->node_capacity);

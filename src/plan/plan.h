@@ -145,6 +145,8 @@ void plan_init(struct plan *plan, enum column_source source);
 /** Free the plan. */
 void plan_fini(struct plan *plan);
 
+/* What was made before is the same node again. */
+
 /** Return a node for a column; PLAN_NOTHING: the source lacks it, or it is a text. */
 uint32_t plan_column(struct plan *plan, enum column_id column);
 uint32_t plan_number(struct plan *plan, uint64_t number);

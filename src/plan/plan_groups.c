@@ -406,7 +406,18 @@ static bool batch_add(struct plan_groups *groups, const uint64_t *keys, const ui
 	return true;
 }
 
-/* Return whether all rows of the batch pass, and have the key and the number that is summed: as in most batches. */
+/* Return the numbers of a batch, with 0 for absent ones. */
+static const uint64_t *numbers_present(const struct plan_vector *vector, uint64_t room[PLAN_BATCH])
+{
+	if (!has_absent(vector))
+		return vector->values;
+	for (uint32_t word = 0; word < PLAN_WORDS; word++)
+		for (uint32_t i = 0; i < 64; i++)
+			room[word * 64 + i] = vector->values[word * 64 + i] & ((vector->absent[word] >> i & 1) - 1);
+	return room;
+}
+
+/* Return whether all rows of the batch pass and have the key: as in most batches. */
 static bool is_simple_batch(const struct plan_groups *groups, const struct plan_evaluation *evaluation,
 			    const uint64_t passes[PLAN_WORDS])
 {
@@ -418,7 +429,7 @@ static bool is_simple_batch(const struct plan_groups *groups, const struct plan_
 		return false;
 	const struct plan_vector *key = &evaluation->vectors[plan->keys[0]],
 				 *number = &evaluation->vectors[plan->aggregates[groups->places.sum].node];
-	return key->values && number->values && !has_absent(key) && !has_absent(number);
+	return key->values && number->values && !has_absent(key);
 }
 
 static bool counts_only(const struct plan *plan)
@@ -450,9 +461,12 @@ bool plan_groups_add(struct plan_groups *groups, const struct plan_evaluation *e
 	struct chosen_rows chosen;
 	if (counts_only(plan))
 		return bits_count(groups, passes);
-	if (is_simple_batch(groups, evaluation, passes))
-		return batch_add(groups, evaluation->vectors[plan->keys[0]].values,
-				 evaluation->vectors[plan->aggregates[groups->places.sum].node].values, places);
+	if (is_simple_batch(groups, evaluation, passes)) {
+		uint64_t room[PLAN_BATCH];
+		const struct plan_vector *number = &evaluation->vectors[plan->aggregates[groups->places.sum].node];
+		return batch_add(groups, evaluation->vectors[plan->keys[0]].values, numbers_present(number, room),
+				 places);
+	}
 	rows_choose(&chosen, passes);
 	if (!groups_choose(groups, evaluation, &chosen))
 		return false;

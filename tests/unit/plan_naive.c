@@ -328,7 +328,27 @@ static struct plan_value looked_up(const struct plan_lookup *lookup, struct plan
 	return (struct plan_value){.type = lookup->type, .number = lookup->values[at.number]};
 }
 
+/* The values of a row's nodes: expressions share them, and each would be evaluated two to the power of its depth times. */
+struct naive_memo {
+	uint64_t rows[PLAN_NODES_MAX]; /* by node: the row that it was evaluated for */
+	struct plan_value values[PLAN_NODES_MAX];
+};
+static struct naive_memo memo;
+static uint64_t row_number;
+
+static struct plan_value node_evaluate(const struct naive_row *row, uint32_t i);
+
 static struct plan_value evaluate(const struct naive_row *row, uint32_t i)
+{
+	if (memo.rows[i] != row_number) {
+		struct plan_value value = node_evaluate(row, i);
+		memo.values[i] = value;
+		memo.rows[i] = row_number;
+	}
+	return memo.values[i];
+}
+
+static struct plan_value node_evaluate(const struct naive_row *row, uint32_t i)
 {
 	const struct plan_node *node = &row->plan->nodes[i];
 	struct plan_value a, b;
@@ -453,6 +473,7 @@ static void row_group(struct naive *naive, const struct naive_row *row)
 static void row_take(struct naive *naive, const struct naive_row *row)
 {
 	const struct plan *plan = row->plan;
+	row_number++;
 	struct plan_value passes = plan->filter == PLAN_NOTHING ? truth(true) : evaluate(row, plan->filter);
 	if (passes.is_absent || !passes.number)
 		return;

@@ -23,10 +23,10 @@
 
 enum { STEPS_MAX = 8 };
 
-/* What a call has in the plan: up to two aggregates. */
+/* What a call has in the plan. */
 struct planned_call {
 	struct dx_plan_member member;
-	uint32_t output;
+	uint32_t output, count; /* count: of the values of an average */
 };
 
 /* A lambda over groups: of a condition or of an order whose values are computed. */
@@ -136,19 +136,28 @@ static bool needs_order(enum dx_group_call_kind kind)
 	return kind == DX_GROUP_MIN || kind == DX_GROUP_MAX;
 }
 
+/* Set *output to the aggregate, which another call may have. */
+static bool aggregate_set(struct plan *plan, enum plan_aggregate_kind kind, uint32_t node, uint32_t *output)
+{
+	uint32_t i = 0;
+	while (i < plan->aggregate_count && (plan->aggregates[i].kind != kind || plan->aggregates[i].node != node))
+		i++;
+	*output = plan->key_count + i;
+	return i < plan->aggregate_count || plan_aggregate(plan, kind, node);
+}
+
 /* The condition of a count, as 1 and 0. */
-static bool condition_add(const struct dx_plan_making *making, const struct dx_value *lambda)
+static bool condition_add(const struct dx_plan_making *making, const struct dx_value *lambda, uint32_t *output)
 {
 	uint32_t condition = dx_plan_condition(making, lambda);
 	return condition != PLAN_NOTHING &&
-	       plan_aggregate(making->plan, PLAN_SUM,
-			      plan_apply(making->plan, PLAN_AS_NUMBER, condition, PLAN_NOTHING, PLAN_NOTHING));
+	       aggregate_set(making->plan, PLAN_SUM,
+			     plan_apply(making->plan, PLAN_AS_NUMBER, condition, PLAN_NOTHING, PLAN_NOTHING), output);
 }
 
 static bool first_add(struct group_plan *planned)
 {
-	planned->id = planned->plan.key_count + planned->plan.aggregate_count;
-	return plan_aggregate(&planned->plan, PLAN_LEAST, plan_column(&planned->plan, COLUMN_ID));
+	return aggregate_set(&planned->plan, PLAN_LEAST, plan_column(&planned->plan, COLUMN_ID), &planned->id);
 }
 
 static bool call_add(const struct dx_plan_making *making, struct group_plan *planned, uint32_t number)
@@ -158,15 +167,14 @@ static bool call_add(const struct dx_plan_making *making, struct group_plan *pla
 	struct planned_call *of = &planned->planned[number];
 	struct plan *plan = making->plan;
 	bool has_lambda = call->closure.node;
-	of->output = plan->key_count + plan->aggregate_count;
 	if (call->kind == DX_GROUP_KEY)
 		return true;
 	if (call->kind == DX_GROUP_FIRST)
 		return !has_lambda && (planned->id != PLAN_NOTHING || first_add(planned));
 	if (call->kind == DX_GROUP_COUNT && has_lambda)
-		return condition_add(making, &lambda);
+		return condition_add(making, &lambda, &of->output);
 	if (call->kind == DX_GROUP_ANY || call->kind == DX_GROUP_COUNT)
-		return !has_lambda && plan_aggregate(plan, PLAN_COUNT, PLAN_NOTHING);
+		return !has_lambda && aggregate_set(plan, PLAN_COUNT, PLAN_NOTHING, &of->output);
 	if (!has_lambda)
 		return false;
 	of->member = dx_plan_lambda_member(making, &lambda);
@@ -174,9 +182,11 @@ static bool call_add(const struct dx_plan_making *making, struct group_plan *pla
 	if (of->member.node == PLAN_NOTHING || !dx_plan_has_order(shape))
 		return false;
 	if (needs_order(call->kind))
-		return plan_aggregate(plan, call->kind == DX_GROUP_MIN ? PLAN_LEAST : PLAN_GREATEST, of->member.node);
+		return aggregate_set(plan, call->kind == DX_GROUP_MIN ? PLAN_LEAST : PLAN_GREATEST, of->member.node,
+				     &of->output);
 	return (shape == DX_PLAN_NUMBER || shape == DX_PLAN_ADDRESS) &&
-	       plan_aggregate(plan, PLAN_SUM, of->member.node) && plan_aggregate(plan, PLAN_COUNT, of->member.node);
+	       aggregate_set(plan, PLAN_SUM, of->member.node, &of->output) &&
+	       (call->kind == DX_GROUP_SUM || aggregate_set(plan, PLAN_COUNT, of->member.node, &of->count));
 }
 
 /* A group while lambdas are evaluated. */
@@ -211,11 +221,11 @@ static struct dx_value row_answer(struct dx_query *query, const struct dx_group 
 	struct plan_value value = plan_cell(at->rows, at->row, of->output);
 	if (needs_order(call->kind)) {
 		cell.value = dx_plan_value(query, &of->member, &value);
-	} else if (call->kind == DX_GROUP_SUM || call->kind == DX_GROUP_AVERAGE) {
-		cell.sum.number = (__int128)value.number;
-		cell.sum.count = plan_cell(at->rows, at->row, of->output + 1).number;
 	} else {
+		cell.sum.number = (__int128)value.number;
 		cell.sum.count = value.number;
+		if (call->kind == DX_GROUP_AVERAGE)
+			cell.sum.count = plan_cell(at->rows, at->row, of->count).number;
 	}
 	return dx_group_call_answer(query, call, &cell);
 }
