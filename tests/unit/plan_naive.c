@@ -205,6 +205,11 @@ static struct plan_value event_column(const struct naive_row *row, enum column_i
 		return number_unless(block->kind[at] == EVENT_FREE && !block->size[at], block->size[at]);
 	case COLUMN_USABLE:
 		return number_unless(!block->usable[at], block->usable[at]);
+	case COLUMN_SITE:
+		return number_unless(block->kind[at] == EVENT_EARLIER || block->entry[at] >= dictionary->entry_count,
+				     (flags & EVENT_NO_STACK ? 0 : (uint64_t)block->stack[at]) *
+						     dictionary->entry_count +
+					     block->entry[at]);
 	case COLUMN_STACK:
 		return number_unless((flags & EVENT_NO_STACK) || !block->stack[at], block->stack[at]);
 	case COLUMN_FUNCTION:

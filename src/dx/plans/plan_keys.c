@@ -27,23 +27,20 @@
 enum part_kind { PART_MEMBER, PART_STACK, PART_MADE };
 
 /* Members of rows that stand for ids, and what the interpreter has of them. */
-enum root { ROOT_STACK, ROOT_FREE_STACK, ROOT_THREAD, ROOT_FREE_THREAD, ROOT_PROCESS };
-
 static const struct {
 	const char *name;
 	enum column_source source;
-	enum root root;
 	enum column_id column;
 	const struct dx_class *class; /* of the objects; NULL: it is a text */
 } roots[] = {
-	{"Stack", COLUMNS_OF_EVENTS, ROOT_STACK, COLUMN_STACK, NULL},
-	{"Thread", COLUMNS_OF_EVENTS, ROOT_THREAD, COLUMN_THREAD, &dx_thread_class},
-	{"Process", COLUMNS_OF_EVENTS, ROOT_PROCESS, COLUMN_PROCESS, &dx_process_class},
-	{"Stack", COLUMNS_OF_ALLOCATIONS, ROOT_STACK, COLUMN_SITE, NULL},
-	{"FreeStack", COLUMNS_OF_ALLOCATIONS, ROOT_FREE_STACK, COLUMN_FREE_SITE, NULL},
-	{"Thread", COLUMNS_OF_ALLOCATIONS, ROOT_THREAD, COLUMN_THREAD, &dx_thread_class},
-	{"FreeThread", COLUMNS_OF_ALLOCATIONS, ROOT_FREE_THREAD, COLUMN_FREE_THREAD, &dx_thread_class},
-	{"Process", COLUMNS_OF_ALLOCATIONS, ROOT_PROCESS, COLUMN_PROCESS, &dx_process_class},
+	{"Stack", COLUMNS_OF_EVENTS, COLUMN_SITE, NULL},
+	{"Thread", COLUMNS_OF_EVENTS, COLUMN_THREAD, &dx_thread_class},
+	{"Process", COLUMNS_OF_EVENTS, COLUMN_PROCESS, &dx_process_class},
+	{"Stack", COLUMNS_OF_ALLOCATIONS, COLUMN_SITE, NULL},
+	{"FreeStack", COLUMNS_OF_ALLOCATIONS, COLUMN_FREE_SITE, NULL},
+	{"Thread", COLUMNS_OF_ALLOCATIONS, COLUMN_THREAD, &dx_thread_class},
+	{"FreeThread", COLUMNS_OF_ALLOCATIONS, COLUMN_FREE_THREAD, &dx_thread_class},
+	{"Process", COLUMNS_OF_ALLOCATIONS, COLUMN_PROCESS, &dx_process_class},
 };
 enum { ROOT_COUNT = sizeof(roots) / sizeof(roots[0]) };
 
@@ -111,18 +108,6 @@ static bool root_replace(const struct dx_plan_keys *keys, struct part *part, str
 	       (!node->second || root_replace(keys, part, &node->second, parameter)) && !node->third;
 }
 
-/* The ids that a root is made of, as one number. */
-static uint32_t root_node(const struct dx_plan_keys *keys, struct plan *plan, uint32_t root)
-{
-	uint32_t column = plan_column(plan, roots[root].column);
-	if (keys->source == COLUMNS_OF_ALLOCATIONS || roots[root].root != ROOT_STACK)
-		return column;
-	uint32_t entries = keys->query->session->dictionary->entry_count, none = plan_number(plan, 0);
-	uint32_t first = plan_apply(plan, PLAN_MULTIPLY, plan_apply(plan, PLAN_IF_ABSENT, column, none, PLAN_NOTHING),
-				    plan_number(plan, entries), PLAN_NOTHING);
-	return plan_apply(plan, PLAN_ADD, first, plan_column(plan, COLUMN_FUNCTION), PLAN_NOTHING);
-}
-
 static bool part_make(struct dx_plan_keys *keys, const struct dx_plan_making *making, struct part *part,
 		      const struct dx_node *lambda, struct dx_node *node, const struct dx_scope *scope)
 {
@@ -143,12 +128,12 @@ static bool part_make(struct dx_plan_keys *keys, const struct dx_plan_making *ma
 		dx_keys_init(&part->values, making->query, &keys->arena, NULL);
 		part->has_values = true;
 	}
-	return plan_key(making->plan, root_node(keys, making->plan, part->root));
+	return plan_key(making->plan, plan_column(making->plan, roots[part->root].column));
 }
 
 /* ---- values of ids ---- */
 
-/* The stack of a number that root_node() made; 0 for that of no stack. */
+/* The stack of a site's number. */
 static struct heap_site site_of(const struct dx_plan_keys *keys, uint64_t number)
 {
 	uint32_t entries = keys->query->session->dictionary->entry_count;
