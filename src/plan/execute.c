@@ -306,6 +306,8 @@ static void blocks_work(void *context)
 	struct trace_cursor *cursor = trace_cursor_new(worker->execution->run->target.trace);
 	if (!cursor)
 		memory_exhausted(0);
+	if (!(plan_needs(worker->execution->run->plan) & PACK_ADDRESSES))
+		trace_cursor_leave_addresses_out(cursor);
 	blocks_scan(worker, cursor);
 	trace_cursor_free(cursor);
 }
