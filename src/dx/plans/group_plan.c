@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "dx/plans/explain.h"
 #include "dx/plans/group_calls.h"
 #include "dx/plans/group_sums.h"
 #include "dx/plans/pipeline.h"
@@ -399,23 +400,27 @@ static bool group_plan_make(const struct dx_plan_making *making, struct group_pl
 {
 	struct plan *plan = &planned->plan;
 	struct chain chain;
-	if (!chain_read(planned, &chain) || !dx_pipeline_make(&planned->pipeline, making, planned->groups->source) ||
-	    planned->pipeline.selection || planned->pipeline.order_count || plan->skip || plan->limit != UINT64_MAX)
+	struct dx_query *query = making->query;
+	if (!chain_read(planned, &chain) || !dx_pipeline_make(&planned->pipeline, making, planned->groups->source))
 		return false;
+	if (planned->pipeline.selection || planned->pipeline.order_count || plan->skip || plan->limit != UINT64_MAX)
+		return dx_plan_refuse(query, planned->groups, "before it, only Where() has a translation");
 	planned->calls.key = planned->groups->arguments[0].closure->node;
 	planned->keys = dx_plan_keys_new(making, &planned->groups->arguments[0]);
-	if (!planned->keys || !lambdas_take(planned, &chain))
-		return false;
+	if (!planned->keys)
+		return dx_plan_refuse(query, planned->groups, "the key is no column");
+	if (!lambdas_take(planned, &chain))
+		return dx_plan_refuse(query, planned->sequence, "groups are used for more than key, counts and sums");
 	for (uint32_t i = 0; i < planned->calls.count; i++)
 		if (!call_add(making, planned, i))
-			return false;
+			return dx_plan_refuse(query, planned->sequence, "what is counted or summed is no column");
 	plan->keeps_first_order = true;
 	if (!orders_make(planned, &chain))
 		return false;
 	/* First elements are read in the order of events. */
 	if (planned->id != PLAN_NOTHING && (plan->order_count || planned->lambda_count) &&
 	    plan->source == COLUMNS_OF_EVENTS)
-		return false;
+		return dx_plan_refuse(query, planned->sequence, "First() gives calls in the order of the trace only");
 	dx_pipeline_cut(plan, planned->sequence);
 	return dx_pipeline_target(making->query, plan, &planned->target);
 }
@@ -490,6 +495,7 @@ const struct dx_sequence *dx_group_plan_sequence(struct dx_query *query, const s
 		group_plan_end(planned);
 		return NULL;
 	}
+	dx_explain(query, sequence, &planned->plan);
 	planned->reader.source = planned->pipeline.source;
 	dx_on_release(query->arena, group_plan_end, planned);
 	struct dx_sequence *made = dx_sequence_new(query, &groups_operator, NULL, sequence->column);
