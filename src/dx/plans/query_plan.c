@@ -60,6 +60,8 @@ static bool receiver_make(const struct dx_plan_making *making, const struct dx_m
 
 static bool plan_count(struct dx_query *query, const struct dx_method_call *call, struct dx_value *result)
 {
+	if (!call->count && dx_group_plan_count(query, call->receiver.sequence, result))
+		return true;
 	struct plan plan = {.filter = PLAN_NOTHING};
 	struct dx_mark mark = dx_mark(query->arena);
 	const struct dx_plan_making making = {query, &plan, query->arena};
