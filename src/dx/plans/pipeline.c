@@ -69,6 +69,14 @@ static void rows_cut(struct plan *plan, const struct dx_sequence *sequence)
 	}
 }
 
+const struct dx_sequence *dx_pipeline_cut(struct plan *plan, const struct dx_sequence *sequence)
+{
+	for (; sequence->operation == &dx_skip_operator || sequence->operation == &dx_take_operator;
+	     sequence = sequence->source)
+		rows_cut(plan, sequence);
+	return sequence;
+}
+
 static bool order_take(struct orders *orders, const struct dx_sequence *sequence)
 {
 	if (orders->count == ORDERS_MAX || sequence->argument_count != 1 ||
@@ -121,9 +129,7 @@ bool dx_pipeline_make(struct dx_pipeline *pipeline, const struct dx_plan_making 
 		pipeline->selection = sequence;
 		sequence = sequence->source;
 	}
-	for (; sequence->operation == &dx_skip_operator || sequence->operation == &dx_take_operator;
-	     sequence = sequence->source)
-		rows_cut(making->plan, sequence);
+	sequence = dx_pipeline_cut(making->plan, sequence);
 	/* Conditions without errors may stand before an order as well as behind it. */
 	for (; sequence != pipeline->source; sequence = sequence->source) {
 		if (sequence->operation == &dx_where_operator && condition_take(making, sequence))

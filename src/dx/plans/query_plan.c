@@ -16,6 +16,7 @@
 #include "dx/core/methods.h"
 #include "dx/model/event_sequence.h"
 #include "dx/model/objects_allocation.h"
+#include "dx/plans/group_plan.h"
 #include "dx/plans/group_sums.h"
 #include "dx/plans/pipeline.h"
 
@@ -321,9 +322,11 @@ static bool has_plan(const struct dx_sequence *sequence)
 
 static const struct dx_sequence *plan_sequence(struct dx_query *query, const struct dx_sequence *sequence)
 {
-	const struct dx_sequence *sums = dx_group_sums_sequence(query, sequence);
-	if (sums)
-		return sums;
+	const struct dx_sequence *groups = dx_group_plan_sequence(query, sequence);
+	if (!groups)
+		groups = dx_group_sums_sequence(query, sequence);
+	if (groups)
+		return groups;
 	if (query->is_stopped || !has_plan(sequence))
 		return NULL;
 	struct planned *planned = memory_zeroed(1, sizeof(*planned));
