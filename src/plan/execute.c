@@ -70,7 +70,6 @@ struct execution {
 	unsigned next_shown; /* worker whose rows come next */
 	struct heap_stream *stream;
 	uint64_t event_number;
-	bool is_stream_over;
 	uint32_t *block_ranks; /* by event block: its place among those of all threads, thread by thread; or NULL */
 	/* An order, and groups. */
 	bool is_collected;
