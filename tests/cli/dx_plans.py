@@ -99,6 +99,8 @@ class Maker:
         if self.choose.random() < 0.5:
             calls.append("g.First()" + shown[1:] if self.choose.random() < 0.7 else f"g.First().{self.member()}")
         text = f".GroupBy(x => {key})"
+        if self.choose.random() < 0.1:
+            return text + (self.groups_steps(calls[:1], "g") if "First" not in calls[0] and self.choose.random() < 0.5 else "") + self.cuts() + ".Count()"
         text += self.groups_steps([self.aggregate() for _ in range(2)], "g") if self.choose.random() < 0.4 else ""
         text += self.cuts() if self.choose.random() < 0.1 else ""
         if len(calls) == 1 and self.choose.random() < 0.7:

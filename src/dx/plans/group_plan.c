@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "dx/plans/explain.h"
 #include "dx/plans/group_calls.h"
 #include "dx/plans/group_sums.h"
 #include "dx/plans/pipeline.h"
@@ -49,9 +50,9 @@ struct group_plan {
 	struct group_lambda lambdas[2 * STEPS_MAX];
 	uint32_t lambda_count;
 	struct plan_finishing finishing;
-	const char *error; /* that groups have in place of a value of an order; NULL: none has */
-	uint32_t id;       /* the output with the number of the first row; PLAN_NOTHING: nobody asks for it */
-	bool is_wrong;
+	const char *error;       /* that groups have in place of a value of an order; NULL: none has */
+	uint32_t id;             /* the output with the number of the first row; PLAN_NOTHING: nobody asks for it */
+	bool is_wrong, is_count; /* is_count: no element is made, and a Select may be missing */
 	/* The run. */
 	struct plan_run *run;
 	struct plan_rows rows;
@@ -336,7 +337,8 @@ static bool chain_read(struct group_plan *planned, struct chain *chain)
 		chain->steps[chain->count++] = at;
 	}
 	planned->groups = at;
-	return at->operation == &dx_group_operator && at->argument_count == 1 && chain->select < STEPS_MAX;
+	return at->operation == &dx_group_operator && at->argument_count == 1 &&
+	       (chain->select < STEPS_MAX || planned->is_count);
 }
 
 /* Set the lambdas, those before the Select first. */
@@ -344,8 +346,9 @@ static bool lambdas_take(struct group_plan *planned, struct chain *chain)
 {
 	for (uint32_t i = chain->count; i-- > 0;) {
 		const struct dx_closure *lambda = chain->steps[i]->arguments[0].closure;
-		chain->lambdas[i] = i >= chain->select ? dx_group_calls_take(&planned->calls, lambda)
-						       : lambda_behind(planned, lambda);
+		bool is_behind = chain->select < STEPS_MAX && i < chain->select;
+		chain->lambdas[i] =
+			!is_behind ? dx_group_calls_take(&planned->calls, lambda) : lambda_behind(planned, lambda);
 		if (!chain->lambdas[i])
 			return false;
 		if (i == chain->select)
@@ -399,23 +402,27 @@ static bool group_plan_make(const struct dx_plan_making *making, struct group_pl
 {
 	struct plan *plan = &planned->plan;
 	struct chain chain;
-	if (!chain_read(planned, &chain) || !dx_pipeline_make(&planned->pipeline, making, planned->groups->source) ||
-	    planned->pipeline.selection || planned->pipeline.order_count || plan->skip || plan->limit != UINT64_MAX)
+	struct dx_query *query = making->query;
+	if (!chain_read(planned, &chain) || !dx_pipeline_make(&planned->pipeline, making, planned->groups->source))
 		return false;
+	if (planned->pipeline.selection || planned->pipeline.order_count || plan->skip || plan->limit != UINT64_MAX)
+		return dx_plan_refuse(query, planned->groups, "before it, only Where() has a translation");
 	planned->calls.key = planned->groups->arguments[0].closure->node;
 	planned->keys = dx_plan_keys_new(making, &planned->groups->arguments[0]);
-	if (!planned->keys || !lambdas_take(planned, &chain))
-		return false;
+	if (!planned->keys)
+		return dx_plan_refuse(query, planned->groups, "the key is no column");
+	if (!lambdas_take(planned, &chain))
+		return dx_plan_refuse(query, planned->sequence, "groups are used for more than key, counts and sums");
 	for (uint32_t i = 0; i < planned->calls.count; i++)
 		if (!call_add(making, planned, i))
-			return false;
+			return dx_plan_refuse(query, planned->sequence, "what is counted or summed is no column");
 	plan->keeps_first_order = true;
 	if (!orders_make(planned, &chain))
 		return false;
 	/* First elements are read in the order of events. */
 	if (planned->id != PLAN_NOTHING && (plan->order_count || planned->lambda_count) &&
 	    plan->source == COLUMNS_OF_EVENTS)
-		return false;
+		return dx_plan_refuse(query, planned->sequence, "First() gives calls in the order of the trace only");
 	dx_pipeline_cut(plan, planned->sequence);
 	return dx_pipeline_target(making->query, plan, &planned->target);
 }
@@ -476,7 +483,8 @@ static bool groups_next(struct dx_query *query, struct dx_iterator *iterator, st
 
 static const struct dx_operator groups_operator = {.name = "GroupBy", .next = groups_next};
 
-const struct dx_sequence *dx_group_plan_sequence(struct dx_query *query, const struct dx_sequence *sequence)
+/* Return the plan of the sequence; NULL: it has none. */
+static struct group_plan *group_plan_new(struct dx_query *query, const struct dx_sequence *sequence, bool is_count)
 {
 	if (query->is_stopped)
 		return NULL;
@@ -484,13 +492,43 @@ const struct dx_sequence *dx_group_plan_sequence(struct dx_query *query, const s
 	const struct dx_plan_making making = {query, &planned->plan, query->arena};
 	planned->query = query;
 	planned->sequence = sequence;
+	planned->is_count = is_count;
 	planned->plan.filter = planned->id = PLAN_NOTHING;
 	planned->calls.arena = query->arena;
 	if (!group_plan_make(&making, planned)) {
 		group_plan_end(planned);
 		return NULL;
 	}
+	dx_explain(query, sequence, &planned->plan);
 	planned->reader.source = planned->pipeline.source;
+	return planned;
+}
+
+bool dx_group_plan_count(struct dx_query *query, const struct dx_sequence *sequence, struct dx_value *result)
+{
+	struct dx_mark mark = dx_mark(query->arena);
+	struct group_plan *planned = group_plan_new(query, sequence, true);
+	struct diag diag = {""};
+	uint64_t count = 0;
+	int status = -ENOTSUP;
+	if (planned) {
+		planned->run = plan_open(&planned->plan, &planned->target);
+		while ((status = plan_next(planned->run, &planned->rows, &diag)) > 0)
+			count += planned->rows.count;
+		if (planned->is_wrong || dx_plan_keys_are_wrong(planned->keys))
+			status = -ENOTSUP;
+		group_plan_end(planned);
+	}
+	dx_release(query->arena, mark);
+	*result = dx_number(count);
+	return !status || query->is_stopped;
+}
+
+const struct dx_sequence *dx_group_plan_sequence(struct dx_query *query, const struct dx_sequence *sequence)
+{
+	struct group_plan *planned = group_plan_new(query, sequence, false);
+	if (!planned)
+		return NULL;
 	dx_on_release(query->arena, group_plan_end, planned);
 	struct dx_sequence *made = dx_sequence_new(query, &groups_operator, NULL, sequence->column);
 	made->argument_count = 1;

@@ -15,4 +15,7 @@
 /** Return a sequence of the same elements, in the query's arena. NULL: it has no plan. */
 const struct dx_sequence *dx_group_plan_sequence(struct dx_query *query, const struct dx_sequence *sequence);
 
+/** Count the elements of such a sequence, whose Select may be missing. Return false if it has no plan. */
+bool dx_group_plan_count(struct dx_query *query, const struct dx_sequence *sequence, struct dx_value *result);
+
 #endif
