@@ -3,9 +3,12 @@
 
 #include "export/collapsed.h"
 
-const struct export_format export_formats[] = {
-#define X(id, name, flags, writer) {name, flags, writer},
+const struct export_format export_formats[REPORT_FORMAT_COUNT] = {
+#define X(id, name, flags, writer) {name, flags, writer, NULL, NULL},
 	REPORT_FORMATS(X)
+#undef X
+#define X(id, name, flags, writer, tool, lacks) {name, flags, writer, tool, lacks},
+		TOOL_FORMATS(X)
 #undef X
 };
 

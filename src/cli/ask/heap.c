@@ -200,7 +200,7 @@ const struct option heap_frame_rows[] = {
 	{"noDefaultCull", .type = VALUE_ON, AT(without_default_cull),
 	 .help = "remove nothing else: neither the functions of the built-in lists nor wrappers found in the trace"},
 	{"defaultCull", .type = VALUE_ON, AT(with_default_cull),
-	 .help = "use the built-in list also with -format folded, which has whole stacks"},
+	 .help = "use the built-in list also in formats of whole stacks"},
 	{"lines", .type = VALUE_ON, AT(with_lines), .help = "one row for each line of a call in a function"},
 	{.type = VALUE_TITLE, .help = "Output:"},
 	{.type = VALUE_END},
@@ -298,8 +298,10 @@ int heap_options_settle(struct heap_options *options)
 			return cli_fail("-by heap: -heaps is by heap already");
 	if (format_settle(options))
 		return CLI_FAILED;
-	const bool has_all_stacks = export_formats[options->format].flags & EXPORT_ALL_STACKS;
-	const bool uses_default = has_all_stacks ? options->with_default_cull : !options->without_default_cull;
+	/* Other tools show what a function allocated itself, which would be malloc. */
+	const struct export_format *format = &export_formats[options->format];
+	const bool is_whole = format->flags & EXPORT_ALL_STACKS && !format->tool;
+	const bool uses_default = is_whole ? options->with_default_cull : !options->without_default_cull;
 	if (uses_default)
 		heap_cull_use_default(&options->cull);
 	return 0;
