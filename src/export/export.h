@@ -28,7 +28,10 @@ enum export_flag {
 /** The formats of other tools, which are over one source: X(id, name, flags, writer, the tool, what it cannot say) */
 #define TOOL_FORMATS(X) \
 	X(PPROF, "pprof", EXPORT_ALL_STACKS | EXPORT_LINES | EXPORT_BINARY, export_pprof, \
-	  "pprof and what reads its profiles: Pyroscope, Parca", "peaks, lifetimes and times")
+	  "pprof and what reads its profiles: Pyroscope, Parca", "peaks, lifetimes or times") \
+	X(SPEEDSCOPE, "speedscope", EXPORT_ALL_STACKS, export_speedscope, "speedscope", "lifetimes or times") \
+	X(CALLGRIND, "callgrind", EXPORT_ALL_STACKS | EXPORT_LINES, export_callgrind, \
+	  "KCachegrind, QCachegrind, callgrind_annotate", "lifetimes or times; its calls are allocations")
 
 enum report_format {
 #define X(id, ...) REPORT_##id,

@@ -6,6 +6,8 @@ import gzip
 import json
 import os
 import pathlib
+import random
+import re
 import subprocess
 import sys
 
@@ -129,10 +131,75 @@ def read_folded(data):
     return {"outstanding_bytes": found}, set()
 
 
-# By format: its reader, the figures that it holds, and the options of xheap heap that show its frames.
+# ---- speedscope ----
+
+def read_speedscope(data):
+    scope = json.loads(data)
+    names = {"outstanding bytes": "outstanding_bytes", "bytes at the peak": "peak_bytes", "total bytes": "total_bytes", "outstanding blocks": "outstanding_count",
+             "blocks at the peak": "peak_count", "total blocks": "total_count"}
+    found = {}
+    for profile in scope["profiles"]:
+        counter = found[names[profile["name"]]] = collections.Counter()
+        expect(profile["type"] == "sampled" and profile["unit"] == ("bytes" if "bytes" in profile["name"] else "none"), f"profile {profile['name']}")
+        expect(profile["endValue"] - profile["startValue"] == sum(profile["weights"]), f"{profile['name']} ends elsewhere")
+        for stack, weight in zip(profile["samples"], profile["weights"], strict=True):
+            counter[tuple(scope["shared"]["frames"][frame]["name"] for frame in stack)] += weight
+    return {figure: found[figure] for figure in FIGURES}, set()
+
+
+# ---- callgrind ----
+
+def read_callgrind(data):
+    """What functions cost by themselves, and with all that they call; levels of a recursion are one function."""
+    lines = data.decode().splitlines()
+    head = dict(line.split(": ", 1) for line in lines[1:lines.index("")])
+    events = head["events"].split()
+    sums = [int(word) for word in head["summary"].split()]
+    figure_of = [re.sub("(Outstanding|Peak|Total)(Bytes|Blocks)", lambda match: f"{match[1].lower()}_{ {'Bytes': 'bytes', 'Blocks': 'count'}[match[2]]}", event) for event in events]
+    names, found = {}, {figure: collections.Counter() for figure in FIGURES}
+
+    def name(key, text):
+        number, _, said = text.partition(") ")
+        kind, number = {"cfi": "fl", "cob": "ob", "cfn": "fn"}.get(key, key), number.strip("()")
+        expect(bool(said) == ((kind, number) not in names), f"callgrind: {key}={text}")
+        return names.setdefault((kind, number), said)
+
+    is_call = False
+    for line in lines[lines.index(""):]:
+        key, _, text = line.partition("=")
+        if key in ("fn", "cfn", "fl", "cfi", "ob", "cob"):
+            said = name(key, text)
+            if key == "fn":
+                function, level = re.fullmatch(r"(.*?)('\d+)?", said).groups()
+        elif key == "calls":
+            is_call = True
+        elif line:
+            for figure, cost in zip(figure_of, line.split()[1:], strict=True):
+                if not is_call:
+                    found[figure][("self", function)] += int(cost)
+                if not level:
+                    found[figure][("all", function)] += int(cost)
+            is_call = False
+    for figure, total in zip(figure_of, sums, strict=True):
+        expect(sum(cost for (kind, _), cost in found[figure].items() if kind == "self") == total, f"callgrind: the summary says {total}")
+    return found, set()
+
+
+def by_function(stacks):
+    found = collections.Counter()
+    for stack, number in stacks.items():
+        found[("self", stack[-1])] += number
+        for function in set(stack):
+            found[("all", function)] += number
+    return found
+
+
+# By format: its reader, the figures that it holds, the options of xheap heap that show its frames, and what becomes of the stacks.
 FORMATS = {
-    "pprof": (read_pprof, FIGURES[:4], ["-lines"]),
-    "folded": (read_folded, ["outstanding_bytes"], ["-noDefaultCull"]),
+    "pprof": (read_pprof, FIGURES[:4], ["-lines"], dict),
+    "speedscope": (read_speedscope, FIGURES, [], dict),
+    "callgrind": (read_callgrind, FIGURES, ["-lines"], by_function),
+    "folded": (read_folded, ["outstanding_bytes"], ["-noDefaultCull"], dict),
 }
 OPTIONS = (
     [], ["-range", "0", "10ms"], ["-size", "100", "5000"], ["-by", "process"], ["-by", "thread"], ["-by", "size"], ["-at", "5ms"], ["-requireFrames", "main"],
@@ -141,7 +208,7 @@ OPTIONS = (
 
 
 def check_format(name, trace, options):
-    read, figures, shown = FORMATS[name]
+    read, figures, shown, fold = FORMATS[name]
     run = xheap("export", trace, "-format", name, *options)
     found, labels = read(run.stdout)
     wanted, totals = figures_of_heap(trace, figures, shown + options)
@@ -149,11 +216,39 @@ def check_format(name, trace, options):
     expect(name != "pprof" or labels == {"bytes", *([by] if by else []), *{"process": ["pid"], "thread": ["pid", "tid"]}.get(by, [])}, f"{trace.name}: labels {labels}")
     expect(list(found) == figures, f"{name}: figures {list(found)}")
     for figure in figures:
-        expect(sum(found[figure].values()) == totals[figure], f"{name} {trace.name} {options}: {figure} {sum(found[figure].values())}, not {totals[figure]}")
-        different = {stack: (found[figure][stack], wanted[figure][stack]) for stack in found[figure] | wanted[figure] if found[figure][stack] != wanted[figure][stack]}
+        expect(sum(wanted[figure].values()) == totals[figure], f"{trace.name} {options}: the rows of heap have not {figure} {totals[figure]}")
+        right = collections.Counter(fold(plain(wanted[figure])))
+        different = {stack: (found[figure][stack], right[stack]) for stack in found[figure] | right if found[figure][stack] != right[stack]}
         expect(not different, f"{name} {trace.name} {options}: {figure} of {len(different)} stacks: {list(different.items())[:2]}")
     said = run.stderr.decode().splitlines()
     expect(len([line for line in said if f"{name} has no " in line]) == (name != "folded"), f"{name}: {said}")
+
+
+# ---- names of strangers ----
+
+HOSTILE = [b"f", b"g", b"f", b'a "quoted" name', b"back\\slash\\", b"semi;colon", b"fn=(1) other", b"(7) parenthesis", b"calls=1 1", b"%s%n", b"</script>", b"-1 2 3",
+           b"+ 5", b"#comment", b"bad \xff\xfe utf-8 \xc3", b"\xed\xa0\x80", b"bell\x07 and \x1b[2J", b"\r", b" blanks ", "名前".encode(), b"x" * 10000, b"'", b"{", b"]}", b"[root]",
+           b"0x12: f (a.c:3)", b"name\tfile \"quoted\" \\ \xff.c\t17", b"name\t/a file;with.c\t4294967295", b"a\x00"]
+
+
+def plain(stacks):
+    """Bytes and characters that are no text are a question mark in formats of tools, while JSON keeps them."""
+    found = collections.Counter()
+    for stack, number in stacks.items():
+        found[tuple(re.sub("[\0-\x1f\x7f\ufffd]", "?", frame) for frame in stack)] += number
+    return found
+
+
+def check_hostile(count):
+    """Each round has the names of the list, and random bytes."""
+    for round in range(count):
+        source = random.Random(round)
+        names = source.sample(HOSTILE, len(HOSTILE)) + [bytes(source.choice(b"f;\\\"'(){}=%\x01\x80\xc3\xb6 12") for _ in range(source.randrange(1, 40))) for _ in range(20)]
+        lines = [name.replace(b"\n", b"").replace(b"\0", b"") for name in names]
+        subprocess.run([f"{BUILD}/tests/golden/make_names", f"hostile{round}.xht"], input=b"\n".join(lines), check=True)
+        for name in FORMATS:
+            if name != "folded":
+                check_format(name, pathlib.Path(f"hostile{round}.xht"), ["-noDefaultCull"])
 
 
 def check_words():
@@ -174,6 +269,7 @@ def main():
                 # A number at the end of a folded frame would be one of the line.
                 if (name, *options) != ("folded", "-by", "thread"):
                     check_format(name, trace, options)
+    check_hostile(int(os.environ.get("ROUNDS", 3)))
     print(f"{len(FORMATS)} formats")
 
 
