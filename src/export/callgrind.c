@@ -15,7 +15,7 @@
 #include "export/export_tree.h"
 
 /* Readers show the first one first. */
-static const struct shown {
+static const struct callgrind_event {
 	enum export_figure figure;
 	const char *name;
 } shown[] = {
@@ -34,7 +34,7 @@ enum { COMMAND_BYTES = 1000, UTF8_MASK = 0xc0, UTF8_INSIDE = 0x80 };
 enum name_kind { NAME_OBJECT, NAME_FILE, NAME_FUNCTION, NAME_KINDS };
 
 /* What makes a function the same, for readers that do not distinguish images either. Equal texts of a tree are one. */
-struct function_key {
+struct callgrind_function {
 	const char *text, *source;
 };
 
@@ -61,7 +61,7 @@ static void functions_find(struct callgrind *grind)
 	grind->function_of = memory_zeroed(tree->frame_count, sizeof(*grind->function_of));
 	for (uint32_t i = 0; i < tree->frame_count; i++) {
 		const struct export_frame *frame = &tree->frames[i];
-		const struct function_key key = {frame->text, frame->source};
+		const struct callgrind_function key = {frame->text, frame->source};
 		grind->function_of[i] = intern_bytes(&grind->functions, &key, sizeof(key));
 	}
 	grind->depths = memory_zeroed(grind->functions.count, sizeof(*grind->depths));

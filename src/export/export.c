@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "export/export.h"
 
+#include "export/block_times.h"
 #include "export/collapsed.h"
 
 const struct export_format export_formats[REPORT_FORMAT_COUNT] = {
@@ -14,6 +15,8 @@ const struct export_format export_formats[REPORT_FORMAT_COUNT] = {
 
 void export_prepare(struct report *report, enum report_format format, uint64_t top)
 {
+	if (export_formats[format].flags & EXPORT_EACH_BLOCK)
+		export_blocks_check(report);
 	if (export_formats[format].flags & EXPORT_ALL_STACKS)
 		collapsed_name(report->diff.input);
 	else

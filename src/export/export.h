@@ -15,7 +15,8 @@ enum export_flag {
 	EXPORT_ALL_STACKS = 1 << 1,
 	EXPORT_CAVEATS = 1 << 2, /**< it says what keeps the numbers from being exact, and an answer from being empty */
 	EXPORT_LINES = 1 << 3,   /**< it has lines of sources: frames are by line */
-	EXPORT_BINARY = 1 << 4   /**< no text: never for a terminal */
+	EXPORT_BINARY = 1 << 4,  /**< no text: never for a terminal */
+	EXPORT_EACH_BLOCK = 1 << 5 /**< it has the blocks one by one */
 };
 
 /** X(id, name, flags, writer) */
@@ -31,7 +32,11 @@ enum export_flag {
 	  "pprof and what reads its profiles: Pyroscope, Parca", "peaks, lifetimes or times") \
 	X(SPEEDSCOPE, "speedscope", EXPORT_ALL_STACKS, export_speedscope, "speedscope", "lifetimes or times") \
 	X(CALLGRIND, "callgrind", EXPORT_ALL_STACKS | EXPORT_LINES, export_callgrind, \
-	  "KCachegrind, QCachegrind, callgrind_annotate", "lifetimes or times; its calls are allocations")
+	  "KCachegrind, QCachegrind, callgrind_annotate", "lifetimes or times; its calls are allocations") \
+	X(HEAPTRACK, "heaptrack", EXPORT_ALL_STACKS | EXPORT_LINES | EXPORT_EACH_BLOCK, export_heaptrack, \
+	  "heaptrack_gui, heaptrack_print", "threads, addresses or resident memory") \
+	X(DHAT, "dhat", EXPORT_ALL_STACKS | EXPORT_LINES | EXPORT_EACH_BLOCK, export_dhat, "dh_view.html of Valgrind", \
+	  "times of blocks or accesses to them")
 
 enum report_format {
 #define X(id, ...) REPORT_##id,

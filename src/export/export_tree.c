@@ -192,12 +192,14 @@ static void cell_add(struct export_tree *tree, uint32_t i)
 {
 	const struct heap_window *window = tree->source->window;
 	const struct heap_cell *cell = &window->cells[i];
+	bool added;
 	if (!has_blocks(&window->numbers[i]))
 		return;
 	const uint32_t named = action_site_node(tree->report->diff.input, &tree->report->diff.input->sources[0], cell);
 	const uint32_t node = node_of(tree, split_of(tree, cell->by), named);
 	for (unsigned figure = 0; figure < EXPORT_FIGURE_COUNT; figure++)
 		tree->nodes[node].values[figure] += report_number_at(&window->numbers[i], numbers[figure]);
+	*map_add(&tree->leaves, map_pair(cell->by, cell->site), &added) = node;
 }
 
 /* Threads of ours have made the cells, in any order. */
@@ -235,8 +237,64 @@ void export_tree_fini(struct export_tree *tree)
 	map_fini(&tree->sources);
 	map_fini(&tree->children);
 	map_fini(&tree->named);
+	map_fini(&tree->leaves);
 	intern_fini(&tree->frame_keys);
 	intern_fini(&tree->texts);
+}
+
+bool export_node_has_blocks(const struct export_node *node)
+{
+	return node->values[EXPORT_TOTAL_COUNT] || node->values[EXPORT_OUTSTANDING_COUNT] ||
+	       node->values[EXPORT_PEAK_COUNT];
+}
+
+uint32_t export_tree_leaf(const struct export_tree *tree, const struct heap_cell *cell)
+{
+	const uint32_t *leaf = map_find(&tree->leaves, map_pair(cell->by, cell->site));
+	return leaf ? *leaf : 0;
+}
+
+static uint32_t place_end(const struct export_tree *tree, uint32_t node)
+{
+	for (uint32_t parent; export_tree_frame(tree, node)->is_inlined && (parent = tree->nodes[node].parent) &&
+			      !export_tree_frame(tree, parent)->is_split;)
+		node = parent;
+	return node;
+}
+
+static uint32_t place_intern(struct export_places *places, const struct export_tree *tree, uint32_t node, uint32_t last)
+{
+	struct sink key;
+	size_t size;
+	sink_to_memory(&key);
+	for (uint32_t at = node;; at = tree->nodes[at].parent) {
+		sink_bytes(&key, (const char *)&tree->nodes[at].frame, sizeof(tree->nodes[at].frame));
+		if (at == last)
+			break;
+	}
+	char *bytes = sink_take(&key, &size);
+	const uint32_t number = 1 + intern_bytes(&places->keys, bytes, size);
+	free(bytes);
+	return number;
+}
+
+struct export_place export_place_of(struct export_places *places, const struct export_tree *tree, uint32_t node)
+{
+	if (!places->known)
+		places->known = memory_zeroed(tree->node_count, sizeof(*places->known));
+	struct export_place place = {.number = places->known[node], .last = place_end(tree, node)};
+	if (!place.number) {
+		const uint32_t known = places->keys.count;
+		place.number = places->known[node] = place_intern(places, tree, node, place.last);
+		place.is_new = place.number > known;
+	}
+	return place;
+}
+
+void export_places_fini(struct export_places *places)
+{
+	intern_fini(&places->keys);
+	free(places->known);
 }
 
 const char *export_command(const struct export_tree *tree)
@@ -244,4 +302,10 @@ const char *export_command(const struct export_tree *tree)
 	const struct trace_dictionary *dictionary = trace_dictionary(tree->source->trace);
 	const char *command = dictionary->process_count ? dictionary->processes[0].command : NULL;
 	return command ? text_shown(command) : "";
+}
+
+uint32_t export_pid(const struct export_tree *tree)
+{
+	const struct trace_dictionary *dictionary = trace_dictionary(tree->source->trace);
+	return dictionary->process_count ? dictionary->processes[0].pid : 0;
 }

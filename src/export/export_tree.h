@@ -68,6 +68,7 @@ struct export_tree {
 	uint32_t name_count;
 	struct map children; /**< (parent, frame) -> node */
 	struct map named;    /**< (node of the split, node of the names) -> node */
+	struct map leaves;   /**< (by, site) -> node */
 	uint32_t *path;      /**< room for the longest stack */
 	size_t path_capacity;
 };
@@ -84,7 +85,34 @@ static inline const struct export_frame *export_tree_frame(const struct export_t
 	return &tree->frames[tree->nodes[node].frame];
 }
 
+/** Return whether blocks were allocated at the node itself. */
+bool export_node_has_blocks(const struct export_node *node);
+
+/** Return the node of the cell's stack, which has blocks. */
+uint32_t export_tree_leaf(const struct export_tree *tree, const struct heap_cell *cell);
+
+/** Places in code: a function, with those that are inlined there. Places with the same frames are one. Zero it. */
+struct export_places {
+	struct intern keys;
+	uint32_t *known; /**< by node: the place that begins there, from inside out; 0: not known yet */
+};
+
+struct export_place {
+	uint32_t number; /**< from 1 */
+	uint32_t last;   /**< node of the function that has the inlined ones */
+	bool is_new;     /**< it is the first time */
+};
+
+/** Return the place that begins at the node. */
+struct export_place export_place_of(struct export_places *places, const struct export_tree *tree, uint32_t node);
+
+/** Free the places. */
+void export_places_fini(struct export_places *places);
+
 /** Return the command line of the trace's first process; "" if it is not known. */
 const char *export_command(const struct export_tree *tree);
+
+/** Return the pid of that process; 0 if it is not known. */
+uint32_t export_pid(const struct export_tree *tree);
 
 #endif

@@ -58,9 +58,9 @@ struct pprof {
 	const struct trace_dictionary *dictionary;
 	struct sink *out;
 	struct sink message, inner; /* under construction */
-	struct intern strings, functions, locations;
-	uint32_t *location_of; /* by node: 1 + the location that begins there, from inside out; 0: not known yet */
-	uint64_t *numbers;     /* room for the longest stack */
+	struct intern strings, functions;
+	struct export_places locations;
+	uint64_t *numbers; /* room for the longest stack */
 	size_t number_capacity;
 	const struct trace_mapping **mappings; /* by image: where it was first; NULL: nowhere */
 };
@@ -73,15 +73,15 @@ static uint64_t string_of(struct pprof *pprof, const char *text)
 /* ---- what a sample refers to ---- */
 
 /* A function is the same for all its lines. */
-struct function_key {
+struct pprof_function {
 	uint32_t name, mangled, file;
 };
 
 static uint64_t function_of(struct pprof *pprof, const struct export_frame *frame)
 {
-	const struct function_key key = {(uint32_t)string_of(pprof, frame->text),
-					 (uint32_t)string_of(pprof, frame->mangled),
-					 (uint32_t)string_of(pprof, frame->source)};
+	const struct pprof_function key = {(uint32_t)string_of(pprof, frame->text),
+					   (uint32_t)string_of(pprof, frame->mangled),
+					   (uint32_t)string_of(pprof, frame->source)};
 	const uint32_t known = pprof->functions.count;
 	const uint32_t id = intern_bytes(&pprof->functions, &key, sizeof(key));
 	if (id == known) {
@@ -126,37 +126,6 @@ static void location_write(struct pprof *pprof, uint32_t id, uint32_t first, uin
 				frame->offset ? frame->offset + mapping->bias - 1 : 0);
 	}
 	protobuf_message(pprof->out, PROFILE_LOCATION, &pprof->message);
-}
-
-/* Return the outermost node of the place: the function that inlined ones are in. */
-static uint32_t location_end(const struct export_tree *tree, uint32_t node)
-{
-	for (uint32_t parent; export_tree_frame(tree, node)->is_inlined && (parent = tree->nodes[node].parent) &&
-			      !export_tree_frame(tree, parent)->is_split;)
-		node = parent;
-	return node;
-}
-
-/* Return the place that begins at the node. Places with the same frames are one. */
-static uint32_t location_of(struct pprof *pprof, uint32_t node, uint32_t last)
-{
-	const struct export_tree *tree = &pprof->tree;
-	struct sink key;
-	size_t size;
-	if (pprof->location_of[node])
-		return pprof->location_of[node];
-	sink_to_memory(&key);
-	for (uint32_t at = node;; at = tree->nodes[at].parent) {
-		sink_bytes(&key, (const char *)&tree->nodes[at].frame, sizeof(tree->nodes[at].frame));
-		if (at == last)
-			break;
-	}
-	char *bytes = sink_take(&key, &size);
-	const uint32_t known = pprof->locations.count, id = 1 + intern_bytes(&pprof->locations, bytes, size);
-	free(bytes);
-	if (id > known)
-		location_write(pprof, id, node, last);
-	return pprof->location_of[node] = id;
 }
 
 /* ---- samples ---- */
@@ -211,10 +180,12 @@ static void sample_write(struct pprof *pprof, uint32_t leaf)
 			split = export_tree_frame(tree, at);
 			break;
 		}
-		const uint32_t last = location_end(tree, at);
+		const struct export_place place = export_place_of(&pprof->locations, tree, at);
+		if (place.is_new)
+			location_write(pprof, place.number, at, place.last);
 		memory_grow(pprof->numbers, depth, pprof->number_capacity);
-		pprof->numbers[depth++] = location_of(pprof, at, last);
-		at = last;
+		pprof->numbers[depth++] = place.number;
+		at = place.last;
 	}
 	protobuf_packed(&pprof->message, SAMPLE_LOCATIONS, pprof->numbers, depth);
 	protobuf_packed(&pprof->message, SAMPLE_VALUES, values, SHOWN);
@@ -301,7 +272,6 @@ void export_pprof(const struct report *report, struct sink *out)
 	sink_to_memory(&pprof.inner);
 	export_tree_make(&pprof.tree, report);
 	mappings_find(&pprof);
-	pprof.location_of = memory_zeroed(pprof.tree.node_count, sizeof(*pprof.location_of));
 	profile_write(&pprof);
 	gzip_end(gzip);
 	sink_end(&pprof.message);
@@ -309,8 +279,7 @@ void export_pprof(const struct report *report, struct sink *out)
 	export_tree_fini(&pprof.tree);
 	intern_fini(&pprof.strings);
 	intern_fini(&pprof.functions);
-	intern_fini(&pprof.locations);
-	free(pprof.location_of);
+	export_places_fini(&pprof.locations);
 	free(pprof.numbers);
 	free(pprof.mappings);
 	free(gzip);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The format of speedscope: one list of frames, and for each figure a profile whose samples are stacks with a weight. */
+/* The format of speedscope: a list of frames, and for each figure a profile whose samples are stacks with a weight. */
 #include <stdlib.h>
 
 #include "base/memory.h"
@@ -7,7 +7,7 @@
 #include "export/export_tree.h"
 
 /* The profile that is shown first comes first. */
-static const struct shown {
+static const struct speedscope_profile {
 	enum export_figure figure;
 	const char *name;
 } shown[] = {
@@ -58,7 +58,7 @@ static void stack_write(struct speedscope *scope, uint32_t node)
 	json_end_array(&scope->json);
 }
 
-static void profile_write(struct speedscope *scope, const struct shown *row)
+static void profile_write(struct speedscope *scope, const struct speedscope_profile *row)
 {
 	const struct export_tree *tree = &scope->tree;
 	struct json *json = &scope->json;

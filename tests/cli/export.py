@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: MIT
 """xheap export: each figure that a format can hold, stack by stack, is that of xheap heap. The readers here share no code with the writers."""
 import collections
+import csv
 import gzip
+import io
 import json
 import os
 import pathlib
@@ -194,11 +196,91 @@ def by_function(stacks):
     return found
 
 
+# ---- heaptrack ----
+
+def read_heaptrack(data):
+    """Blocks one by one: what remains is outstanding, and the most that was live at once is the peak."""
+    lines = iter(data.decode().split("\n"))
+    expect(next(lines) == "v 10400 3", "heaptrack: the version")
+    texts, places, traces, kinds = [""], [()], [()], []
+    found = {figure: collections.Counter() for figure in FIGURES}
+    most = live = time = 0
+    live_of, most_of = collections.Counter(), collections.Counter()
+    for line in lines:
+        kind, _, rest = line.partition(" ")
+        if kind in ("X", "I", ""):
+            continue
+        if kind == "s":
+            size, _, text = rest.partition(" ")
+            expect(int(size, 16) == len(text.encode()), f"heaptrack: a text of {size}: {text[:40]}")
+            texts.append(text)
+            continue
+        numbers = [int(word, 16) for word in rest.split()]
+        if kind == "i":
+            places.append(tuple(texts[function] for function in numbers[2::3]))
+        elif kind == "t":
+            traces.append(traces[numbers[1]] + places[numbers[0]][::-1])
+        elif kind == "a":
+            kinds.append((numbers[0], numbers[1]))
+        elif kind == "c":
+            expect(numbers[0] >= time, "heaptrack: times go back")
+            time = numbers[0]
+        else:
+            size, trace = kinds[numbers[0]]
+            stack = traces[trace]
+            sign = {"+": 1, "-": -1}[kind]
+            found["total_count"][stack] += kind == "+"
+            found["total_bytes"][stack] += size if kind == "+" else 0
+            found["outstanding_count"][stack] += sign
+            found["outstanding_bytes"][stack] += sign * size
+            live_of[trace] += sign * size
+            most_of[trace] = max(most_of[trace], live_of[trace])
+            live += sign * size
+            most = max(most, live)
+    read_heaptrack.most, read_heaptrack.most_of = most, most_of
+    return {figure: found[figure] for figure in FIGURES[:4]}, set()
+
+
+# ---- DHAT ----
+
+def read_dhat(data):
+    dhat = json.loads(data)
+    expect(dhat["dhatFileVersion"] == 2 and dhat["mode"] == "heap" and dhat["bklt"] and not dhat["bkacc"] and dhat["ftbl"][0] == "[root]", "dhat: the head")
+    keys = dict(zip(FIGURES, ("tbk", "tb", "ebk", "eb", "gbk", "gb")))
+    found = {figure: collections.Counter() for figure in FIGURES}
+    read_dhat.most_of = collections.Counter()
+    expect(len({tuple(point["fs"]) for point in dhat["pps"]}) == len(dhat["pps"]), "dhat: a stack is there twice")
+    for point in dhat["pps"]:
+        # "0x12AB: function (file:line)" or "... (in image)"
+        stack = tuple(re.sub(r"^0x[0-9A-F]+: | \((?:in [^()]*|[^()]*:\d+)\)$", "", dhat["ftbl"][frame]) for frame in reversed(point["fs"]))
+        expect(point["mb"] <= point["tb"] and point["mbk"] <= point["tbk"], f"dhat: {point}")
+        for figure, key in keys.items():
+            found[figure][stack] += point[key]
+    read_dhat.lifetimes_us = sum(point["tl"] for point in dhat["pps"])
+    read_dhat.points = [(point["mb"], point["tb"]) for point in dhat["pps"]]
+    return found, set()
+
+
+def check_blocks(trace):
+    """The events of a trace of one process have its peak; the lifetimes of DHAT are those of all blocks."""
+    _, totals = figures_of_heap(trace, FIGURES, [])
+    read_heaptrack(xheap("export", trace, "-format", "heaptrack").stdout)
+    expect(read_heaptrack.most == totals["peak_bytes"], f"{trace.name}: the events have a peak of {read_heaptrack.most}, not {totals['peak_bytes']}")
+    read_dhat(xheap("export", trace, "-format", "dhat").stdout)
+    blocks = list(csv.DictReader(io.StringIO(xheap("dump", trace, "-allocations", "-format", "csv").stdout.decode())))
+    lifetimes_us = sum(int(block["lifetime_ns"]) // 1000 for block in blocks)
+    expect(read_dhat.lifetimes_us == lifetimes_us, f"{trace.name}: DHAT has lifetimes of {read_dhat.lifetimes_us}, not {lifetimes_us}")
+    expect(sorted(most for most, total in read_dhat.points if total) == sorted(most for most in read_heaptrack.most_of.values()),
+           f"{trace.name}: the most of each stack differs between DHAT and heaptrack")
+
+
 # By format: its reader, the figures that it holds, the options of xheap heap that show its frames, and what becomes of the stacks.
 FORMATS = {
     "pprof": (read_pprof, FIGURES[:4], ["-lines"], dict),
     "speedscope": (read_speedscope, FIGURES, [], dict),
     "callgrind": (read_callgrind, FIGURES, ["-lines"], by_function),
+    "heaptrack": (read_heaptrack, FIGURES[:4], ["-lines"], dict),
+    "dhat": (read_dhat, FIGURES, ["-lines"], dict),
     "folded": (read_folded, ["outstanding_bytes"], ["-noDefaultCull"], dict),
 }
 OPTIONS = (
@@ -257,6 +339,10 @@ def check_words():
                           (["heap", trace, "-format", "pprof"], "xheap export -format pprof"), (["export", trace, "-format", "pprof", "-o", trace], "one of the files")):
         expect(wanted in xheap(*words, status=2).stderr.decode(), f"{words} does not say {wanted!r}")
     expect(not xheap("export", trace, "-format", "pprof", "-o", "out.pb.gz").stdout and pathlib.Path("out.pb.gz").read_bytes()[:2] == b"\x1f\x8b", "-o: no profile")
+    for name in ("heaptrack", "dhat"):
+        for words, wanted in (([TRACES / "python.xht"], "is a sample"), ([trace, "-innermost"], "-innermost")):
+            said = xheap("export", *words, "-format", name, "-o", "out", status=2).stderr.decode()
+            expect(wanted in said and not pathlib.Path("out").exists(), f"{name} {words}: {said}")
     full = xheap("export", trace, "-format", "pprof", "-o", "/dev/full", status=2).stderr.decode()
     expect("No space left" in full and "has no" not in full, full)
 
@@ -269,6 +355,8 @@ def main():
                 # A number at the end of a folded frame would be one of the line.
                 if (name, *options) != ("folded", "-by", "thread"):
                     check_format(name, trace, options)
+    for trace in (TRACES / "libstdcxx.xht", TRACES / "c.xht", TRACES / "rust.xht"):
+        check_blocks(trace)
     check_hostile(int(os.environ.get("ROUNDS", 3)))
     print(f"{len(FORMATS)} formats")
 

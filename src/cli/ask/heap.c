@@ -7,6 +7,7 @@
 
 #include "action/actions/action_table.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "base/whole_file.h"
 #include "cli/ask/analysis_options.h"
 #include "cli/ask/heap_map.h"
@@ -17,6 +18,7 @@
 #include "export/export.h"
 #include "os/monotonic.h"
 #include "query/by.h"
+#include "query/folded.h"
 
 /* ---- what to show ---- */
 
@@ -242,9 +244,28 @@ static const struct option_grammar grammar = {
 
 /* ---- the report ---- */
 
+/* Sums say nothing of single blocks, and neither does a sample; remainders of blocks are no blocks. */
+static int check_blocks(const struct heap_options *options, const struct analysis *analysis)
+{
+	const struct export_format *format = &export_formats[options->format];
+	const struct opened_trace *opened = analysis->opened[0];
+	if (!(format->flags & EXPORT_EACH_BLOCK))
+		return CLI_OK;
+	if (opened->table->sample_bytes)
+		return cli_fail("%s is a sample: %s needs every block", opened->path, format->name);
+	if (heap_is_folded(opened->table))
+		return cli_fail("%s: blocks that had ended up to %s are folded into sums: %s needs every block",
+				opened->path, text_duration(heap_folded_until_ns(opened->table)).data, format->name);
+	if (options->filter.asked.filter.nesting == HEAP_NESTING_INNERMOST)
+		return cli_fail("-innermost counts what remains of outer blocks: %s needs whole blocks", format->name);
+	return CLI_OK;
+}
+
 static int check_sample(const struct heap_options *options, const struct analysis *analysis)
 {
 	const struct opened_trace *sample = asking_sample(analysis);
+	if (check_blocks(options, analysis))
+		return CLI_FAILED;
 	for (unsigned i = 0; i < options->part_count && sample; i++)
 		if (options->parts[i].action == &action_chains ||
 		    (options->parts[i].sort && !strcmp(options->parts[i].sort->key, "stt")))
