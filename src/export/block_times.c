@@ -14,7 +14,7 @@ enum { BUCKETS = 65, TIME_BITS = 64 };
 struct block_end {
 	uint64_t time;
 	uint64_t size_bytes, address;
-	uint32_t node, thread, number;
+	uint32_t node, end_node, thread, number;
 };
 
 struct end_bucket {
@@ -31,7 +31,7 @@ struct block_ends {
 };
 
 struct block_walk {
-	const struct export_tree *tree;
+	struct export_tree *tree;
 	const struct export_block_visit *visit;
 	struct block_ends ends;
 };
@@ -82,6 +82,7 @@ static void ends_visit(struct block_walk *walk, uint64_t time)
 							   .size_bytes = end->size_bytes,
 							   .address = end->address,
 							   .node = end->node,
+							   .end_node = end->end_node,
 							   .thread = end->thread,
 							   .is_given_back = true};
 			walk->visit->end(walk->visit->context, &block, end->number);
@@ -106,13 +107,17 @@ static void block_visit(struct block_walk *walk, const struct heap_allocation *a
 	if (!heap_is_in_range(allocation, window->range))
 		return;
 	heap_window_cell(window, source->table, allocation, &cell);
+	const uint32_t node = export_tree_leaf(walk->tree, &cell);
+	const bool has_end = details && allocation->end_site < source->table->site_count;
+	const struct heap_cell end_cell = {allocation->end_site, cell.by};
 	const uint64_t birth = time_of(allocation->birth_ns, walk->ends.last);
 	ends_visit(walk, birth);
 	const struct export_block block = {.birth_ns = allocation->birth_ns,
 					   .end_ns = allocation->end_ns,
 					   .size_bytes = allocation->size_bytes,
 					   .address = details ? details->address : 0,
-					   .node = export_tree_leaf(walk->tree, &cell),
+					   .node = node,
+					   .end_node = has_end ? export_tree_leaf(walk->tree, &end_cell) : node,
 					   .thread = allocation->thread,
 					   .is_given_back = !heap_window_is_outstanding(window, allocation)};
 	const uint32_t number = walk->visit->begin(walk->visit->context, &block);
@@ -120,7 +125,8 @@ static void block_visit(struct block_walk *walk, const struct heap_allocation *a
 		ends_put(&walk->ends, &(struct block_end){.time = time_of(allocation->end_ns, birth),
 							  .size_bytes = block.size_bytes,
 							  .address = block.address,
-							  .node = block.node,
+							  .node = node,
+							  .end_node = block.end_node,
 							  .thread = details ? details->end_thread : HEAP_NONE,
 							  .number = number});
 }
@@ -142,7 +148,7 @@ void export_blocks_check(const struct report *report)
 	heap_scan_end(&scan);
 }
 
-void export_blocks_visit(const struct export_tree *tree, const struct export_block_visit *visit, struct sink *out)
+void export_blocks_visit(struct export_tree *tree, const struct export_block_visit *visit, struct sink *out)
 {
 	struct block_walk walk = {.tree = tree, .visit = visit};
 	struct heap_scan scan;

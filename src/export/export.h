@@ -16,8 +16,11 @@ enum export_flag {
 	EXPORT_CAVEATS = 1 << 2, /**< it says what keeps the numbers from being exact, and an answer from being empty */
 	EXPORT_LINES = 1 << 3,   /**< it has lines of sources: frames are by line */
 	EXPORT_BINARY = 1 << 4,  /**< no text: never for a terminal */
-	EXPORT_EACH_BLOCK = 1 << 5 /**< it has the blocks one by one */
+	EXPORT_EACH_BLOCK = 1 << 5, /**< it has the blocks one by one */
+	EXPORT_SUMS_MANY = 1 << 6   /**< above EXPORT_BLOCKS_MAX blocks it has sums of them */
 };
+
+enum { EXPORT_BLOCKS_MAX = 2000000 };
 
 /** X(id, name, flags, writer) */
 #define REPORT_FORMATS(X) \
@@ -33,6 +36,8 @@ enum export_flag {
 	X(SPEEDSCOPE, "speedscope", EXPORT_ALL_STACKS, export_speedscope, "speedscope", "lifetimes or times") \
 	X(CALLGRIND, "callgrind", EXPORT_ALL_STACKS | EXPORT_LINES, export_callgrind, \
 	  "KCachegrind, QCachegrind, callgrind_annotate", "lifetimes or times; its calls are allocations") \
+	X(FIREFOX, "firefox", EXPORT_ALL_STACKS | EXPORT_LINES | EXPORT_EACH_BLOCK | EXPORT_SUMS_MANY, export_firefox, \
+	  "profiler.firefox.com", "peaks of stacks or findings") \
 	X(HEAPTRACK, "heaptrack", EXPORT_ALL_STACKS | EXPORT_LINES | EXPORT_EACH_BLOCK, export_heaptrack, \
 	  "heaptrack_gui, heaptrack_print", "threads, addresses or resident memory") \
 	X(DHAT, "dhat", EXPORT_ALL_STACKS | EXPORT_LINES | EXPORT_EACH_BLOCK, export_dhat, "dh_view.html of Valgrind", \

@@ -188,18 +188,26 @@ static bool has_blocks(const struct heap_numbers *numbers)
 	       numbers->outstanding_bytes || numbers->peak_bytes || numbers->total_bytes;
 }
 
+uint32_t export_tree_leaf(struct export_tree *tree, const struct heap_cell *cell)
+{
+	struct action_input *input = tree->report->diff.input;
+	const uint64_t key = map_pair(cell->by, cell->site);
+	const uint32_t *known = map_find(&tree->leaves, key);
+	bool added;
+	if (known)
+		return *known;
+	const uint32_t named = action_site_node(input, &input->sources[0], cell);
+	return *map_add(&tree->leaves, key, &added) = node_of(tree, split_of(tree, cell->by), named);
+}
+
 static void cell_add(struct export_tree *tree, uint32_t i)
 {
 	const struct heap_window *window = tree->source->window;
-	const struct heap_cell *cell = &window->cells[i];
-	bool added;
 	if (!has_blocks(&window->numbers[i]))
 		return;
-	const uint32_t named = action_site_node(tree->report->diff.input, &tree->report->diff.input->sources[0], cell);
-	const uint32_t node = node_of(tree, split_of(tree, cell->by), named);
+	const uint32_t node = export_tree_leaf(tree, &window->cells[i]);
 	for (unsigned figure = 0; figure < EXPORT_FIGURE_COUNT; figure++)
 		tree->nodes[node].values[figure] += report_number_at(&window->numbers[i], numbers[figure]);
-	*map_add(&tree->leaves, map_pair(cell->by, cell->site), &added) = node;
 }
 
 /* Threads of ours have made the cells, in any order. */
@@ -246,12 +254,6 @@ bool export_node_has_blocks(const struct export_node *node)
 {
 	return node->values[EXPORT_TOTAL_COUNT] || node->values[EXPORT_OUTSTANDING_COUNT] ||
 	       node->values[EXPORT_PEAK_COUNT];
-}
-
-uint32_t export_tree_leaf(const struct export_tree *tree, const struct heap_cell *cell)
-{
-	const uint32_t *leaf = map_find(&tree->leaves, map_pair(cell->by, cell->site));
-	return leaf ? *leaf : 0;
 }
 
 static uint32_t place_end(const struct export_tree *tree, uint32_t node)

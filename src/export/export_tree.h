@@ -88,8 +88,9 @@ static inline const struct export_frame *export_tree_frame(const struct export_t
 /** Return whether blocks were allocated at the node itself. */
 bool export_node_has_blocks(const struct export_node *node);
 
-/** Return the node of the cell's stack, which has blocks. */
-uint32_t export_tree_leaf(const struct export_tree *tree, const struct heap_cell *cell);
+/** Return the node of the cell's stack. That of a free is added if no block was allocated there: its names must be
+    there before the tree is made (heap_names_name_sites()). */
+uint32_t export_tree_leaf(struct export_tree *tree, const struct heap_cell *cell);
 
 /** Places in code: a function, with those that are inlined there. Places with the same frames are one. Zero it. */
 struct export_places {

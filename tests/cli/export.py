@@ -241,6 +241,51 @@ def read_heaptrack(data):
     return {figure: found[figure] for figure in FIGURES[:4]}, set()
 
 
+# ---- Firefox ----
+
+def read_firefox(data):
+    """Blocks by their addresses. What is given back has the stack that freed it."""
+    profile = json.loads(data)
+    shared, strings = profile["shared"], profile["shared"]["stringArray"]
+    expect(profile["meta"]["preprocessedProfileVersion"] == 70 and profile["meta"]["version"] == 36, "firefox: the version")
+    tables = [shared[name] for name in ("stackTable", "frameTable", "funcTable", "resourceTable", "sources", "nativeSymbols", "sourceLocationTable")]
+    for table in tables + [part for thread in profile["threads"] for part in (thread["samples"], thread["markers"], thread.get("nativeAllocations", {"length": 0}))]:
+        expect(all(len(column) == table["length"] for column in table.values() if isinstance(column, list)), f"firefox: columns of {list(table)}")
+    names = [strings[function] for function in shared["funcTable"]["name"]]
+    stacks = []
+    for i, (frame, prefix) in enumerate(zip(shared["stackTable"]["frame"], shared["stackTable"]["prefixOffset"])):
+        expect(0 <= prefix <= i, "firefox: a stack before its caller")
+        stacks.append((stacks[i - prefix] if prefix else ()) + (names[shared["frameTable"]["func"][frame]],))
+    found = {figure: collections.Counter() for figure in FIGURES[:4]}
+    sums = {}
+    for index, thread in enumerate(profile["threads"]):
+        expect(("nativeAllocations" in thread) == thread["isMainThread"], "firefox: blocks of a thread that is not its process's main one")
+        blocks, live, last = thread.get("nativeAllocations", {"length": 0}), {}, 0
+        for i in range(blocks["length"]):
+            weight, key = blocks["weight"][i], blocks.get("memoryAddress", [None])[i if "memoryAddress" in blocks else 0]
+            expect(blocks["time"][i] >= last, "firefox: times go back")
+            last = blocks["time"][i]
+            sums[index] = sums.get(index, 0) + weight
+            # An empty block has the weight 0 at both its points.
+            if weight > 0 or (not weight and key not in live):
+                stack = stacks[blocks["stack"][i]]
+                live[key] = (weight, stack)
+                found["total_count"][stack] += 1
+                found["total_bytes"][stack] += weight
+            else:
+                size, stack = live.pop(key)
+                expect(size == -weight, f"firefox: {size} bytes at {key:x}, {-weight} are given back")
+                found["outstanding_count"][stack] -= 1
+                found["outstanding_bytes"][stack] -= size
+    for figure in ("count", "bytes"):
+        for stack, number in found[f"total_{figure}"].items():
+            found[f"outstanding_{figure}"][stack] += number
+    for counter in profile["counters"]:
+        if counter["name"] == "malloc":
+            expect(sum(counter["samples"]["count"]) == sums[counter["mainThreadIndex"]], "firefox: the curve ends elsewhere")
+    return found, set()
+
+
 # ---- DHAT ----
 
 def read_dhat(data):
@@ -279,6 +324,7 @@ FORMATS = {
     "pprof": (read_pprof, FIGURES[:4], ["-lines"], dict),
     "speedscope": (read_speedscope, FIGURES, [], dict),
     "callgrind": (read_callgrind, FIGURES, ["-lines"], by_function),
+    "firefox": (read_firefox, FIGURES[:4], ["-lines"], dict),
     "heaptrack": (read_heaptrack, FIGURES[:4], ["-lines"], dict),
     "dhat": (read_dhat, FIGURES, ["-lines"], dict),
     "folded": (read_folded, ["outstanding_bytes"], ["-noDefaultCull"], dict),
@@ -339,7 +385,7 @@ def check_words():
                           (["heap", trace, "-format", "pprof"], "xheap export -format pprof"), (["export", trace, "-format", "pprof", "-o", trace], "one of the files")):
         expect(wanted in xheap(*words, status=2).stderr.decode(), f"{words} does not say {wanted!r}")
     expect(not xheap("export", trace, "-format", "pprof", "-o", "out.pb.gz").stdout and pathlib.Path("out.pb.gz").read_bytes()[:2] == b"\x1f\x8b", "-o: no profile")
-    for name in ("heaptrack", "dhat"):
+    for name in ("heaptrack", "dhat", "firefox"):
         for words, wanted in (([TRACES / "python.xht"], "is a sample"), ([trace, "-innermost"], "-innermost")):
             said = xheap("export", *words, "-format", name, "-o", "out", status=2).stderr.decode()
             expect(wanted in said and not pathlib.Path("out").exists(), f"{name} {words}: {said}")

@@ -60,15 +60,6 @@ static int settle(struct export_options *options)
 	return heap_options_settle(heap);
 }
 
-static int trace_export(struct export_options *options, const struct window_word *word)
-{
-	const struct export_format *format = &export_formats[options->heap.format];
-	int status = heap_show(&options->heap, word, 1, NULL);
-	if (status == CLI_OK && format->lacks)
-		cli_say("%s has no %s", format->name, format->lacks);
-	return status;
-}
-
 static int export_run(int argc, char **argv)
 {
 	struct export_options options = {.heap = {.top = HEAP_TOP_DEFAULT, .format = FORMAT_NONE}};
@@ -78,7 +69,7 @@ static int export_run(int argc, char **argv)
 	if (!options_parse(&grammar, argc, argv, &options, set_input, NULL) && !settle(&options))
 		word.path = cli_trace_path(options.heap.input.path);
 	if (word.path)
-		status = trace_export(&options, &word);
+		status = heap_show(&options.heap, &word, 1, NULL);
 	window_word_fini(&word);
 	heap_options_fini(&options.heap);
 	return status;

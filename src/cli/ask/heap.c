@@ -414,6 +414,19 @@ static void print(void *context, struct sink *out, bool is_colored)
 	export_formats[answer->options->format].write(&answer->report, out);
 }
 
+/* What an answer in the format of a tool cannot say. */
+static void format_tell(const struct heap_answer *answer)
+{
+	const struct export_format *format = &export_formats[answer->options->format];
+	const uint64_t blocks = answer->analysis.sources[0].window->totals.total_count;
+	if (format->lacks)
+		cli_say("%s has no %s", format->name, format->lacks);
+	if (format->flags & EXPORT_SUMS_MANY && blocks > EXPORT_BLOCKS_MAX)
+		cli_say("%s blocks are more than %s takes: it has sums of slices of time, and cannot show what a "
+			"selected time has retained; ask for a -range with %s blocks at most",
+			text_count(blocks).data, format->name, text_count(EXPORT_BLOCKS_MAX).data);
+}
+
 static int answer_show(struct heap_answer *answer)
 {
 	const struct heap_options *options = answer->options;
@@ -423,6 +436,8 @@ static int answer_show(struct heap_answer *answer)
 	if (status != CLI_OK)
 		return status;
 	status = asking_print(&answer->analysis, options->output, options->format == REPORT_TEXT, print, answer);
+	if (status == CLI_OK)
+		format_tell(answer);
 	if (status == CLI_OK && comparison)
 		status = comparison->judge(comparison->context, &answer->report.diff);
 	/* The function of -callers need not be on both sides. */
