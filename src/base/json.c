@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <inttypes.h>
 
+#include "base/digits.h"
 #include "base/text.h"
 
 void json_quote(struct sink *out, const char *text)
@@ -110,14 +111,19 @@ void json_known_text(struct json *json, const char *key, const char *text)
 
 void json_count(struct json *json, const char *key, uint64_t count)
 {
+	char digits[DIGITS_BYTES], *end = digits + sizeof(digits), *begin = digits_before(end, count);
 	json_key(json, key);
-	sink_format(json->out, "%" PRIu64, count);
+	sink_bytes(json->out, begin, (size_t)(end - begin));
 }
 
 void json_number(struct json *json, const char *key, int64_t number)
 {
+	char digits[1 + DIGITS_BYTES], *end = digits + sizeof(digits);
+	char *begin = digits_before(end, number < 0 ? -(uint64_t)number : (uint64_t)number);
+	if (number < 0)
+		*--begin = '-';
 	json_key(json, key);
-	sink_format(json->out, "%" PRId64, number);
+	sink_bytes(json->out, begin, (size_t)(end - begin));
 }
 
 void json_bool(struct json *json, const char *key, bool is_true)
