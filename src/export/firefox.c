@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/digits.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "export/block_times.h"
@@ -74,10 +75,13 @@ struct firefox {
 
 static void put_ms(struct json *json, const char *key, int64_t time_ns)
 {
-	char text[48];
-	const int64_t time = time_ns > 0 ? time_ns : 0;
-	snprintf(text, sizeof(text), "%" PRId64 ".%06" PRId64, time / NS_PER_MS, time % NS_PER_MS);
-	json_literal(json, key, text);
+	char text[DIGITS_BYTES + 3], *end = text + sizeof(text) - 1;
+	const uint64_t time = time_ns > 0 ? (uint64_t)time_ns : 0;
+	*end = 0;
+	/* A digit before the fraction keeps its zeros. */
+	char *begin = digits_before(end, NS_PER_MS + time % NS_PER_MS);
+	*begin = '.';
+	json_literal(json, key, digits_before(begin, time / NS_PER_MS));
 }
 
 static uint32_t string_of(struct firefox *fox, const char *text)
@@ -85,14 +89,42 @@ static uint32_t string_of(struct firefox *fox, const char *text)
 	return intern_text(&fox->strings, text);
 }
 
-/* A column of `count` rows, whose values are expressions of i. */
-#define COLUMN(json, key, count, value) \
+/* The values of a column go around the writer of JSON: there are millions. */
+static void value_put(struct json *json, size_t row, int64_t value)
+{
+	char text[DIGITS_BYTES + 2], *end = text + sizeof(text);
+	char *begin = digits_before(end, value < 0 ? -(uint64_t)value : (uint64_t)value);
+	if (value < 0)
+		*--begin = '-';
+	if (row)
+		*--begin = ',';
+	sink_bytes(json->out, begin, (size_t)(end - begin));
+}
+
+/* A time is in milliseconds, with a fraction. */
+static void time_put(struct json *json, size_t row, int64_t time_ns)
+{
+	char text[DIGITS_BYTES + 3], *end = text + sizeof(text);
+	const uint64_t time = time_ns > 0 ? (uint64_t)time_ns : 0;
+	/* A digit before the fraction keeps its zeros. */
+	char *begin = digits_before(end, NS_PER_MS + time % NS_PER_MS);
+	*begin = '.';
+	begin = digits_before(begin, time / NS_PER_MS);
+	if (row)
+		*--begin = ',';
+	sink_bytes(json->out, begin, (size_t)(end - begin));
+}
+
+/* A column of `count` rows, whose values are an expression of i. */
+#define COLUMN_BY(put, json, key, count, value) \
 	do { \
 		json_begin_array((json), (key)); \
 		for (size_t i = 0; i < (count); i++) \
-			json_number((json), NULL, (int64_t)(value)); \
+			put((json), i, (int64_t)(value)); \
 		json_end_array((json)); \
 	} while (0)
+#define COLUMN(json, key, count, value) COLUMN_BY(value_put, json, key, count, value)
+#define TIMES(json, key, count, value) COLUMN_BY(time_put, json, key, count, value)
 
 static void nulls(struct json *json, const char *key, size_t count)
 {
@@ -360,10 +392,7 @@ static void no_samples_write(struct firefox *fox)
 	/* Views want a time that is not empty. */
 	json_begin_object(json, "samples");
 	nulls(json, "stack", 2);
-	json_begin_array(json, "time");
-	put_ms(json, NULL, fox->range.from_ns);
-	put_ms(json, NULL, fox->range.to_ns);
-	json_end_array(json);
+	TIMES(json, "time", 2, i ? fox->range.to_ns : fox->range.from_ns);
 	json_literal(json, "weight", "null");
 	json_text(json, "weightType", "samples");
 	json_count(json, "length", 2);
@@ -408,10 +437,7 @@ static void allocations_write(struct firefox *fox, uint32_t process)
 	const size_t count = fox->by_process.firsts[process + 1] - fox->by_process.firsts[process];
 	const struct firefox_event *events = fox->events;
 	json_begin_object(json, "nativeAllocations");
-	json_begin_array(json, "time");
-	for (size_t i = 0; i < count; i++)
-		put_ms(json, NULL, events[order[i]].time_ns);
-	json_end_array(json);
+	TIMES(json, "time", count, events[order[i]].time_ns);
 	COLUMN(json, "weight", count, events[order[i]].weight);
 	json_text(json, "weightType", "bytes");
 	COLUMN(json, "stack", count, events[order[i]].stack - 1);
@@ -507,10 +533,7 @@ static void counter_write(struct firefox *fox, const char *name, const char *des
 	if (!count)
 		return;
 	counter_begin(fox, name, description, process);
-	json_begin_array(&fox->json, "time");
-	for (size_t i = 0; i < count; i++)
-		put_ms(&fox->json, NULL, changes[i].time_ns);
-	json_end_array(&fox->json);
+	TIMES(&fox->json, "time", count, changes[i].time_ns);
 	COLUMN(&fox->json, "count", count, changes[i].bytes);
 	counter_end(fox, count);
 }
@@ -637,6 +660,11 @@ void export_firefox(const struct report *report, struct sink *out)
 	heap_names_shorten(source->names);
 	export_tree_make(&fox.tree, report);
 	main_threads_find(&fox);
+	if (!fox.is_summed) {
+		/* A begin and an end of each at most. */
+		fox.event_capacity = 2 * source->window->totals.total_count;
+		fox.events = memory_resize(NULL, fox.event_capacity, sizeof(*fox.events));
+	}
 	export_blocks_visit(&fox.tree, &visit, out);
 	functions_find(&fox);
 	sums_flush(&fox);
