@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/digits.h"
 #include "base/memory.h"
 #include "export/export.h"
 #include "export/export_tree.h"
@@ -30,8 +31,11 @@ enum { SHOWN = sizeof(shown) / sizeof(*shown) };
 
 enum { COMMAND_BYTES = 1000, UTF8_MASK = 0xc0, UTF8_INSIDE = 0x80 };
 
-/* Names are written whole once, and as a number afterwards. */
-enum name_kind { NAME_OBJECT, NAME_FILE, NAME_FUNCTION, NAME_KINDS };
+/* Names are written whole once, and as a number from 1 on afterwards. These are the numbers of a frame's names, and its
+   function, each level of which has a name of its own. */
+struct callgrind_names {
+	uint32_t object, file, function;
+};
 
 /* What makes a function the same, for readers that do not distinguish images either. Equal texts of a tree are one. */
 struct callgrind_function {
@@ -48,22 +52,33 @@ struct callgrind {
 	struct export_tree tree;
 	struct sink *out;
 	struct callgrind_node *nodes;
-	struct intern names[NAME_KINDS], functions;
-	uint32_t *function_of; /* by frame */
-	uint32_t *depths;      /* by function: how often it is on the stack that is visited */
+	struct intern objects, files, functions;
+	struct map levels;             /* (function, level) -> number of the name */
+	struct callgrind_names *names; /* by frame */
+	bool *has_object, *has_file;   /* by number: it was written whole */
+	uint32_t *depths;              /* by function: how often it is on the stack that is visited */
 };
 
 /* ---- the tree ---- */
 
-static void functions_find(struct callgrind *grind)
+static uint32_t name_of(struct intern *names, const char *text)
+{
+	return 1 + intern_text(names, *text ? text : "???");
+}
+
+static void names_find(struct callgrind *grind)
 {
 	const struct export_tree *tree = &grind->tree;
-	grind->function_of = memory_zeroed(tree->frame_count, sizeof(*grind->function_of));
+	grind->names = memory_zeroed(tree->frame_count, sizeof(*grind->names));
 	for (uint32_t i = 0; i < tree->frame_count; i++) {
 		const struct export_frame *frame = &tree->frames[i];
 		const struct callgrind_function key = {frame->text, frame->source};
-		grind->function_of[i] = intern_bytes(&grind->functions, &key, sizeof(key));
+		grind->names[i] = (struct callgrind_names){name_of(&grind->objects, frame->image),
+							   name_of(&grind->files, frame->source),
+							   intern_bytes(&grind->functions, &key, sizeof(key))};
 	}
+	grind->has_object = memory_zeroed((size_t)grind->objects.count + 1, sizeof(*grind->has_object));
+	grind->has_file = memory_zeroed((size_t)grind->files.count + 1, sizeof(*grind->has_file));
 	grind->depths = memory_zeroed(grind->functions.count, sizeof(*grind->depths));
 }
 
@@ -87,7 +102,7 @@ static void nodes_make(struct callgrind *grind)
 
 static uint32_t *depth_of(struct callgrind *grind, uint32_t node)
 {
-	return &grind->depths[grind->function_of[grind->tree.nodes[node].frame]];
+	return &grind->depths[grind->names[grind->tree.nodes[node].frame].function];
 }
 
 /* Go through the tree from outside in, and back. */
@@ -114,14 +129,49 @@ static void levels_find(struct callgrind *grind)
 
 /* ---- lines ---- */
 
-static void name_write(struct callgrind *grind, const char *key, enum name_kind kind, const char *text)
+static void put_number(struct callgrind *grind, uint64_t number)
 {
-	struct intern *names = &grind->names[kind];
-	const uint32_t known = names->count, id = intern_text(names, *text ? text : "???");
-	sink_format(grind->out, "%s=(%" PRIu32 ")", key, id + 1);
-	if (id == known) {
+	char digits[DIGITS_BYTES], *end = digits + sizeof(digits), *begin = digits_before(end, number);
+	sink_bytes(grind->out, begin, (size_t)(end - begin));
+}
+
+static void put_key(struct callgrind *grind, const char *key, uint32_t number)
+{
+	sink_text(grind->out, key);
+	sink_text(grind->out, "=(");
+	put_number(grind, number);
+	sink_put(grind->out, ')');
+}
+
+/* Numbers are given in the order of frames, and not in that of lines. */
+static void name_write(struct callgrind *grind, const char *key, const struct intern *names, bool *written,
+		       uint32_t number)
+{
+	put_key(grind, key, number);
+	if (!written[number]) {
 		sink_put(grind->out, ' ');
-		sink_text(grind->out, names->items[id].data);
+		sink_text(grind->out, names->items[number - 1].data);
+		written[number] = true;
+	}
+	sink_put(grind->out, '\n');
+}
+
+static void function_write(struct callgrind *grind, const char *key, uint32_t node)
+{
+	const struct export_frame *frame = export_tree_frame(&grind->tree, node);
+	const uint32_t function = grind->names[grind->tree.nodes[node].frame].function;
+	bool added;
+	uint32_t *number = map_add(&grind->levels, map_pair(function, grind->nodes[node].level), &added);
+	if (added)
+		*number = grind->levels.count;
+	put_key(grind, key, *number);
+	if (added) {
+		sink_put(grind->out, ' ');
+		sink_text(grind->out, frame->text);
+		if (grind->nodes[node].level > 1) {
+			sink_put(grind->out, '\'');
+			put_number(grind, grind->nodes[node].level);
+		}
 	}
 	sink_put(grind->out, '\n');
 }
@@ -129,24 +179,19 @@ static void name_write(struct callgrind *grind, const char *key, enum name_kind 
 /* keys: of the object, the file and the function. */
 static void place_write(struct callgrind *grind, const char *const *keys, uint32_t node)
 {
-	const struct export_frame *frame = export_tree_frame(&grind->tree, node);
-	struct sink text;
-	sink_to_memory(&text);
-	sink_text(&text, frame->text);
-	if (grind->nodes[node].level > 1)
-		sink_format(&text, "'%" PRIu32, grind->nodes[node].level);
-	char *function = sink_take(&text, NULL);
-	name_write(grind, keys[NAME_OBJECT], NAME_OBJECT, frame->image);
-	name_write(grind, keys[NAME_FILE], NAME_FILE, frame->source);
-	name_write(grind, keys[NAME_FUNCTION], NAME_FUNCTION, function);
-	free(function);
+	const struct callgrind_names *names = &grind->names[grind->tree.nodes[node].frame];
+	name_write(grind, keys[0], &grind->objects, grind->has_object, names->object);
+	name_write(grind, keys[1], &grind->files, grind->has_file, names->file);
+	function_write(grind, keys[2], node);
 }
 
 static void cost_write(struct callgrind *grind, uint32_t line, const uint64_t *values)
 {
-	sink_format(grind->out, "%" PRIu32, line);
-	for (unsigned i = 0; i < SHOWN; i++)
-		sink_format(grind->out, " %" PRIu64, values[shown[i].figure]);
+	put_number(grind, line);
+	for (unsigned i = 0; i < SHOWN; i++) {
+		sink_put(grind->out, ' ');
+		put_number(grind, values[shown[i].figure]);
+	}
 	sink_put(grind->out, '\n');
 }
 
@@ -159,8 +204,11 @@ static void node_write(struct callgrind *grind, uint32_t node)
 	cost_write(grind, line, tree->nodes[node].values);
 	for (uint32_t at = grind->nodes[node].first; at; at = grind->nodes[at].next) {
 		place_write(grind, called, at);
-		sink_format(grind->out, "calls=%" PRIu64 " %" PRIu32 "\n", grind->nodes[at].sums[EXPORT_TOTAL_COUNT],
-			    export_tree_frame(tree, at)->line);
+		sink_text(grind->out, "calls=");
+		put_number(grind, grind->nodes[at].sums[EXPORT_TOTAL_COUNT]);
+		sink_put(grind->out, ' ');
+		put_number(grind, export_tree_frame(tree, at)->line);
+		sink_put(grind->out, '\n');
 		cost_write(grind, line, grind->nodes[at].sums);
 	}
 	sink_put(grind->out, '\n');
@@ -188,17 +236,20 @@ void export_callgrind(const struct report *report, struct sink *out)
 {
 	struct callgrind grind = {.out = out};
 	export_tree_make(&grind.tree, report);
-	functions_find(&grind);
+	names_find(&grind);
 	nodes_make(&grind);
 	levels_find(&grind);
 	head_write(&grind);
 	for (uint32_t node = 1; node < grind.tree.node_count; node++)
 		node_write(&grind, node);
 	export_tree_fini(&grind.tree);
-	for (unsigned i = 0; i < NAME_KINDS; i++)
-		intern_fini(&grind.names[i]);
+	intern_fini(&grind.objects);
+	intern_fini(&grind.files);
 	intern_fini(&grind.functions);
+	map_fini(&grind.levels);
+	free(grind.has_object);
+	free(grind.has_file);
+	free(grind.names);
 	free(grind.nodes);
-	free(grind.function_of);
 	free(grind.depths);
 }
