@@ -10,6 +10,7 @@ import os
 import pathlib
 import random
 import re
+import shutil
 import subprocess
 import sys
 
@@ -379,6 +380,21 @@ def check_hostile(count):
                 check_format(name, pathlib.Path(f"hostile{round}.xht"), ["-noDefaultCull"])
 
 
+def check_many():
+    """Firefox has sums above two million blocks, and the command says what is lost."""
+    if not shutil.which("perl"):
+        print("not checked without perl: more than two million blocks")
+        return
+    xheap("record", "-q", "-o", "many.xht", "perl", "-e", "for (1..110) { my @a = map { 'x' x 300 } 1..20000 }")
+    run = xheap("export", "many.xht", "-format", "firefox")
+    totals = json.loads(xheap("heap", "many.xht", "-totals", "-format", "json").stdout)["totals"]
+    expect(totals["total_count"] > 2000000 and b"blocks are more than firefox takes" in run.stderr, f"{totals['total_count']} blocks: {run.stderr.decode()}")
+    blocks = json.loads(run.stdout)["threads"][0]["nativeAllocations"]
+    expect("memoryAddress" not in blocks and blocks["length"] < 1000000, f"firefox: {list(blocks)}, {blocks['length']} events")
+    expect(sum(weight for weight in blocks["weight"] if weight > 0) == totals["total_bytes"], "firefox: the sums are not the total")
+    expect(sum(blocks["weight"]) == totals["outstanding_bytes"], "firefox: the sums are not what is outstanding")
+
+
 def check_words():
     trace = TRACES / "c.xht"
     for words, wanted in ((["export", trace], "-format is missing"), (["export", trace, "-format", "flame"], "pprof"),
@@ -404,6 +420,7 @@ def main():
     for trace in (TRACES / "libstdcxx.xht", TRACES / "c.xht", TRACES / "rust.xht"):
         check_blocks(trace)
     check_hostile(int(os.environ.get("ROUNDS", 3)))
+    check_many()
     print(f"{len(FORMATS)} formats")
 
 
