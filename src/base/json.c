@@ -7,6 +7,9 @@
 #include "base/digits.h"
 #include "base/text.h"
 
+/* A number of JavaScript has so many bits. */
+enum { SCRIPT_BITS = 53 };
+
 void json_quote(struct sink *out, const char *text)
 {
 	const unsigned char *at = (const unsigned char *)text;
@@ -109,21 +112,29 @@ void json_known_text(struct json *json, const char *key, const char *text)
 		json_text(json, key, text);
 }
 
+static void json_digits(struct json *json, const char *key, uint64_t size, bool is_negative)
+{
+	const bool is_quoted = json->is_for_script && size >> SCRIPT_BITS;
+	char text[DIGITS_BYTES + 3], *end = text + sizeof(text);
+	if (is_quoted)
+		*--end = '"';
+	char *begin = digits_before(end, size);
+	if (is_negative)
+		*--begin = '-';
+	if (is_quoted)
+		*--begin = '"';
+	json_key(json, key);
+	sink_bytes(json->out, begin, (size_t)(text + sizeof(text) - begin));
+}
+
 void json_count(struct json *json, const char *key, uint64_t count)
 {
-	char digits[DIGITS_BYTES], *end = digits + sizeof(digits), *begin = digits_before(end, count);
-	json_key(json, key);
-	sink_bytes(json->out, begin, (size_t)(end - begin));
+	json_digits(json, key, count, false);
 }
 
 void json_number(struct json *json, const char *key, int64_t number)
 {
-	char digits[1 + DIGITS_BYTES], *end = digits + sizeof(digits);
-	char *begin = digits_before(end, number < 0 ? -(uint64_t)number : (uint64_t)number);
-	if (number < 0)
-		*--begin = '-';
-	json_key(json, key);
-	sink_bytes(json->out, begin, (size_t)(end - begin));
+	json_digits(json, key, number < 0 ? 0 - (uint64_t)number : (uint64_t)number, number < 0);
 }
 
 void json_bool(struct json *json, const char *key, bool is_true)
