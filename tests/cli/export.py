@@ -405,6 +405,13 @@ def check_words():
         for words, wanted in (([TRACES / "python.xht"], "is a sample"), ([trace, "-innermost"], "-innermost")):
             said = xheap("export", *words, "-format", name, "-o", "out", status=2).stderr.decode()
             expect(wanted in said and not pathlib.Path("out").exists(), f"{name} {words}: {said}")
+    # A disk that is full after the first bytes.
+    for name in FORMATS:
+        os.mkdir(f"full-{name}")
+        words = ["sh", "-c", f"ulimit -f 1; trap '' XFSZ; exec \"$0\" \"$@\" -o full-{name}/out", XHEAP, "export", TRACES / "libstdcxx.xht", "-format", name]
+        run = subprocess.run(words, stderr=subprocess.PIPE, text=True)
+        expect(run.returncode == 2 and "cannot write" in run.stderr and "has no" not in run.stderr, f"{name} on a full disk: {run.returncode}: {run.stderr}")
+        expect(not os.listdir(f"full-{name}"), f"{name} on a full disk leaves {os.listdir(f'full-{name}')}")
     full = xheap("export", trace, "-format", "pprof", "-o", "/dev/full", status=2).stderr.decode()
     expect("No space left" in full and "has no" not in full, full)
 
