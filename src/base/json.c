@@ -112,29 +112,27 @@ void json_known_text(struct json *json, const char *key, const char *text)
 		json_text(json, key, text);
 }
 
-static void json_digits(struct json *json, const char *key, uint64_t size, bool is_negative)
+/* A script reads no number of more bits as it is, so it gets the text. */
+static void put_number(struct json *json, const char *key, bool is_negative, uint64_t size)
 {
 	const bool is_quoted = json->is_for_script && size >> SCRIPT_BITS;
-	char text[DIGITS_BYTES + 3], *end = text + sizeof(text);
-	if (is_quoted)
-		*--end = '"';
-	char *begin = digits_before(end, size);
+	char digits[1 + DIGITS_BYTES], *end = digits + sizeof(digits), *begin = digits_before(end, size);
 	if (is_negative)
 		*--begin = '-';
-	if (is_quoted)
-		*--begin = '"';
 	json_key(json, key);
-	sink_bytes(json->out, begin, (size_t)(text + sizeof(text) - begin));
+	sink_bytes(json->out, "\"", is_quoted);
+	sink_bytes(json->out, begin, (size_t)(end - begin));
+	sink_bytes(json->out, "\"", is_quoted);
 }
 
 void json_count(struct json *json, const char *key, uint64_t count)
 {
-	json_digits(json, key, count, false);
+	put_number(json, key, false, count);
 }
 
 void json_number(struct json *json, const char *key, int64_t number)
 {
-	json_digits(json, key, number < 0 ? 0 - (uint64_t)number : (uint64_t)number, number < 0);
+	put_number(json, key, number < 0, number < 0 ? 0 - (uint64_t)number : (uint64_t)number);
 }
 
 void json_bool(struct json *json, const char *key, bool is_true)
