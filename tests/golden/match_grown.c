@@ -595,7 +595,7 @@ static uint32_t moments_choose(const struct growth *growth, int64_t moments[MOME
 
 /* ---- following ---- */
 
-static char reasons[REASONS_MAX][WORDS_BYTES];
+static char reasons[REASONS_MAX][sizeof(((struct diag *)NULL)->text)];
 
 static void refused(const struct diag *diag)
 {

@@ -84,6 +84,7 @@ char *dx_copy_text(struct dx_arena *arena, const char *text, size_t length)
 
 char *dx_format(struct dx_arena *arena, const char *format, ...)
 {
+	assert(format);
 	va_list arguments, again;
 	va_start(arguments, format);
 	va_copy(again, arguments);
