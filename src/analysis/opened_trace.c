@@ -12,7 +12,6 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "base/threads.h"
-#include "cells/cells.h"
 #include "match/match.h"
 #include "os/monotonic.h"
 #include "table/index_cache.h"
@@ -192,18 +191,6 @@ int opened_trace_mend(struct opened_trace *opened, const struct heap_table *dama
 	int error = opened->table == damaged ? table_mend(opened, caller, diag) : 0;
 	thread_unlock(&held);
 	return error;
-}
-
-/* Whoever needs them first makes them, for all later questions and processes. */
-void opened_trace_keep_cells(struct opened_trace *opened, const struct analysis_caller *caller)
-{
-	struct thread_lock held;
-	if (!thread_lock(&held, &opened->lock, caller->is_cancelled))
-		return;
-	if (opened->table && !opened->table->kept_cells.bytes && cells_keep(opened->table, caller->is_cancelled) &&
-	    opened->options.index != INDEX_UNUSED)
-		heap_index_add_cells(opened->table);
-	thread_unlock(&held);
 }
 
 /* With the lock held. */

@@ -63,10 +63,6 @@ int opened_trace_table(struct opened_trace *opened, struct heap_table **out, con
 int opened_trace_mend(struct opened_trace *opened, const struct heap_table *damaged,
 		      const struct analysis_caller *caller, struct diag *diag);
 
-/** Make the cells of the whole run (cells/cells.h) if the table has none, and add them to its index, if it has one that
-    may be changed. Nothing depends on it. The table must be there. */
-void opened_trace_keep_cells(struct opened_trace *opened, const struct analysis_caller *caller);
-
 /** Return whether all of the table could be read so far. Any thread may ask. */
 static inline bool opened_table_is_good(const struct heap_table *table)
 {

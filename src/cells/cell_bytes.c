@@ -254,6 +254,8 @@ static void head_write(const struct cell_writing *writing, const struct column_p
 	json_count(&json, "node_count", answer->tree->count);
 	large_write(&json, "lumped_bytes", (int64_t)(answer->lumped_bytes & INT64_MAX));
 	json_count(&json, "lumped_stacks", answer->tree->lumped_stacks);
+	json_count(&json, "lumped_functions", answer->tree->lumped_functions);
+	large_write(&json, "plain_bytes", (int64_t)(answer->plain_bytes & INT64_MAX));
 	json_begin_array(&json, "functions");
 	for (uint32_t i = 0; i < writing->functions.texts.count; i++)
 		function_write(&json, answer->names, &writing->functions.items[i]);

@@ -6,7 +6,7 @@
  *
  *     head (struct heap_index_head, 4096 bytes kept free), strips of packed groups (table/groups.h), copies of
  *     checkpoints (table/checkpoints.h), groups, their strips, sites, processes, insides of heaps, instants, times of
- *     points, faults, sums' numbers and uses, checkpoints, groups of copies, their strips, sizes; cells (src/cells)
+ *     points, faults, sums' numbers and uses, checkpoints, groups of copies, their strips, sizes
  */
 #ifndef XHEAP_TABLE_INDEX_FILE_H
 #define XHEAP_TABLE_INDEX_FILE_H
@@ -47,8 +47,6 @@ struct heap_index_head {
 	uint32_t checkpoint_count, copies_count, sizes_count; /**< sizes_count: group_count, or 0: not known */
 	uint32_t point_count, instant_count, fault_count;
 	uint64_t tables_checksum; /**< XXH3 of these arrays */
-	uint64_t cells_bytes;     /**< behind them; 0: none */
-	uint64_t cells_checksum;  /**< XXH3 */
 	uint64_t checksum;        /**< XXH3 of the fields before it */
 };
 
@@ -60,14 +58,6 @@ enum { HEAP_INDEX_ORIGIN_OFFSET = HEAP_INDEX_HEAD_BYTES - HEAP_INDEX_ORIGIN_BYTE
     modification. Return 0, or a negative errno; -ENOENT: there is none. */
 int heap_index_read(struct heap_table **out, const struct trace *trace, const char *trace_path,
 		    const char *const *paths, unsigned path_count);
-
-/** Read the cells that an index has. Return kept_cells.bytes bytes, which the caller frees; NULL: they cannot be read,
-    and the table is damaged from then on. */
-uint8_t *heap_index_read_cells(const struct heap_table *table);
-
-/** Add the cells that the table has in memory to the index that it was written to or read from. Return whether that had
-    none yet, and this user may change it. Who reads it meanwhile finds all of the cells, or none. */
-bool heap_index_add_cells(const struct heap_table *table);
 
 /** Make a file for an index in the directory. The file has no name yet, so nothing remains after an interruption.
     Return a descriptor, or a negative errno with the reason in `diag`. */
