@@ -80,6 +80,9 @@ struct symbols *opened_trace_symbols(struct opened_trace *opened);
     Return 0, or -ECANCELED with the reason in `diag`. */
 int opened_trace_resolve(struct opened_trace *opened, const struct analysis_caller *caller, struct diag *diag);
 
+/** Return a hash of all names that code of the trace has on this machine now. */
+uint64_t opened_trace_names_hash(struct opened_trace *opened);
+
 /** Return the names, which stay the trace's. One thread at a time may use them, and those of with_lines. */
 struct heap_names *opened_trace_names(struct opened_trace *opened, bool with_lines);
 

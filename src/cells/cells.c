@@ -117,7 +117,8 @@ static void choice_make(struct cells_making *making, const struct choice *choice
 static void tree_choose(struct cells_making *making)
 {
 	const struct cell_paths *paths = &making->paths;
-	const uint32_t most[] = {paths->functions, paths->count, CELL_LEVELS, paths->count};
+	uint32_t room = paths->count < CELLS_NODES_MAX ? paths->count : CELLS_NODES_MAX;
+	const uint32_t most[] = {paths->functions, room, CELL_LEVELS, paths->count};
 	making->kept = (struct cell_kept){paths->functions, paths->count, CELL_LEVELS, paths->count};
 	if (is_fit(making, 100))
 		return;

@@ -343,3 +343,57 @@ int heap_index_write(const struct heap_table *table, const char *trace_path, con
 	int error = file_name(groups->fd, path);
 	return error ? diag_fail(diag, -error, "cannot write %s: %s", path, strerror(-error)) : 0;
 }
+
+/* ---- an answer behind the tables ---- */
+
+/* Read the head of an index that this user owns, which has its place. */
+static bool own_head_read(const struct heap_table *table, struct heap_index_head *head, uint64_t *size_bytes)
+{
+	struct stat status;
+	int fd = table->groups.fd;
+	if (fd < 0 || fstat(fd, &status) || status.st_uid != geteuid() || !status.st_nlink)
+		return false;
+	*size_bytes = (uint64_t)status.st_size;
+	return file_read(fd, head, sizeof(*head), 0) == sizeof(*head) &&
+	       !memcmp(head->magic, HEAP_INDEX_MAGIC, HEAP_INDEX_MAGIC_BYTES) && head->head_bytes == sizeof(*head) &&
+	       head->checksum == XXH3_64bits(head, offsetof(struct heap_index_head, checksum)) &&
+	       head->tables_offset <= *size_bytes && tables_bytes(head) <= *size_bytes - head->tables_offset;
+}
+
+uint8_t *heap_index_read_answer(const struct heap_table *table, uint64_t key, uint64_t *bytes)
+{
+	struct heap_index_head head;
+	uint64_t size_bytes;
+	if (!own_head_read(table, &head, &size_bytes) || !head.answer_bytes || head.answer_key != key ||
+	    head.answer_bytes > size_bytes - head.tables_offset - tables_bytes(&head))
+		return NULL;
+	uint8_t *data = memory_resize(NULL, head.answer_bytes, 1);
+	*bytes = head.answer_bytes;
+	if (file_read(table->groups.fd, data, *bytes, head.tables_offset + tables_bytes(&head)) == *bytes &&
+	    XXH3_64bits(data, *bytes) == head.answer_checksum)
+		return data;
+	free(data);
+	return NULL;
+}
+
+/* The head is written last, and at once. Until then an earlier answer has a wrong checksum. */
+bool heap_index_keep_answer(const struct heap_table *table, uint64_t key, const uint8_t *data, uint64_t bytes)
+{
+	char self[64];
+	struct heap_index_head head;
+	uint64_t size_bytes;
+	if (!own_head_read(table, &head, &size_bytes))
+		return false;
+	snprintf(self, sizeof(self), "/proc/self/fd/%d", table->groups.fd);
+	int fd = open(self, O_RDWR | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	head.answer_key = key;
+	head.answer_bytes = bytes;
+	head.answer_checksum = XXH3_64bits(data, bytes);
+	head.checksum = XXH3_64bits(&head, offsetof(struct heap_index_head, checksum));
+	bool is_kept = file_write(fd, data, bytes, head.tables_offset + tables_bytes(&head)) &&
+		       file_write(fd, &head, sizeof(head), 0);
+	close(fd);
+	return is_kept;
+}

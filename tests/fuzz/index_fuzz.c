@@ -67,6 +67,7 @@ static void begin(void)
 				 .reserved_bytes = HEAP_INDEX_HEAD_BYTES};
 	expect(how.fd >= 0 && heap_table_build(&table, trace, &how, &diag) == 0);
 	expect(heap_index_write(table, trace_path, path, &diag) == 0);
+	expect(heap_index_keep_answer(table, 17, (const uint8_t *)"an answer", 9));
 	heap_table_free(table);
 	FILE *file = fopen(path, "rb");
 	expect(file && fread(&good, sizeof(good), 1, file) == 1);
@@ -124,6 +125,9 @@ static void mend(uint8_t *data, size_t size)
 		mend_strips(data, size, copies_offset + at);
 	if (bytes <= size)
 		head.tables_checksum = XXH3_64bits(data + head.tables_offset, bytes);
+	uint64_t answer_offset = head.tables_offset + bytes, left = answer_offset <= size ? size - answer_offset : 0;
+	if (head.answer_bytes <= left)
+		head.answer_checksum = XXH3_64bits(data + (left ? answer_offset : 0), head.answer_bytes);
 	head.checksum = XXH3_64bits(&head, offsetof(struct heap_index_head, checksum));
 	memcpy(data, &head, sizeof(head));
 }
@@ -196,9 +200,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	fclose(file);
 	if (heap_index_read(&table, trace, trace_path, &path, 1) != 0)
 		return 0;
+	struct heap_index_head head;
 	struct heap_filter filter;
 	struct heap_window window;
 	heap_filter_init(&filter);
+	uint64_t answer_bytes;
+	memcpy(&head, copy, sizeof(head));
+	free(heap_index_read_answer(table, head.answer_key, &answer_bytes));
 	check_rows(table);
 	check_cells(table);
 	for (int by = HEAP_BY_NONE; by <= HEAP_BY_CLASS; by++) {
