@@ -6,7 +6,7 @@
  *
  *     head (struct heap_index_head, 4096 bytes kept free), strips of packed groups (table/groups.h), copies of
  *     checkpoints (table/checkpoints.h), groups, their strips, sites, processes, insides of heaps, instants, times of
- *     points, faults, sums' numbers and uses, checkpoints, groups of copies, their strips, sizes; an answer that somebody keeps
+ *     points, faults, sums' numbers and uses, checkpoints, groups of copies, their strips, sizes; a kept answer
  */
 #ifndef XHEAP_TABLE_INDEX_FILE_H
 #define XHEAP_TABLE_INDEX_FILE_H
@@ -61,8 +61,9 @@ enum { HEAP_INDEX_ORIGIN_OFFSET = HEAP_INDEX_HEAD_BYTES - HEAP_INDEX_ORIGIN_BYTE
 int heap_index_read(struct heap_table **out, const struct trace *trace, const char *trace_path,
 		    const char *const *paths, unsigned path_count);
 
-/** Read the answer that the index of a table keeps under a key. Return *bytes bytes, which the caller frees; NULL: there
-    is none, or it is damaged, or the index is not this user's: whoever writes an answer is trusted with all of it. */
+/** Read the answer that the index of a table keeps under a key. Return *bytes bytes, which the caller frees; NULL:
+    there is none, or it is damaged, or the index is not this user's: whoever writes an answer is trusted with all of
+    it. */
 uint8_t *heap_index_read_answer(const struct heap_table *table, uint64_t key, uint64_t *bytes);
 
 /** Keep an answer under a key in the index that the table was written to or read from, in place of another one. Return
