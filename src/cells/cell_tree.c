@@ -9,7 +9,7 @@
 /* ---- paths ---- */
 
 /* A path, or a function. */
-struct weighed {
+struct cell_share {
 	uint32_t number; /* a node, or the number of a name */
 	struct cell_weights weights;
 	double share;
@@ -44,9 +44,9 @@ static double share_of(const struct cell_weights *own, const struct cell_weights
 	return largest;
 }
 
-static int weighed_compare(const void *a, const void *b)
+static int share_compare(const void *a, const void *b)
 {
-	const struct weighed *left = a, *right = b;
+	const struct cell_share *left = a, *right = b;
 	if (left->share < right->share || left->share > right->share)
 		return left->share > right->share ? -1 : 1;
 	return (left->number > right->number) - (left->number < right->number);
@@ -74,21 +74,21 @@ static void levels_find(struct cell_paths *paths, const struct cell_weights *wei
 	free(sums);
 }
 
-static void functions_rank(struct cell_paths *paths, const struct weighed *items, const struct cell_weights *all,
+static void functions_rank(struct cell_paths *paths, const struct cell_share *items, const struct cell_weights *all,
 			   const struct heap_names *names)
 {
 	uint32_t name_count = heap_names_count(names) + 1, *ranks = memory_zeroed(name_count, sizeof(*ranks));
-	struct weighed *functions = memory_zeroed(name_count, sizeof(*functions));
+	struct cell_share *functions = memory_zeroed(name_count, sizeof(*functions));
 	for (uint32_t i = 0; i < name_count; i++)
-		functions[i] = (struct weighed){.number = i, .share = -1};
+		functions[i] = (struct cell_share){.number = i, .share = -1};
 	for (uint32_t i = 0; i < paths->count; i++) {
-		struct weighed *function = &functions[function_of(paths, names, items[i].number)];
+		struct cell_share *function = &functions[function_of(paths, names, items[i].number)];
 		weights_add(&function->weights, &items[i].weights);
 		function->share = share_of(&function->weights, all);
 	}
 	for (uint32_t i = 0; i < paths->count && items[i].share > 1; i++)
 		functions[function_of(paths, names, items[i].number)].share = items[i].share;
-	qsort(functions, name_count, sizeof(*functions), weighed_compare);
+	qsort(functions, name_count, sizeof(*functions), share_compare);
 	for (uint32_t i = 0; i < name_count; i++) {
 		ranks[functions[i].number] = i;
 		paths->functions += functions[i].share >= 0;
@@ -105,7 +105,7 @@ void cell_paths_find(struct cell_paths *paths, const struct cell_weights *weight
 	enum { WORD_SHARE = 2 /* above all others */ };
 	uint32_t nodes = heap_names_node_count(names);
 	struct cell_weights all = {.bytes = 0};
-	struct weighed *items = NULL;
+	struct cell_share *items = NULL;
 	size_t capacity = 0;
 	*paths = (struct cell_paths){.askers = memory_zeroed(nodes, sizeof(uint32_t)),
 				     .ranks = memory_zeroed(nodes, sizeof(uint32_t)),
@@ -117,12 +117,12 @@ void cell_paths_find(struct cell_paths *paths, const struct cell_weights *weight
 		if (!weights[node].blocks)
 			continue;
 		memory_grow(items, paths->count, capacity);
-		items[paths->count++] = (struct weighed){
+		items[paths->count++] = (struct cell_share){
 			node, weights[node], is_word(names, node) ? WORD_SHARE : share_of(&weights[node], &all)};
 		paths->askers[node] = cull ? heap_cull_node(cull, names, node) : node;
 	}
 	if (paths->count)
-		qsort(items, paths->count, sizeof(*items), weighed_compare);
+		qsort(items, paths->count, sizeof(*items), share_compare);
 	paths->nodes = memory_zeroed(paths->count, sizeof(uint32_t));
 	paths->bytes = memory_zeroed(paths->count, sizeof(uint64_t));
 	for (uint32_t i = 0; i < paths->count; i++) {
