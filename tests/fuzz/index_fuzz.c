@@ -11,6 +11,7 @@
 #include <xxhash.h>
 
 #include "../unit/scene.c"
+#include "base/memory.h"
 #include "cells/cell_scan.h"
 #include "match/match.h"
 #include "query/window.h"
