@@ -6,6 +6,7 @@ import {byId, fill, make, name} from "./elements.js";
 import {cutText, safeText} from "./hostile.js";
 import {marksOf} from "./timeline.js";
 /** @import {Filter} from "./cells.js" */
+/** @import {Cells} from "./decode.js" */
 /** @import {Child} from "./elements.js" */
 /** @import {App} from "./picture.js" */
 /** @import {State} from "./store.js" */
@@ -139,17 +140,29 @@ function drawState(app) {
 			.map((mark) =>
 				make("div", {class: "state-row"}, `${mark.sign} at ${formatTime(mark.time)}: ${mark.words}`),
 			),
-		app.whole.cells.lumpedStacks
-			? make(
-					"div",
-					{class: "state-row"},
-					`${formatCount(app.whole.cells.lumpedStacks)} light stacks are sent as [smaller stacks]: ${formatBytes(app.whole.cells.lumpedBytes)} that were made. Their functions are exact, their paths are not known here.`,
-				)
-			: null,
+		...lumpedTexts(app.whole.cells).map((text) => make("div", {class: "state-row"}, text)),
 	);
 	const damage = byId("damage");
 	damage.hidden = !trace.damage;
 	damage.textContent = trace.damage ? safeText(trace.damage) : "";
+}
+
+/** @param {Cells} cells @returns {string[]} what the page does not tell apart */
+function lumpedTexts(cells) {
+	const texts = [];
+	if (cells.lumpedStacks)
+		texts.push(
+			`${formatCount(cells.lumpedStacks)} light stacks are sent as [smaller stacks]: ${formatBytes(cells.lumpedBytes)} that were made. ` +
+				(cells.lumpedFunctions
+					? `Their functions are exact, but for ${formatCount(cells.lumpedFunctions)} light ones, which are not told apart; `
+					: "Their functions are exact; ") +
+				"their paths are not known here.",
+		);
+	if (cells.plainBytes)
+		texts.push(
+			`Sizes and lifetimes of ${formatBytes(cells.plainBytes)} that light stacks made are not told apart: [any size], [any lifetime].`,
+		);
+	return texts;
 }
 
 /** @param {App} app @param {(trace: number) => void} open another trace */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The command that prints the same numbers as the view.
 import {AIFI, AIFO, CLASSES} from "./cells.js";
-import {commandTime, lifeLimit} from "./format.js";
+import {ANY_LIFE, ANY_SIZE, commandTime, lifeLimit} from "./format.js";
 import {patternOf, quoteWord} from "./hostile.js";
 /** @import {App} from "./picture.js" */
 
@@ -78,13 +78,16 @@ function filterWords(trace) {
 		thread: (key) => withValue("-threads", uniqueValue(trace.threads, key, "tid")),
 		process: (key) => withValue("-pids", uniqueValue(trace.processes, key, "pid")),
 		heap: (key) => withValue("-heap", uniqueValue(trace.heaps, key, "handle")),
-		size: (key) => [
-			"-size",
-			String(Number(key) ? 2 ** (Number(key) - 1) : 0),
-			String(Number(key) ? 2 ** Number(key) : 1),
-		],
+		size: (key) =>
+			Number(key) === ANY_SIZE
+				? []
+				: [
+						"-size",
+						String(Number(key) ? 2 ** (Number(key) - 1) : 0),
+						String(Number(key) ? 2 ** Number(key) : 1),
+					],
 		life: (key) =>
-			key === "40"
+			key === "40" || Number(key) === ANY_LIFE
 				? []
 				: [
 						"-closed",

@@ -12,7 +12,8 @@ import {safeText} from "./hostile.js";
  * @property {Float64Array} bounds nanoseconds, one more than intervals
  * @property {number} peak index of the bound that is the peak, or -1
  * @property {number} count @property {number} nodeCount
- * @property {number} lumpedBytes @property {number} lumpedStacks
+ * @property {number} lumpedBytes @property {number} lumpedStacks @property {number} lumpedFunctions
+ * @property {number} plainBytes
  * @property {boolean} isRounded sums are above 2^53
  * @property {Frame[]} frames
  * @property {Uint32Array} node @property {Uint32Array} thread @property {Uint32Array} heap
@@ -197,6 +198,8 @@ export function decodeCells(buffer, threads, heaps) {
 		nodeCount: counts.node,
 		lumpedBytes: head.lumped_bytes || 0,
 		lumpedStacks: head.lumped_stacks || 0,
+		lumpedFunctions: head.lumped_functions || 0,
+		plainBytes: head.plain_bytes || 0,
 		frames: head.functions.map(readFrame),
 	};
 	for (const [name, of, type] of COLUMNS) {

@@ -120,8 +120,13 @@ export function axisStep(span, most, isBinary) {
 	return power * 10 * unit;
 }
 
+/** Classes that stand for all: of light stacks they are not told apart. */
+export const ANY_SIZE = 63,
+	ANY_LIFE = 39;
+
 /** @param {number} size class @returns {string} */
 export function sizeName(size) {
+	if (size === ANY_SIZE) return "[any size]";
 	if (size === 0) return "0" + THIN + "B";
 	const low = 2 ** (size - 1);
 	return size === 1 ? "1" + THIN + "B" : `${formatBytes(low)} to ${formatBytes(2 ** size - 1)}`;
@@ -136,6 +141,7 @@ export function lifeLimit(life) {
 
 /** @param {number} life class @returns {string} */
 export function lifeName(life) {
+	if (life === ANY_LIFE) return "[any lifetime]";
 	return life === 0
 		? `below ${formatTime(100)}`
 		: `${formatTime(lifeLimit(life))} to ${formatTime(lifeLimit(life + 1))}`;

@@ -7,12 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #include "base/cancel.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "base/threads.h"
-#include "cells/cells.h"
 #include "match/match.h"
 #include "os/monotonic.h"
 #include "table/index_cache.h"
@@ -194,18 +194,6 @@ int opened_trace_mend(struct opened_trace *opened, const struct heap_table *dama
 	return error;
 }
 
-/* Whoever needs them first makes them, for all later questions and processes. */
-void opened_trace_keep_cells(struct opened_trace *opened, const struct analysis_caller *caller)
-{
-	struct thread_lock held;
-	if (!thread_lock(&held, &opened->lock, caller->is_cancelled))
-		return;
-	if (opened->table && !opened->table->kept_cells.bytes && cells_keep(opened->table, caller->is_cancelled) &&
-	    opened->options.index != INDEX_UNUSED)
-		heap_index_add_cells(opened->table);
-	thread_unlock(&held);
-}
-
 /* With the lock held. */
 static struct symbols *symbols_settle(struct opened_trace *opened)
 {
@@ -251,24 +239,75 @@ struct symbol_search {
 	bool is_cancelled;
 };
 
-static void addresses_resolve(void *context)
+/* Go through the functions at all addresses that the trace has no symbols of. */
+static void addresses_each(struct opened_trace *opened, const bool *is_cancelled,
+			   void (*add)(void *context, const struct symbol_frame *frames, size_t count), void *context)
 {
-	struct symbol_search *search = context;
-	const struct trace_dictionary *dictionary = trace_dictionary(search->opened->trace);
-	struct symbols *symbols = opened_trace_symbols(search->opened);
-	const struct symbol_frame *ignored;
+	const struct trace_dictionary *dictionary = trace_dictionary(opened->trace);
+	struct symbols *symbols = opened_trace_symbols(opened);
+	const struct symbol_frame *frames;
 	bool *is_stored = memory_zeroed(dictionary->frame_count, sizeof(*is_stored));
 	for (uint32_t i = 0; i < dictionary->symbol_count; i++)
 		is_stored[dictionary->symbols[i].frame] = true;
-	for (uint32_t i = 0; i < dictionary->frame_count && !cancel_is_asked(&search->is_cancelled); i++) {
+	for (uint32_t i = 0; i < dictionary->frame_count && !cancel_is_asked(is_cancelled); i++) {
 		const struct trace_frame *frame = &dictionary->frames[i];
 		if (is_stored[i] || frame->image >= dictionary->image_count)
 			continue;
 		const struct trace_image *image = &dictionary->images[frame->image];
-		symbols_resolve(symbols, image->path, image->build_id, image->build_id_size, frame->offset, true,
-				&ignored);
+		size_t count = symbols_resolve(symbols, image->path, image->build_id, image->build_id_size,
+					       frame->offset, true, &frames);
+		if (add)
+			add(context, frames, count);
 	}
 	free(is_stored);
+}
+
+static void addresses_resolve(void *context)
+{
+	struct symbol_search *search = context;
+	addresses_each(search->opened, &search->is_cancelled, NULL, NULL);
+}
+
+static void text_hash(XXH3_state_t *hash, const char *text)
+{
+	XXH3_64bits_update(hash, text ? text : "", text ? strlen(text) + 1 : 1);
+}
+
+static void frames_hash(void *context, const struct symbol_frame *frames, size_t count)
+{
+	XXH3_state_t *hash = context;
+	for (size_t i = 0; i < count; i++) {
+		const uint32_t numbers[] = {(uint32_t)i, frames[i].line, frames[i].inlined};
+		XXH3_64bits_update(hash, numbers, sizeof(numbers));
+		text_hash(hash, frames[i].function);
+		text_hash(hash, frames[i].file);
+	}
+}
+
+uint64_t opened_trace_names_hash(struct opened_trace *opened)
+{
+	const struct trace_dictionary *dictionary = trace_dictionary(opened->trace);
+	XXH3_state_t *hash = XXH3_createState();
+	if (!hash)
+		memory_exhausted(0);
+	XXH3_64bits_reset(hash);
+	addresses_each(opened, NULL, frames_hash, hash);
+	bool *is_used = memory_zeroed(dictionary->image_count, sizeof(*is_used));
+	for (uint32_t i = 0; i < dictionary->frame_count; i++)
+		if (dictionary->frames[i].image < dictionary->image_count)
+			is_used[dictionary->frames[i].image] = true;
+	for (uint32_t i = 0; i < dictionary->image_count; i++) {
+		const struct trace_image *image = &dictionary->images[i];
+		if (!is_used[i])
+			continue;
+		bool has_symbols = symbols_image_has_symbols(opened_trace_symbols(opened), image->path, image->build_id,
+							     image->build_id_size);
+		XXH3_64bits_update(hash, &has_symbols, sizeof(has_symbols));
+	}
+	uint64_t result = XXH3_64bits_digest(hash);
+	XXH3_freeState(hash);
+	free(is_used);
+	return result;
 }
 
 /* Return whether both have left. */

@@ -63,10 +63,6 @@ int opened_trace_table(struct opened_trace *opened, struct heap_table **out, con
 int opened_trace_mend(struct opened_trace *opened, const struct heap_table *damaged,
 		      const struct analysis_caller *caller, struct diag *diag);
 
-/** Make the cells of the whole run (cells/cells.h) if the table has none, and add them to its index, if it has one that
-    may be changed. Nothing depends on it. The table must be there. */
-void opened_trace_keep_cells(struct opened_trace *opened, const struct analysis_caller *caller);
-
 /** Return whether all of the table could be read so far. Any thread may ask. */
 static inline bool opened_table_is_good(const struct heap_table *table)
 {
@@ -83,6 +79,9 @@ struct symbols *opened_trace_symbols(struct opened_trace *opened);
     does it if the caller may cancel: a single search may take long. Without a caller that may cancel, do nothing.
     Return 0, or -ECANCELED with the reason in `diag`. */
 int opened_trace_resolve(struct opened_trace *opened, const struct analysis_caller *caller, struct diag *diag);
+
+/** Return a hash of all names that code of the trace has on this machine now. */
+uint64_t opened_trace_names_hash(struct opened_trace *opened);
 
 /** Return the names, which stay the trace's. One thread at a time may use them, and those of with_lines. */
 struct heap_names *opened_trace_names(struct opened_trace *opened, bool with_lines);

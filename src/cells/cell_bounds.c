@@ -66,32 +66,6 @@ void cell_bounds_make(struct cell_bounds *bounds, int64_t from_ns, int64_t to_ns
 	search_prepare(bounds);
 }
 
-/* A bound is the last nanosecond of its interval, so the first one is -1. */
-void cell_bounds_make_steps(struct cell_bounds *bounds, int64_t last_ns, uint32_t most, int64_t wanted_ns)
-{
-	assert(last_ns >= 0 && most > 0 && most < CELL_INTERVALS_MAX);
-	unsigned shift = 0;
-	while ((uint64_t)last_ns >> shift >= most)
-		shift++;
-	uint32_t intervals = (uint32_t)((uint64_t)last_ns >> shift) + 1;
-	*bounds = (struct cell_bounds){.times = memory_zeroed((size_t)intervals + 2, sizeof(*bounds->times))};
-	for (uint32_t i = 0; i < intervals; i++)
-		bounds->times[bounds->count++] = (int64_t)((uint64_t)i << shift) - 1;
-	bounds->times[bounds->count++] = last_ns;
-	if (wanted_ns > -1 && wanted_ns < last_ns)
-		bounds->times[bounds->count++] = wanted_ns;
-	times_settle(bounds);
-	search_prepare(bounds);
-}
-
-void cell_bounds_take(struct cell_bounds *bounds, const int64_t *times, uint32_t count)
-{
-	assert(count >= 2);
-	*bounds = (struct cell_bounds){.times = memory_resize(NULL, count, sizeof(*times)), .count = count};
-	memcpy(bounds->times, times, count * sizeof(*times));
-	search_prepare(bounds);
-}
-
 uint32_t cell_bounds_moment(const struct cell_bounds *bounds, int64_t time_ns)
 {
 	if (time_ns <= bounds->times[0])
@@ -108,24 +82,6 @@ uint32_t cell_bounds_find(const struct cell_bounds *bounds, int64_t time_ns)
 {
 	uint32_t moment = cell_bounds_moment(bounds, time_ns);
 	return moment < bounds->count && bounds->times[moment] == time_ns ? moment : CELL_NO_BOUND;
-}
-
-/* What began in an interval whose end is removed is live at the next bound first. */
-bool cell_bounds_merge(struct cell_bounds *bounds, const bool *is_kept, uint32_t *moments)
-{
-	uint32_t kept = 0, count = bounds->count;
-	bool was_removed = true;
-	for (uint32_t i = 0; i < count; i++) {
-		bool is_removed = i && i + 1 < count && !was_removed && !is_kept[i];
-		moments[i] = kept;
-		was_removed = is_removed;
-		if (!is_removed)
-			bounds->times[kept++] = bounds->times[i];
-	}
-	moments[count] = bounds->count = kept;
-	free(bounds->firsts);
-	search_prepare(bounds);
-	return kept < count;
 }
 
 void cell_bounds_fini(struct cell_bounds *bounds)

@@ -30,23 +30,11 @@ struct cell_bounds {
 void cell_bounds_make(struct cell_bounds *bounds, int64_t from_ns, int64_t to_ns, uint32_t intervals,
 		      const int64_t *wanted, unsigned wanted_count);
 
-/** Divide the times from 0 to last_ns into intervals of 2^k ns, the least k for which they are at most `most`; the last
-    one may be shorter. wanted_ns: one more bound. last_ns is not negative. End it with cell_bounds_fini(). */
-void cell_bounds_make_steps(struct cell_bounds *bounds, int64_t last_ns, uint32_t most, int64_t wanted_ns);
-
-/** Set the bounds to a copy of `count` times, at least 2, which ascend. End it with cell_bounds_fini(). */
-void cell_bounds_take(struct cell_bounds *bounds, const int64_t *times, uint32_t count);
-
 /** Return the first moment at which a point of this time has its effect: the number of bounds before it. */
 uint32_t cell_bounds_moment(const struct cell_bounds *bounds, int64_t time_ns);
 
 /** Return which bound has this time, or CELL_NO_BOUND. */
 uint32_t cell_bounds_find(const struct cell_bounds *bounds, int64_t time_ns);
-
-/** Merge intervals in pairs: every second bound is removed, but for those that is_kept has, by bound, and both ends.
-    Set moments[i], for all moments up to bounds->count, to the new number of moment i. Return false if nothing was
-    removed. */
-bool cell_bounds_merge(struct cell_bounds *bounds, const bool *is_kept, uint32_t *moments);
 
 /** Free the bounds. */
 void cell_bounds_fini(struct cell_bounds *bounds);

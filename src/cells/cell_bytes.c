@@ -242,6 +242,8 @@ static void head_write(const struct cell_writing *writing, const struct column_p
 	json_count(&json, "node_count", answer->tree->count);
 	json_count(&json, "lumped_bytes", answer->lumped_bytes);
 	json_count(&json, "lumped_stacks", answer->tree->lumped_stacks);
+	json_count(&json, "lumped_functions", answer->tree->lumped_functions);
+	json_count(&json, "plain_bytes", answer->plain_bytes);
 	json_begin_array(&json, "functions");
 	for (uint32_t i = 0; i < writing->functions.texts.count; i++)
 		function_write(&json, answer->names, &writing->functions.items[i]);

@@ -18,7 +18,7 @@ struct cell_answer {
 	const struct heap_names *names;               /**< with short forms */
 	uint32_t heap_count;                          /**< the number of CELL_NO_HEAP in the answer */
 	const uint64_t *calls, *max_bytes, *resident; /**< by interval; UINT64_MAX: not measured */
-	uint64_t lumped_bytes;
+	uint64_t lumped_bytes, plain_bytes; /**< made: without their paths, and without classes of size and lifetime */
 };
 
 /** Write the answer. Errors are the sink's. */

@@ -19,9 +19,18 @@ enum {
 _Static_assert(HEAP_SHIFT + CELL_HEAP_BITS == 64, "moments, classes and the heap are one number");
 _Static_assert(CELL_INTERVALS_MAX + 2 < 1 << CELL_MOMENT_BITS, "every moment has its number");
 
+/* Both classes, and what stands for all of them. */
+static const uint64_t CLASSES = (UINT64_C(1) << KIND_SHIFT) - 1,
+		      CLASSES_ANY = (uint64_t)CELL_SIZE_ANY << SIZE_SHIFT | CELL_LIFE_ANY;
+
 static uint32_t part_of(uint64_t packed, unsigned shift, unsigned bits)
 {
 	return (uint32_t)(packed >> shift & ((UINT64_C(1) << bits) - 1));
+}
+
+static uint32_t node_of(const struct cell *cell)
+{
+	return (uint32_t)(cell->place >> 32);
 }
 
 struct cell_keys cell_keys_of(const struct cell *cell)
@@ -116,28 +125,39 @@ bool cell_set_add_changed(struct cell_set *set, const struct cell_set *from, con
 			  uint32_t most)
 {
 	for (uint32_t i = 0; i < from->count; i++) {
-		struct cell_keys keys = cell_keys_of(&from->cells[i]);
-		keys.node = change->nodes ? change->nodes[keys.node] : keys.node;
-		if (change->moments) {
-			keys.birth = change->moments[keys.birth];
-			keys.end = change->moments[keys.end];
-		}
-		if (!cell_set_add(set, &keys, &from->cells[i].sums, most))
+		struct cell like = from->cells[i];
+		uint32_t node = node_of(&like);
+		like.place = (uint64_t)change->nodes[node] << 32 | (uint32_t)like.place;
+		if (change->is_plain[node])
+			like.moments = (like.moments & ~CLASSES) | CLASSES_ANY;
+		if (!cell_add(set, &like, &from->cells[i].sums, most))
 			return false;
 	}
 	return true;
 }
 
-void cell_set_append(struct cell_set *set, struct cell_set *from)
+/* The same in each run, unlike hash_pair(), so that an answer is the same. */
+static bool is_in(const struct cell *cell, unsigned level)
 {
-	if (set->count + from->count > set->capacity) {
-		set->capacity = memory_capacity(set->capacity, (size_t)set->count + from->count);
-		set->cells = memory_resize(set->cells, set->capacity, sizeof(*set->cells));
-	}
-	if (from->count)
-		memcpy(set->cells + set->count, from->cells, from->count * sizeof(*set->cells));
-	set->count += from->count;
-	cell_set_fini(from);
+	uint64_t moments = cell->moments & ~CLASSES;
+	uint64_t mixed = (moments ^ moments >> 32) * HASH_FACTOR + (uint32_t)cell->place;
+	return !level || !hash_bits(mixed ^ mixed >> 32, level);
+}
+
+bool cell_keys_are_in(const struct cell_keys *keys, unsigned level)
+{
+	const struct cell like = keys_pack(keys);
+	return is_in(&like, level);
+}
+
+void cell_set_thin(struct cell_set *set, unsigned level)
+{
+	struct cell_set kept = {.cells = NULL};
+	for (uint32_t i = 0; i < set->count; i++)
+		if (is_in(&set->cells[i], level))
+			cell_add(&kept, &set->cells[i], &set->cells[i].sums, UINT32_MAX);
+	cell_set_fini(set);
+	*set = kept;
 }
 
 static int cell_compare(const void *a, const void *b)
@@ -146,11 +166,6 @@ static int cell_compare(const void *a, const void *b)
 	if (left->place != right->place)
 		return left->place < right->place ? -1 : 1;
 	return (left->moments > right->moments) - (left->moments < right->moments);
-}
-
-static uint32_t node_of(const struct cell *cell)
-{
-	return (uint32_t)(cell->place >> 32);
 }
 
 /* Cells of one node lie together then. Return where those of each node end. */
@@ -171,19 +186,6 @@ static uint32_t *nodes_order(struct cell_set *set, uint32_t nodes)
 	return ends;
 }
 
-/* Add up cells with the same keys, which are neighbours. */
-static void neighbours_join(struct cell_set *set)
-{
-	uint32_t kept = 0;
-	for (uint32_t i = 0; i < set->count; i++) {
-		if (kept && !cell_compare(&set->cells[kept - 1], &set->cells[i]))
-			sums_add(&set->cells[kept - 1].sums, &set->cells[i].sums);
-		else
-			set->cells[kept++] = set->cells[i];
-	}
-	set->count = kept;
-}
-
 /* By node first, so that the rest of the order is one of few cells. */
 void cell_set_sort(struct cell_set *set)
 {
@@ -195,7 +197,6 @@ void cell_set_sort(struct cell_set *set)
 		if (ends[i] - at > 1)
 			qsort(&set->cells[at], ends[i] - at, sizeof(*set->cells), cell_compare);
 	free(ends);
-	neighbours_join(set);
 	free(set->places);
 	set->places = NULL;
 	set->bits = 0;

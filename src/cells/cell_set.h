@@ -12,7 +12,9 @@
 /** How the blocks of a cell ended, over the whole trace. */
 enum cell_kind { CELL_FREED, CELL_OPEN, CELL_ENDED };
 
-/** The classes of lifetimes: 34 of them are below 2^63 ns. */
+/** In place of classes: they are not known. No block has so many bytes, and lifetimes have 34 classes. */
+enum { CELL_SIZE_ANY = 63, CELL_LIFE_ANY = 39 };
+
 enum { CELL_LIFE_BITS = 6, CELL_SIZE_BITS = 6, CELL_KIND_BITS = 2, CELL_HEAP_BITS = 28 };
 
 /** A heap that is not known. */
@@ -61,30 +63,35 @@ struct cell_keys cell_keys_of(const struct cell *cell);
 /** Add the sums to the cell with these keys. Return false if there would be more than `most` cells. */
 bool cell_set_add(struct cell_set *set, const struct cell_keys *keys, const struct cell_sums *sums, uint32_t most);
 
-/** How the keys of cells change. */
+/** How keys of cells change. */
 struct cell_change {
-	const uint32_t *nodes;   /**< by node: the new one */
-	const uint32_t *moments; /**< by moment: the new one, in the same order; NULL: they stay */
+	const uint32_t *nodes; /**< by node: the new one */
+	const bool *is_plain;  /**< by node: its cells lose the classes of size and lifetime */
 };
 
 /** Add all cells of `from` with changed keys. Return false if there would be more than `most` cells. */
 bool cell_set_add_changed(struct cell_set *set, const struct cell_set *from, const struct cell_change *change,
 			  uint32_t most);
 
-/** Add all cells of `from`, which is empty then. Cells may have equal keys until the set is sorted. */
-void cell_set_append(struct cell_set *set, struct cell_set *from);
+/** Return whether a sample of one in 1 << level has cells with these keys. It has all cells that are equal in threads,
+    heaps, moments and kind, or none of them: nodes can be merged in it, and classes, as in the whole. */
+bool cell_keys_are_in(const struct cell_keys *keys, unsigned level);
 
-/** Bring the cells into the order of their keys: node, thread, heap, birth, end, and classes; each has keys of its
-    own. No cell may be added any more. */
+/** Remove all cells that are not in the sample. */
+void cell_set_thin(struct cell_set *set, unsigned level);
+
+/** Bring the cells into the order of their keys: node, thread, heap, birth, end, and classes. No cell may be added any
+    more. */
 void cell_set_sort(struct cell_set *set);
 
 /** Free the cells. */
 void cell_set_fini(struct cell_set *set);
 
-/** Return the class of a size: 0 of no bytes, else k for 2^(k-1) <= size < 2^k. */
+/** Return the class of a size: 0 of no bytes, else k for 2^(k-1) <= size < 2^k; the last one has all larger ones. */
 static inline uint8_t cell_size_class(uint64_t size_bytes)
 {
-	return size_bytes ? (uint8_t)(64 - __builtin_clzll(size_bytes)) : 0;
+	uint8_t bits = size_bytes ? (uint8_t)(64 - __builtin_clzll(size_bytes)) : 0;
+	return bits < CELL_SIZE_ANY ? bits : CELL_SIZE_ANY - 1;
 }
 
 /** Return the class of a lifetime: two for each power of ten, from 100 ns on. */

@@ -8,46 +8,20 @@
 
 /* ---- paths ---- */
 
-enum weight { WEIGHT_BYTES, WEIGHT_BLOCKS, WEIGHT_LIVE, WEIGHT_NEVER_FREED, WEIGHT_COUNT };
-
-/* A path with its sums. */
-struct path {
-	uint32_t node;
-	uint64_t made_bytes, weights[WEIGHT_COUNT];
+/* A path, or a function. */
+struct cell_share {
+	uint32_t number; /* a node, or the number of a name */
+	struct cell_weights weights;
 	double share;
 };
 
-struct path_list {
-	struct path *items;
-	uint32_t count;
-	size_t capacity;
-	uint32_t *numbers; /* by node of the names: the path's number plus 1 */
-};
-
-static struct path *path_at(struct path_list *list, uint32_t node)
+static void weights_add(struct cell_weights *to, const struct cell_weights *from)
 {
-	if (!list->numbers[node]) {
-		memory_grow(list->items, list->count, list->capacity);
-		list->items[list->count] = (struct path){.node = node};
-		list->numbers[node] = ++list->count;
-	}
-	return &list->items[list->numbers[node] - 1];
-}
-
-static void paths_weigh(struct path_list *list, const struct cell_set *set, uint32_t moment)
-{
-	for (uint32_t i = 0; i < set->count; i++) {
-		const struct cell *cell = &set->cells[i];
-		const struct cell_keys keys = cell_keys_of(cell);
-		struct path *path = path_at(list, keys.node);
-		path->made_bytes += keys.birth ? cell->sums.bytes : 0;
-		path->weights[WEIGHT_BYTES] += cell->sums.bytes;
-		path->weights[WEIGHT_BLOCKS] += cell->sums.blocks;
-		if (keys.birth <= moment && moment < keys.end)
-			path->weights[WEIGHT_LIVE] += cell->sums.bytes;
-		if (keys.kind != CELL_FREED)
-			path->weights[WEIGHT_NEVER_FREED] += cell->sums.bytes;
-	}
+	to->made_bytes += from->made_bytes;
+	to->bytes += from->bytes;
+	to->blocks += from->blocks;
+	to->live_bytes += from->live_bytes;
+	to->never_freed_bytes += from->never_freed_bytes;
 }
 
 /* Stacks that are one word are never lumped, as long as there is room for any path. */
@@ -57,66 +31,107 @@ static bool is_word(const struct heap_names *names, uint32_t node)
 	return !node || (!frame->parent && heap_names_name(names, frame->name)->is_mark);
 }
 
-/* Lumps have a share below all others. */
-static void paths_share(struct path_list *list, const struct heap_names *names)
+static double share_of(const struct cell_weights *own, const struct cell_weights *all)
 {
-	uint32_t name_nodes = heap_names_node_count(names);
-	double all[WEIGHT_COUNT] = {0};
-	for (uint32_t i = 0; i < list->count; i++)
-		for (unsigned k = 0; k < WEIGHT_COUNT; k++)
-			all[k] += (double)list->items[i].weights[k];
-	for (uint32_t i = 0; i < list->count; i++) {
-		struct path *path = &list->items[i];
-		path->share = path->node >= name_nodes ? -1 : is_word(names, path->node) ? 2 : 0;
-		for (unsigned k = 0; k < WEIGHT_COUNT; k++) {
-			double share = all[k] > 0 ? (double)path->weights[k] / all[k] : 0;
-			path->share = path->share >= 0 && share > path->share ? share : path->share;
-		}
-	}
+	const double shares[] = {
+		all->bytes ? (double)own->bytes / (double)all->bytes : 0,
+		all->blocks ? (double)own->blocks / (double)all->blocks : 0,
+		all->live_bytes ? (double)own->live_bytes / (double)all->live_bytes : 0,
+		all->never_freed_bytes ? (double)own->never_freed_bytes / (double)all->never_freed_bytes : 0};
+	double largest = 0;
+	for (size_t i = 0; i < sizeof(shares) / sizeof(*shares); i++)
+		largest = shares[i] > largest ? shares[i] : largest;
+	return largest;
 }
 
-static int path_compare(const void *a, const void *b)
+static int share_compare(const void *a, const void *b)
 {
-	const struct path *left = a, *right = b;
+	const struct cell_share *left = a, *right = b;
 	if (left->share < right->share || left->share > right->share)
 		return left->share > right->share ? -1 : 1;
-	return (left->node > right->node) - (left->node < right->node);
+	return (left->number > right->number) - (left->number < right->number);
 }
 
-static void askers_find(struct cell_paths *paths, struct heap_names *names, struct heap_cull *cull)
+/* The function that asked, as a number below that of all names. */
+static uint32_t function_of(const struct cell_paths *paths, const struct heap_names *names, uint32_t node)
 {
+	uint32_t asker = paths->askers[node];
+	return asker ? heap_names_frame(names, asker)->name + 1 : 0;
+}
+
+/* Shares of nodes, with all that they call. */
+static void levels_find(struct cell_paths *paths, const struct cell_weights *weights, const struct cell_weights *all,
+			const struct heap_names *names)
+{
+	struct cell_weights *sums = memory_zeroed(paths->node_count, sizeof(*sums));
+	for (uint32_t node = paths->node_count; node-- > 1;) {
+		double share;
+		weights_add(&sums[node], &weights[node]);
+		weights_add(&sums[heap_names_frame(names, node)->parent], &sums[node]);
+		for (share = share_of(&sums[node], all); paths->levels[node] < CELL_LEVELS && share < 1; share *= 2)
+			paths->levels[node]++;
+	}
+	free(sums);
+}
+
+static void functions_rank(struct cell_paths *paths, const struct cell_share *items, const struct cell_weights *all,
+			   const struct heap_names *names)
+{
+	uint32_t name_count = heap_names_count(names) + 1, *ranks = memory_zeroed(name_count, sizeof(*ranks));
+	struct cell_share *functions = memory_zeroed(name_count, sizeof(*functions));
+	for (uint32_t i = 0; i < name_count; i++)
+		functions[i] = (struct cell_share){.number = i, .share = -1};
 	for (uint32_t i = 0; i < paths->count; i++) {
-		uint32_t node = paths->nodes[i], frame = node;
-		if (node >= paths->name_nodes)
-			frame = paths->lumps[node - paths->name_nodes].frame;
-		paths->askers[node] = cull ? heap_cull_node(cull, names, frame) : frame;
+		struct cell_share *function = &functions[function_of(paths, names, items[i].number)];
+		weights_add(&function->weights, &items[i].weights);
+		function->share = share_of(&function->weights, all);
 	}
+	for (uint32_t i = 0; i < paths->count && items[i].share > 1; i++)
+		functions[function_of(paths, names, items[i].number)].share = items[i].share;
+	qsort(functions, name_count, sizeof(*functions), share_compare);
+	for (uint32_t i = 0; i < name_count; i++) {
+		ranks[functions[i].number] = i;
+		paths->functions += functions[i].share >= 0;
+	}
+	for (uint32_t i = 0; i < paths->count; i++)
+		paths->ranks[paths->nodes[i]] = ranks[function_of(paths, names, paths->nodes[i])];
+	free(functions);
+	free(ranks);
 }
 
-void cell_paths_find(struct cell_paths *paths, const struct cell_set *set, uint32_t moment, struct heap_names *names,
-		     struct heap_cull *cull, const struct cell_lump *lumps, uint32_t lump_count)
+void cell_paths_find(struct cell_paths *paths, const struct cell_weights *weights, struct heap_names *names,
+		     struct heap_cull *cull)
 {
-	uint32_t name_nodes = heap_names_node_count(names), nodes = name_nodes + lump_count;
-	struct path_list list = {.numbers = memory_zeroed(nodes, sizeof(uint32_t))};
-	paths_weigh(&list, set, moment);
-	paths_share(&list, names);
-	if (list.count)
-		qsort(list.items, list.count, sizeof(*list.items), path_compare);
-	*paths = (struct cell_paths){.nodes = memory_zeroed(list.count, sizeof(uint32_t)),
-				     .bytes = memory_zeroed(list.count, sizeof(uint64_t)),
-				     .askers = memory_zeroed(nodes, sizeof(uint32_t)),
-				     .count = list.count,
-				     .name_nodes = name_nodes,
-				     .lumps = lumps,
-				     .lump_count = lump_count};
-	for (uint32_t i = 0; i < list.count; i++) {
-		paths->nodes[i] = list.items[i].node;
-		paths->bytes[i] = list.items[i].made_bytes;
-		paths->named += list.items[i].node < name_nodes;
+	enum { WORD_SHARE = 2 /* above all others */ };
+	uint32_t nodes = heap_names_node_count(names);
+	struct cell_weights all = {.bytes = 0};
+	struct cell_share *items = NULL;
+	size_t capacity = 0;
+	*paths = (struct cell_paths){.askers = memory_zeroed(nodes, sizeof(uint32_t)),
+				     .ranks = memory_zeroed(nodes, sizeof(uint32_t)),
+				     .levels = memory_zeroed(nodes, sizeof(uint8_t)),
+				     .node_count = nodes};
+	for (uint32_t node = 0; node < nodes; node++)
+		weights_add(&all, &weights[node]);
+	for (uint32_t node = 0; node < nodes; node++) {
+		if (!weights[node].blocks)
+			continue;
+		memory_grow(items, paths->count, capacity);
+		items[paths->count++] = (struct cell_share){
+			node, weights[node], is_word(names, node) ? WORD_SHARE : share_of(&weights[node], &all)};
+		paths->askers[node] = cull ? heap_cull_node(cull, names, node) : node;
 	}
-	askers_find(paths, names, cull);
-	free(list.items);
-	free(list.numbers);
+	if (paths->count)
+		qsort(items, paths->count, sizeof(*items), share_compare);
+	paths->nodes = memory_zeroed(paths->count, sizeof(uint32_t));
+	paths->bytes = memory_zeroed(paths->count, sizeof(uint64_t));
+	for (uint32_t i = 0; i < paths->count; i++) {
+		paths->nodes[i] = items[i].number;
+		paths->bytes[i] = items[i].weights.made_bytes;
+	}
+	functions_rank(paths, items, &all, names);
+	levels_find(paths, weights, &all, names);
+	free(items);
 }
 
 void cell_paths_fini(struct cell_paths *paths)
@@ -124,6 +139,8 @@ void cell_paths_fini(struct cell_paths *paths)
 	free(paths->nodes);
 	free(paths->bytes);
 	free(paths->askers);
+	free(paths->ranks);
+	free(paths->levels);
 	*paths = (struct cell_paths){.nodes = NULL};
 }
 
@@ -146,24 +163,22 @@ static uint32_t node_add(struct cell_tree *tree, uint32_t parent, uint32_t frame
 	return tree->count++;
 }
 
-static uint32_t parent_of(const struct tree_making *making, uint32_t node)
-{
-	return node < making->paths->name_nodes ? heap_names_frame(making->names, node)->parent : 0;
-}
-
 /* All nodes of kept paths; node 0 has a place only as a path. */
-static void kept_add(struct tree_making *making, uint32_t kept)
+static void kept_add(struct tree_making *making, const struct cell_kept *kept)
 {
-	uint32_t count = making->paths->name_nodes;
-	for (uint32_t i = 0; i < kept; i++)
-		making->places[making->paths->nodes[i]] = 1;
-	for (uint32_t node = count; node-- > 1;)
-		if (making->places[node] && parent_of(making, node))
-			making->places[parent_of(making, node)] = 1;
-	for (uint32_t node = 0; node < count; node++) {
-		uint32_t parent = node ? parent_of(making, node) : 0;
+	const struct cell_paths *paths = making->paths;
+	for (uint32_t i = 0; i < kept->paths; i++)
+		if (paths->ranks[paths->nodes[i]] < kept->functions)
+			making->places[paths->nodes[i]] = 1;
+	for (uint32_t node = paths->node_count; node-- > 1;) {
+		uint32_t parent = heap_names_frame(making->names, node)->parent;
+		if (making->places[node] && parent)
+			making->places[parent] = 1;
+	}
+	for (uint32_t node = 0; node < paths->node_count; node++) {
 		if (!making->places[node])
 			continue;
+		uint32_t parent = node ? heap_names_frame(making->names, node)->parent : 0;
 		uint32_t name = node ? heap_names_frame(making->names, node)->name : CELL_NO_STACK;
 		making->places[node] =
 			node_add(making->tree, parent ? making->places[parent] : 0, node ? node : HEAP_NONE, name) + 1;
@@ -178,39 +193,42 @@ static uint32_t lump_below(struct tree_making *making, uint32_t place, uint32_t 
 	return added ? (*lump = node_add(making->tree, place, HEAP_NONE, name)) : *lump;
 }
 
-/* Lump a path under the last frame that it shares with a kept one. */
-static uint32_t path_lump(struct tree_making *making, uint32_t path, bool has_function)
+/* Lump a path. */
+static uint32_t path_lump(struct tree_making *making, uint32_t path, const struct cell_kept *kept, bool has_function)
 {
-	const struct cell_paths *paths = making->paths;
-	uint32_t shared = path, asker = paths->askers[path],
-		 stacks = path < paths->name_nodes ? 1 : paths->lumps[path - paths->name_nodes].stacks;
-	while (shared && !making->places[shared])
-		shared = parent_of(making, shared);
+	uint32_t shared = path, asker = making->paths->askers[path];
+	while (shared && (!making->places[shared] || making->paths->levels[shared] > kept->levels))
+		shared = heap_names_frame(making->names, shared)->parent;
 	uint32_t lump = lump_below(making, shared ? making->places[shared] : 0, CELL_SMALLER_STACKS);
-	making->tree->nodes[lump].stacks += stacks;
-	making->tree->lumped_stacks += stacks;
-	making->tree->is_lumped[path] = 1;
+	making->tree->nodes[lump].stacks++;
+	making->tree->lumped_stacks++;
+	making->tree->is_lumped[path] = true;
 	if (!has_function)
 		return lump;
 	uint32_t name = asker ? heap_names_frame(making->names, asker)->name : CELL_NO_STACK;
 	lump = lump_below(making, lump + 1, name);
-	making->tree->nodes[lump].stacks += stacks;
+	making->tree->nodes[lump].stacks++;
 	return lump;
 }
 
-void cell_tree_make(struct cell_tree *tree, const struct cell_paths *paths, uint32_t kept, uint32_t with_function,
+void cell_tree_make(struct cell_tree *tree, const struct cell_paths *paths, const struct cell_kept *kept,
 		    const struct heap_names *names)
 {
-	uint32_t nodes = paths->name_nodes + paths->lump_count;
-	struct tree_making making = {
-		.tree = tree, .paths = paths, .names = names, .places = memory_zeroed(nodes, sizeof(uint32_t))};
-	*tree = (struct cell_tree){.of_path = memory_zeroed(nodes, sizeof(uint32_t)),
-				   .is_lumped = memory_zeroed(nodes, sizeof(uint8_t))};
+	struct tree_making making = {.tree = tree,
+				     .paths = paths,
+				     .names = names,
+				     .places = memory_zeroed(paths->node_count, sizeof(uint32_t))};
+	*tree = (struct cell_tree){.of_path = memory_zeroed(paths->node_count, sizeof(uint32_t)),
+				   .is_lumped = memory_zeroed(paths->node_count, sizeof(bool)),
+				   .is_plain = memory_zeroed(paths->node_count, sizeof(bool)),
+				   .lumped_functions = paths->functions - kept->functions};
 	kept_add(&making, kept);
 	for (uint32_t i = 0; i < paths->count; i++) {
 		uint32_t path = paths->nodes[i];
-		if (!making.places[path]) {
-			tree->of_path[path] = path_lump(&making, path, i < with_function);
+		bool has_function = paths->ranks[path] < kept->functions;
+		tree->is_plain[path] = i >= kept->classed;
+		if (!making.places[path] || !has_function) {
+			tree->of_path[path] = path_lump(&making, path, kept, has_function);
 			continue;
 		}
 		uint32_t place = making.places[path] - 1, asker = making.places[paths->askers[path]];
@@ -226,5 +244,6 @@ void cell_tree_fini(struct cell_tree *tree)
 	free(tree->nodes);
 	free(tree->of_path);
 	free(tree->is_lumped);
+	free(tree->is_plain);
 	*tree = (struct cell_tree){.nodes = NULL};
 }

@@ -1,40 +1,44 @@
 /* SPDX-License-Identifier: MIT */
 /**
  * The stacks of an answer. Paths are nodes of the names at which blocks were made. The heaviest are kept, the others
- * are lumped: only their function stays.
+ * are lumped: only their function stays, if that is heavy.
  *
- *     names                    answer, if only `c` is kept
+ *     names                    answer, if only `c` is kept, and the function d is light
  *     main                     main
  *       a                        a
  *         b  malloc                c  malloc
  *         c  malloc                [smaller stacks]
  *         d  malloc                  b
- *                                    d
  */
 #ifndef XHEAP_CELLS_CELL_TREE_H
 #define XHEAP_CELLS_CELL_TREE_H
 
 #include "cells/cell_names.h"
-#include "cells/cell_set.h"
+#include "cells/cell_scan.h"
 #include "query/cull.h"
 #include "query/frame_names.h"
 
-/** Stacks that were lumped before they had names: a path without frames. */
-struct cell_lump {
-	uint32_t frame;  /**< node of the names: of one of them */
-	uint32_t stacks; /**< how many they are */
+enum { CELL_LEVELS = 40 };
+
+/** The paths of a request. */
+struct cell_paths {
+	uint32_t *nodes; /**< of the names, the heaviest path first */
+	uint32_t count;
+	uint64_t *bytes;  /**< by path, in this order: made in the range */
+	uint32_t *askers; /**< by node: of a path, the node that asked */
+	uint32_t *ranks;  /**< by node: of a path, the rank of the function that asked, from 0: the heaviest */
+	uint8_t *
+		levels; /**< by node: k if its largest share, with all that it calls, is from 2^-k on, or CELL_LEVELS */
+	uint32_t functions; /**< that asked */
+	uint32_t node_count;
 };
 
-/** The paths of a request: nodes of the names, and lumps behind all of those. */
-struct cell_paths {
-	uint32_t *nodes; /**< the heaviest path first; lumps come last */
-	uint32_t count;
-	uint32_t named;      /**< paths that are nodes of the names */
-	uint64_t *bytes;     /**< by path, in this order: made in the range */
-	uint32_t *askers;    /**< by node: of a path, the node of the names that asked */
-	uint32_t name_nodes; /**< nodes of the names */
-	const struct cell_lump *lumps;
-	uint32_t lump_count;
+/** What an answer keeps: the heaviest. */
+struct cell_kept {
+	uint32_t functions; /**< that asked */
+	uint32_t paths;     /**< of these functions, among so many of all paths */
+	uint32_t levels;    /**< frames under which others are lumped: all whose level is at most this one */
+	uint32_t classed;   /**< paths with classes of size and lifetime, also if they are lumped */
 };
 
 /** A node of an answer. */
@@ -51,23 +55,24 @@ struct cell_tree {
 	struct cell_node *nodes;
 	uint32_t count;
 	size_t capacity;
-	uint32_t *of_path;  /**< by node of a path: its node in the tree */
-	uint8_t *is_lumped; /**< likewise */
-	uint32_t lumped_stacks;
+	uint32_t *of_path; /**< by node of a path: its node in the tree */
+	bool *is_lumped;   /**< likewise */
+	bool *is_plain;    /**< likewise: the path has no classes */
+	uint32_t lumped_stacks, lumped_functions;
 };
 
-/** Find the paths of cells whose nodes are those of the names, or name_nodes and above: lumps, whose array stays the
-    caller's. The heaviest are first: by the largest of their shares of all bytes, of all blocks, of what was live at a
-    moment, and of what was never freed. */
-void cell_paths_find(struct cell_paths *paths, const struct cell_set *set, uint32_t moment, struct heap_names *names,
-		     struct heap_cull *cull, const struct cell_lump *lumps, uint32_t lump_count);
+/** Find the paths among nodes of the names that have such weights, by node. The heaviest are first: by the largest of
+    their shares of all bytes, of all blocks, of what was live at a moment, and of what was never freed. cull: as that
+    of struct cells_source. */
+void cell_paths_find(struct cell_paths *paths, const struct cell_weights *weights, struct heap_names *names,
+		     struct heap_cull *cull);
 
 /** Free the paths. */
 void cell_paths_fini(struct cell_paths *paths);
 
-/** Make the tree of the first `kept` paths, at most paths->named, with the others lumped. Of lumped paths, those behind
-    the first `with_function` lose their function, too. */
-void cell_tree_make(struct cell_tree *tree, const struct cell_paths *paths, uint32_t kept, uint32_t with_function,
+/** Make the tree of what is kept. Other paths are lumped: under the last frame that they share with a kept one, and
+    whose level allows it. Those of functions that are not kept lose the function, too. */
+void cell_tree_make(struct cell_tree *tree, const struct cell_paths *paths, const struct cell_kept *kept,
 		    const struct heap_names *names);
 
 /** Free the tree. */

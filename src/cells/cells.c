@@ -2,6 +2,7 @@
 #include "cells/cells.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,27 +10,25 @@
 #include "base/memory.h"
 #include "cells/cell_bytes.h"
 #include "cells/cell_below.h"
-#include "cells/cell_index.h"
 #include "cells/cell_peak.h"
 #include "cells/cell_resident.h"
-#include "cells/cell_sites.h"
+#include "cells/cell_scan.h"
 #include "query/folded.h"
 #include "trace/trace.h"
 
-enum { LUMPED_SHARE = 10 /* a part of what was made that may be lumped: one in so many */, TRIES = 4 };
+enum { SCANNED_MAX = 500000 /* cells of a pass; of more, a sample is taken */ };
 
 /* An answer under construction. */
 struct cells_making {
 	const struct cells_source *source;
 	const struct cells_request *request;
-	struct cell_sites by_site;
-	uint32_t peak;   /* a bound */
-	bool *sites;     /* by site: whether it is asked for; NULL: all are */
-	uint32_t *nodes; /* by site: a node of the names; behind all of those: a lump */
-	struct cell_lump *lumps;
-	uint32_t lump_count;
-	struct cell_set by_node; /* with these nodes */
+	struct cell_bounds bounds;
+	uint32_t peak;                 /* a bound */
+	bool *sites;                   /* by site: whether it is asked for; NULL: all are */
+	uint32_t *nodes;               /* by site: a node of the names */
+	struct cell_scan_result found; /* with these nodes; a sample if there are many cells */
 	struct cell_paths paths;
+	struct cell_kept kept; /* in the tree */
 	struct cell_tree tree;
 	struct cell_set set; /* of the answer */
 };
@@ -41,13 +40,12 @@ static const bool *cancelled_by(const struct cells_making *making)
 
 /* ---- times ---- */
 
-static int bounds_make(struct cells_making *making, struct diag *diag)
+static int bounds_make(struct cells_making *making, uint32_t intervals, struct diag *diag)
 {
 	const struct cells_request *request = making->request;
 	int64_t last_ns = making->source->table->duration_ns > 0 ? making->source->table->duration_ns : 0,
 		from_ns = request->has_range && request->from_ns > -1 ? request->from_ns : -1,
 		to_ns = request->has_range && request->to_ns < last_ns ? request->to_ns : last_ns;
-	uint32_t intervals = request->interval_count ? request->interval_count : CELLS_INTERVALS_USUAL;
 	int64_t wanted[CELLS_BOUNDS_MAX + 1];
 	unsigned count = request->bound_count < CELLS_BOUNDS_MAX ? request->bound_count : CELLS_BOUNDS_MAX;
 	if (from_ns >= to_ns)
@@ -56,9 +54,8 @@ static int bounds_make(struct cells_making *making, struct diag *diag)
 	struct heap_peak peak = cell_peak_find(making->source->table, making->source->filter);
 	if (peak.bytes)
 		wanted[count++] = peak.time_ns;
-	intervals = intervals < CELLS_INTERVALS_MAX ? intervals : CELLS_INTERVALS_MAX;
-	cell_bounds_make(&making->by_site.bounds, from_ns, to_ns, intervals, wanted, count);
-	making->peak = peak.bytes ? cell_bounds_find(&making->by_site.bounds, peak.time_ns) : CELL_NO_BOUND;
+	cell_bounds_make(&making->bounds, from_ns, to_ns, intervals, wanted, count);
+	making->peak = peak.bytes ? cell_bounds_find(&making->bounds, peak.time_ns) : CELL_NO_BOUND;
 	return 0;
 }
 
@@ -78,190 +75,192 @@ static void stacks_name(struct cells_making *making)
 	heap_names_shorten(source->names);
 }
 
-/* What was lumped without names is a path behind all nodes of the names. */
-static void lumps_find(struct cells_making *making)
-{
-	const struct heap_table *table = making->source->table;
-	uint32_t nodes = heap_names_node_count(making->source->names);
-	making->lumps = memory_zeroed(table->site_count, sizeof(*making->lumps));
-	for (uint32_t i = 0; i < table->site_count; i++) {
-		if (!making->by_site.lumped[i])
-			continue;
-		making->lumps[making->lump_count] = (struct cell_lump){making->nodes[i], making->by_site.lumped[i]};
-		making->nodes[i] = nodes + making->lump_count++;
-	}
-}
-
 /* ---- what fits ---- */
 
-/* Make the tree of up to `most` paths, as many as an answer has nodes for. If there is room for none, the functions of
-   the lightest are lost. Return how many paths it keeps. */
-static uint32_t tree_fit(struct cells_making *making, uint32_t most)
+/* What is chosen, in this order, and the part of the room that it may take with all before it, in percent. */
+static const struct choice {
+	size_t offset; /* in struct cell_kept */
+	unsigned percent;
+} choices[] = {{offsetof(struct cell_kept, functions), 35},
+	       {offsetof(struct cell_kept, paths), 70},
+	       {offsetof(struct cell_kept, levels), 80},
+	       {offsetof(struct cell_kept, classed), 95}};
+
+/* Make the tree. Return whether there is room for it, and for its cells: a sample has the same part of them as of what
+   was found. */
+static bool is_fit(struct cells_making *making, unsigned percent)
 {
-	uint32_t kept = most, fits = 0, never = most + 1, with_function = making->paths.count;
-	for (;;) {
-		cell_tree_fini(&making->tree);
-		cell_tree_make(&making->tree, &making->paths, kept, with_function, making->source->names);
-		bool is_fit = making->tree.count <= CELLS_NODES_MAX;
-		if (is_fit && kept + 1 >= never)
-			return kept;
-		if (!is_fit && !kept) {
-			with_function /= 2;
-			continue;
-		}
-		fits = is_fit ? kept : fits;
-		never = is_fit ? never : kept;
-		kept = fits + (never - fits) / 2;
+	struct cell_set set = {.cells = NULL};
+	cell_tree_fini(&making->tree);
+	cell_tree_make(&making->tree, &making->paths, &making->kept, making->source->names);
+	const struct cell_change change = {making->tree.of_path, making->tree.is_plain};
+	bool is_fit = making->tree.count <= CELLS_NODES_MAX / 100 * percent &&
+		      cell_set_add_changed(&set, &making->found.set, &change,
+					   CELLS_MAX / 100 * percent >> making->found.level);
+	cell_set_fini(&set);
+	return is_fit;
+}
+
+/* Find the most that fits of what is chosen, up to `most`. */
+static void choice_make(struct cells_making *making, const struct choice *choice, uint32_t most)
+{
+	enum { CLOSE = 16 /* an answer that lacks one in so many will do */ };
+	uint32_t *number = (uint32_t *)((char *)&making->kept + choice->offset), fits = 0, never = most + 1;
+	for (*number = most; never - fits > fits / CLOSE + 1 && !cancel_is_asked(cancelled_by(making));) {
+		*(is_fit(making, choice->percent) ? &fits : &never) = *number;
+		*number = fits + (never - fits) / 2;
 	}
+	*number = fits;
 }
 
-/* Bring the cells into the answer's tree. Return false if there are more than `most`. */
-static bool cells_fit(struct cells_making *making, uint32_t most)
+/* Keep all, or the heaviest functions, then paths, then places of lumps, then classes. */
+static void tree_choose(struct cells_making *making)
 {
-	const struct cell_change change = {making->tree.of_path, NULL};
-	cell_set_fini(&making->set);
-	return cell_set_add_changed(&making->set, &making->by_node, &change, most);
-}
-
-/* How many paths have to be kept so that little is lumped. */
-static uint32_t paths_least(const struct cell_paths *paths)
-{
-	uint64_t all = 0, lumped = 0;
-	uint32_t kept = paths->count;
-	for (uint32_t i = 0; i < paths->count; i++)
-		all += paths->bytes[i];
-	while (kept && lumped + paths->bytes[kept - 1] <= all / LUMPED_SHARE)
-		lumped += paths->bytes[--kept];
-	return kept < paths->named ? kept : paths->named;
-}
-
-/* Between paths that fit and paths that do not, look for more that fit. */
-static void paths_more(struct cells_making *making, uint32_t fits, uint32_t never)
-{
-	uint32_t kept = fits;
-	for (unsigned i = 0; i < TRIES && never - fits > 1; i++) {
-		kept = tree_fit(making, fits + (never - fits) / 2);
-		bool is_fit = cells_fit(making, CELLS_USUAL);
-		fits = is_fit ? kept : fits;
-		never = is_fit ? never : kept;
-	}
-	if (kept == fits)
+	const struct cell_paths *paths = &making->paths;
+	uint32_t room = paths->count < CELLS_NODES_MAX ? paths->count : CELLS_NODES_MAX;
+	const uint32_t most[] = {paths->functions, room, CELL_LEVELS, paths->count};
+	making->kept = (struct cell_kept){paths->functions, paths->count, CELL_LEVELS, paths->count};
+	if (is_fit(making, 100))
 		return;
-	tree_fit(making, fits);
-	cells_fit(making, CELLS_USUAL);
+	making->kept = (struct cell_kept){.functions = 0};
+	for (size_t i = 0; i < sizeof(choices) / sizeof(*choices); i++)
+		choice_make(making, &choices[i], most[i]);
+	is_fit(making, 100);
 }
 
-/* Lump the lightest paths until all fits, or none is left. */
-static bool paths_fit(struct cells_making *making)
+/* Bring the cells into the tree: those that were found, or, of a sample, by another pass. */
+static bool cells_take(struct cells_making *making)
 {
-	uint32_t most = tree_fit(making, making->paths.named);
-	if (cells_fit(making, CELLS_USUAL))
-		return true;
-	uint32_t least = paths_least(&making->paths), kept = tree_fit(making, least < most ? least : most);
-	if (cells_fit(making, CELLS_USUAL)) {
-		paths_more(making, kept, most);
-		return true;
+	const struct heap_table *table = making->source->table;
+	const struct cell_change change = {making->tree.of_path, making->tree.is_plain};
+	cell_set_fini(&making->set);
+	if (!making->found.level)
+		return cell_set_add_changed(&making->set, &making->found.set, &change, CELLS_MAX);
+	uint32_t *nodes = memory_zeroed(table->site_count, sizeof(*nodes));
+	bool *is_plain = memory_zeroed(table->site_count, sizeof(*is_plain));
+	for (uint32_t i = 0; i < table->site_count; i++) {
+		nodes[i] = change.nodes[making->nodes[i]];
+		is_plain[i] = change.is_plain[making->nodes[i]];
 	}
-	while (!cells_fit(making, CELLS_MAX)) {
-		if (!kept || cancel_is_asked(cancelled_by(making)))
+	const struct cell_scan scan = {.table = table,
+				       .filter = making->source->filter,
+				       .bounds = &making->bounds,
+				       .nodes = nodes,
+				       .is_plain = is_plain,
+				       .sites = making->sites,
+				       .most = CELLS_MAX};
+	struct cell_scan_result result;
+	cell_scan(&scan, &result);
+	making->set = result.set;
+	result.set = (struct cell_set){.cells = NULL};
+	bool is_fit = !result.is_over;
+	cell_scan_result_fini(&result);
+	free(nodes);
+	free(is_plain);
+	return is_fit;
+}
+
+/* A sample may have promised too much. Return false if even what has neither path nor classes is too much. */
+static bool cells_fit(struct cells_making *making)
+{
+	struct cell_kept *kept = &making->kept;
+	tree_choose(making);
+	while (!cells_take(making)) {
+		if (cancel_is_asked(cancelled_by(making)) || (!kept->functions && !kept->paths))
 			return false;
-		kept = tree_fit(making, kept / 2);
+		*kept = (struct cell_kept){kept->functions * 3 / 4, kept->paths * 3 / 4, kept->levels / 2,
+					   kept->classed / 2};
+		is_fit(making, 100);
 	}
 	return true;
 }
 
-/* Lump paths; if that is not enough, merge intervals. */
-static bool answer_fit(struct cells_making *making)
-{
-	const struct cells_source *source = making->source;
-	do {
-		uint32_t moment = making->peak == CELL_NO_BOUND ? making->by_site.bounds.count - 1 : making->peak;
-		cell_set_fini(&making->by_node);
-		cell_set_add_changed(&making->by_node, &making->by_site.found.set,
-				     &(struct cell_change){making->nodes, NULL}, UINT32_MAX);
-		cell_paths_fini(&making->paths);
-		cell_paths_find(&making->paths, &making->by_node, moment, source->names, source->cull, making->lumps,
-				making->lump_count);
-		if (paths_fit(making))
-			return true;
-	} while (!cancel_is_asked(cancelled_by(making)) && cell_sites_merge(&making->by_site, &making->peak));
-	return false;
-}
-
 /* ---- the answer ---- */
 
-static uint64_t lumped_bytes(const struct cells_making *making)
+/* What was made by paths that are so. */
+static uint64_t bytes_of(const struct cells_making *making, const bool *is_so)
 {
 	uint64_t bytes = 0;
-	for (uint32_t i = 0; i < making->by_node.count; i++) {
-		const struct cell_keys keys = cell_keys_of(&making->by_node.cells[i]);
-		if (keys.birth && making->tree.is_lumped[keys.node])
-			bytes += making->by_node.cells[i].sums.bytes;
-	}
+	for (uint32_t i = 0; i < making->paths.count; i++)
+		bytes += is_so[making->paths.nodes[i]] ? making->paths.bytes[i] : 0;
 	return bytes;
 }
 
 static void answer_write(struct cells_making *making, struct sink *out)
 {
 	const struct trace_dictionary *dictionary = making->source->table->dictionary;
-	uint64_t *resident = cell_resident_find(dictionary, &making->by_site.bounds);
+	uint64_t *resident = cell_resident_find(dictionary, &making->bounds);
 	cell_set_sort(&making->set);
 	const struct cell_answer answer = {.is_whole = !making->request->has_range,
-					   .bounds = &making->by_site.bounds,
+					   .bounds = &making->bounds,
 					   .peak = making->peak,
 					   .set = &making->set,
 					   .tree = &making->tree,
 					   .names = making->source->names,
 					   .heap_count = dictionary->heap_count,
-					   .calls = making->by_site.found.calls,
-					   .max_bytes = making->by_site.found.max_bytes,
+					   .calls = making->found.calls,
+					   .max_bytes = making->found.max_bytes,
 					   .resident = resident,
-					   .lumped_bytes = lumped_bytes(making)};
+					   .lumped_bytes = bytes_of(making, making->tree.is_lumped),
+					   .plain_bytes = bytes_of(making, making->tree.is_plain)};
 	cell_answer_write(&answer, out);
 	free(resident);
 }
 
-/* The whole run as it is usually asked for. */
-static bool is_usual(const struct cells_making *making)
-{
-	const struct cells_request *request = making->request;
-	bool is_usual_count = !request->interval_count || request->interval_count == CELLS_INTERVALS_USUAL;
-	return !request->has_range && is_usual_count && !request->bound_count && !making->sites &&
-	       cell_index_is_of(making->source->table, making->source->filter);
-}
-
-static int cells_take(struct cells_making *making, struct diag *diag)
+/* Look for cells with bounds that are so many. *is_fit: there are not too many cells. */
+static int cells_look(struct cells_making *making, uint32_t intervals, bool *is_fit, struct diag *diag)
 {
 	const struct cells_source *source = making->source;
-	if (is_usual(making) && cell_index_read(&making->by_site, source->table, &making->peak))
-		return 0;
-	int error = bounds_make(making, diag);
-	return error ? error
-		     : cell_sites_make(&making->by_site, source->table, source->filter, making->sites,
-				       CELLS_SCANNED_MAX, &making->peak, diag);
-}
-
-static int cells_find(struct cells_making *making, struct diag *diag)
-{
-	int error = cells_take(making, diag);
+	int error = bounds_make(making, intervals, diag);
 	if (error)
 		return error;
-	lumps_find(making);
-	bool is_fit = answer_fit(making);
+	const struct cell_scan scan = {.table = source->table,
+				       .filter = source->filter,
+				       .bounds = &making->bounds,
+				       .nodes = making->nodes,
+				       .sites = making->sites,
+				       .most = SCANNED_MAX,
+				       .node_count = heap_names_node_count(source->names),
+				       .moment =
+					       making->peak == CELL_NO_BOUND ? making->bounds.count - 1 : making->peak};
+	cell_scan(&scan, &making->found);
 	if (cancel_is_asked(cancelled_by(making)))
 		return diag_fail(diag, ECANCELED, "the question was cancelled");
-	return is_fit ? 0 : diag_fail(diag, E2BIG, "this range has more than %d cells; choose a part of it", CELLS_MAX);
+	cell_paths_find(&making->paths, making->found.weights, source->names, source->cull);
+	*is_fit = !making->found.is_over && cells_fit(making);
+	return 0;
+}
+
+/* What was found, which may be looked for again. */
+static void found_fini(struct cells_making *making)
+{
+	cell_bounds_fini(&making->bounds);
+	cell_scan_result_fini(&making->found);
+	cell_paths_fini(&making->paths);
+	cell_tree_fini(&making->tree);
+	cell_set_fini(&making->set);
+}
+
+/* If there is no room even without any stack, intervals are fewer. */
+static int cells_find(struct cells_making *making, struct diag *diag)
+{
+	uint32_t intervals = making->request->interval_count ? making->request->interval_count : CELLS_INTERVALS_USUAL;
+	intervals = intervals < CELLS_INTERVALS_MAX ? intervals : CELLS_INTERVALS_MAX;
+	for (bool is_fit = false; intervals; intervals /= 2) {
+		int error = cells_look(making, intervals, &is_fit, diag);
+		if (error || is_fit)
+			return error;
+		found_fini(making);
+		if (cancel_is_asked(cancelled_by(making)))
+			return diag_fail(diag, ECANCELED, "the question was cancelled");
+	}
+	return diag_fail(diag, E2BIG, "this range has more than %d cells; choose a part of it", CELLS_MAX);
 }
 
 static void making_fini(struct cells_making *making)
 {
-	cell_sites_fini(&making->by_site);
-	cell_set_fini(&making->by_node);
-	cell_paths_fini(&making->paths);
-	cell_tree_fini(&making->tree);
-	cell_set_fini(&making->set);
+	found_fini(making);
 	free(making->nodes);
-	free(making->lumps);
 	free(making->sites);
 }
 

@@ -3,9 +3,7 @@
  * The cells of a trace, for pictures: every sum that depends on a choice of times is a sum over them, without a further
  * question. viewer/README.md defines what cells are, and their bytes.
  *
- *     cell_scan        a pass over the table
- *     cell_sites        cells by site, of which the lightest may be lumped
- *     cell_index       those of the whole run, kept in the table and its index
+ *     cell_scan        a pass over the table: all cells, or a sample of them and what each stack weighs
  *     cell_tree        which stacks are kept, and which are lumped
  *     cell_bytes       the answer
  */
@@ -17,13 +15,8 @@
 #include "query/cull.h"
 #include "query/filter.h"
 
-/** What an answer may have. It aims at CELLS_USUAL cells: a page draws so many in the time of a picture. But it does
-    not lump more than a tenth of what was made for that, as long as it stays below CELLS_MAX. A pass collects up to
-    CELLS_SCANNED_MAX in each of its threads, of 56 bytes each. */
-enum { CELLS_NODES_MAX = 20000, CELLS_USUAL = 400000, CELLS_MAX = 1000000, CELLS_SCANNED_MAX = 2000000 };
-
-/** The most that an index keeps of a trace. */
-enum { CELLS_KEPT_MAX = 4000000 };
+/** What an answer may have: a page draws so much in the time of a picture. */
+enum { CELLS_NODES_MAX = 20000, CELLS_MAX = 400000 };
 
 enum { CELLS_INTERVALS_USUAL = 256, CELLS_INTERVALS_MAX = 1000, CELLS_BOUNDS_MAX = 4 };
 
@@ -62,9 +55,5 @@ struct cells_request {
  */
 int cells_write(struct sink *out, const struct cells_source *source, const struct cells_request *request,
 		struct diag *diag);
-
-/** Make the cells of the whole run, and keep them in the table, which has none: what is usually asked is read there
-    from then on. Return false if that was cancelled, or is not possible. Other threads may ask meanwhile. */
-bool cells_keep(struct heap_table *table, const bool *is_cancelled);
 
 #endif

@@ -71,8 +71,7 @@ static bool head_is_good(const struct heap_index_head *head, const struct heap_i
 	       head->group_count == (head->count + (uint64_t)PACK_ROWS - 1) / PACK_ROWS &&
 	       head->process_count == dictionary->process_count &&
 	       (head->numbers_count ? head->numbers_count == head->site_count : !head->use_count) &&
-	       head->tables_offset <= size_bytes && tables_bytes(head) <= size_bytes - head->tables_offset &&
-	       head->cells_bytes <= size_bytes - head->tables_offset - tables_bytes(head);
+	       head->tables_offset <= size_bytes && tables_bytes(head) <= size_bytes - head->tables_offset;
 }
 
 static bool sites_are_good(const struct heap_table *table)
@@ -147,10 +146,7 @@ static struct heap_table *table_read(int fd, const struct heap_index_head *head,
 				     .nested_count = head->nested_count,
 				     .point_count = head->point_count,
 				     .instant_count = head->instant_count,
-				     .fault_count = head->fault_count,
-				     .kept_cells = {.bytes = head->cells_bytes,
-						    .offset = head->tables_offset + tables_bytes(head),
-						    .checksum = head->cells_checksum}};
+				     .fault_count = head->fault_count};
 	table->is_damaged = memory_zeroed(1, sizeof(*table->is_damaged));
 	table->groups = (struct heap_groups){.fd = -1, .count = head->group_count, .capacity = head->group_count};
 	table->groups.items = array_read(&at, head->group_count, sizeof(*table->groups.items));
@@ -221,18 +217,6 @@ int heap_index_read(struct heap_table **out, const struct trace *trace, const ch
 	for (unsigned i = 0; i < path_count && !*out; i++)
 		*out = path_read(paths[i], trace, &of, &status);
 	return *out ? 0 : -ENOENT;
-}
-
-uint8_t *heap_index_read_cells(const struct heap_table *table)
-{
-	const struct heap_kept_cells *kept = &table->kept_cells;
-	uint8_t *data = memory_resize(NULL, kept->bytes, 1);
-	if (file_read(table->groups.fd, data, kept->bytes, kept->offset) == kept->bytes &&
-	    XXH3_64bits(data, kept->bytes) == kept->checksum)
-		return data;
-	__atomic_store_n(table->is_damaged, true, __ATOMIC_RELAXED);
-	free(data);
-	return NULL;
 }
 
 /* ---- writing ---- */
@@ -360,33 +344,56 @@ int heap_index_write(const struct heap_table *table, const char *trace_path, con
 	return error ? diag_fail(diag, -error, "cannot write %s: %s", path, strerror(-error)) : 0;
 }
 
-/* The head is written last, and at once: without it the cells are bytes behind the end. */
-static bool cells_append(int fd, const struct heap_kept_cells *kept)
+/* ---- an answer behind the tables ---- */
+
+/* Read the head of an index that this user owns, which has its place. */
+static bool own_head_read(const struct heap_table *table, struct heap_index_head *head, uint64_t *size_bytes)
 {
-	struct heap_index_head head;
-	if (file_read(fd, &head, sizeof(head), 0) != sizeof(head) ||
-	    memcmp(head.magic, HEAP_INDEX_MAGIC, HEAP_INDEX_MAGIC_BYTES) != 0 ||
-	    head.checksum != XXH3_64bits(&head, offsetof(struct heap_index_head, checksum)) || head.cells_bytes)
+	struct stat status;
+	int fd = table->groups.fd;
+	if (fd < 0 || fstat(fd, &status) || status.st_uid != geteuid() || !status.st_nlink)
 		return false;
-	head.cells_bytes = kept->bytes;
-	head.cells_checksum = XXH3_64bits(kept->data, kept->bytes);
-	head.checksum = XXH3_64bits(&head, offsetof(struct heap_index_head, checksum));
-	return file_write(fd, kept->data, kept->bytes, head.tables_offset + tables_bytes(&head)) &&
-	       file_write(fd, &head, sizeof(head), 0);
+	*size_bytes = (uint64_t)status.st_size;
+	return file_read(fd, head, sizeof(*head), 0) == sizeof(*head) &&
+	       !memcmp(head->magic, HEAP_INDEX_MAGIC, HEAP_INDEX_MAGIC_BYTES) && head->head_bytes == sizeof(*head) &&
+	       head->checksum == XXH3_64bits(head, offsetof(struct heap_index_head, checksum)) &&
+	       head->tables_offset <= *size_bytes && tables_bytes(head) <= *size_bytes - head->tables_offset;
 }
 
-bool heap_index_add_cells(const struct heap_table *table)
+uint8_t *heap_index_read_answer(const struct heap_table *table, uint64_t key, uint64_t *bytes)
+{
+	struct heap_index_head head;
+	uint64_t size_bytes;
+	if (!own_head_read(table, &head, &size_bytes) || !head.answer_bytes || head.answer_key != key ||
+	    head.answer_bytes > size_bytes - head.tables_offset - tables_bytes(&head))
+		return NULL;
+	uint8_t *data = memory_resize(NULL, head.answer_bytes, 1);
+	*bytes = head.answer_bytes;
+	if (file_read(table->groups.fd, data, *bytes, head.tables_offset + tables_bytes(&head)) == *bytes &&
+	    XXH3_64bits(data, *bytes) == head.answer_checksum)
+		return data;
+	free(data);
+	return NULL;
+}
+
+/* The head is written last, and at once. Until then an earlier answer has a wrong checksum. */
+bool heap_index_keep_answer(const struct heap_table *table, uint64_t key, const uint8_t *data, uint64_t bytes)
 {
 	char self[64];
-	struct stat status;
-	if (table->groups.fd < 0 || !table->kept_cells.data || fstat(table->groups.fd, &status) ||
-	    status.st_uid != geteuid() || !status.st_nlink)
+	struct heap_index_head head;
+	uint64_t size_bytes;
+	if (!own_head_read(table, &head, &size_bytes))
 		return false;
 	snprintf(self, sizeof(self), "/proc/self/fd/%d", table->groups.fd);
 	int fd = open(self, O_RDWR | O_CLOEXEC);
 	if (fd < 0)
 		return false;
-	bool is_added = cells_append(fd, &table->kept_cells);
+	head.answer_key = key;
+	head.answer_bytes = bytes;
+	head.answer_checksum = XXH3_64bits(data, bytes);
+	head.checksum = XXH3_64bits(&head, offsetof(struct heap_index_head, checksum));
+	bool is_kept = file_write(fd, data, bytes, head.tables_offset + tables_bytes(&head)) &&
+		       file_write(fd, &head, sizeof(head), 0);
 	close(fd);
-	return is_added;
+	return is_kept;
 }

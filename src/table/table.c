@@ -130,6 +130,5 @@ void heap_table_free(struct heap_table *table)
 	free(table->instants);
 	free(table->point_times);
 	free(table->faults);
-	free(table->kept_cells.data);
 	free(table);
 }

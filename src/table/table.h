@@ -91,15 +91,6 @@ static inline uint32_t heap_time_count(uint32_t point_count)
 /** Further faults are counted in unknown_frees only. */
 enum { HEAP_FAULTS_MAX = 1 << 20 };
 
-/** Cells of the whole run (src/cells), as bytes: in memory, or in the file of an index. One thread may make them while
-    others look whether they are there. */
-struct heap_kept_cells {
-	uint8_t *data;   /**< the table's; NULL: not in memory */
-	uint64_t bytes;  /**< 0: there are none; the last member to be set */
-	uint64_t offset; /**< in the file of the groups, if they are not in memory */
-	uint64_t checksum;
-};
-
 /** The table of a trace, which must outlive it. */
 struct heap_table {
 	const struct trace *trace;
@@ -129,7 +120,6 @@ struct heap_table {
 	struct heap_sums sums; /**< of all allocations and all times */
 	/** by sum of the trace (query/folded.h): its site; these sums are in none of the fields above */
 	uint32_t *sum_sites;
-	struct heap_kept_cells kept_cells;
 };
 
 /** Return the site of a sum's allocations. */

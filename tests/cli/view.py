@@ -473,10 +473,33 @@ def html():
     expect(sorted(name for name in os.listdir() if "html" in name) == ["page.html", "small.html"], os.listdir())
 
 
+def kept():
+    """What a page asks first is kept in the index, for the same names and paths; damaged, it is made anew."""
+    environment = os.environ | {"XHEAP_INDEX_EVENTS": "1", "XDG_CACHE_HOME": os.path.abspath("kept-cache")}
+    shutil.copy(TRACES / "python.xht", "kept.xht")
+    first = ("/trace?trace=0", "/cells?trace=0&n=256", "/cells?trace=0&n=512")
+
+    def answers(path):
+        with served("--no-open", path, environment=environment) as server:
+            return [server.ask(target)[2] for target in first]
+
+    before = answers("kept.xht")
+    index, = pathlib.Path("kept-cache").rglob("*.index")
+    content = index.read_bytes()
+    expect(answers("kept.xht") == before, "the index has other answers")
+    expect(index.read_bytes() == content, "what is kept was written again")
+    expect(json.loads(answers("./kept.xht")[0])["path"] == "./kept.xht", "the answer is that of another path")
+    expect(index.read_bytes() != content, "the other answer is not kept")
+    changed = bytearray(index.read_bytes())
+    changed[-1] ^= 1
+    index.write_bytes(changed)
+    expect(answers("./kept.xht")[1:] == before[1:] and index.read_bytes() != bytes(changed), "a damaged answer stays")
+
+
 def main():
     failed, most_files = 0, resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most_files, most_files))
-    for test in (files, others, bad_requests, oversized, crowd, strangers, disturbed, numbers, large, marks, evidence, frees, several, ends, html):
+    for test in (files, others, bad_requests, oversized, crowd, strangers, disturbed, numbers, large, marks, evidence, frees, several, kept, ends, html):
         if sys.argv[1:] and test.__name__ not in sys.argv[1:]:
             continue
         try:

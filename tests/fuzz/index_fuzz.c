@@ -11,8 +11,8 @@
 #include <xxhash.h>
 
 #include "../unit/scene.c"
-#include "cells/cell_index.h"
-#include "cells/cells.h"
+#include "base/memory.h"
+#include "cells/cell_scan.h"
 #include "match/match.h"
 #include "query/window.h"
 #include "replay.h"
@@ -68,7 +68,7 @@ static void begin(void)
 				 .reserved_bytes = HEAP_INDEX_HEAD_BYTES};
 	expect(how.fd >= 0 && heap_table_build(&table, trace, &how, &diag) == 0);
 	expect(heap_index_write(table, trace_path, path, &diag) == 0);
-	expect(cells_keep(table, NULL) && heap_index_add_cells(table));
+	expect(heap_index_keep_answer(table, 17, (const uint8_t *)"an answer", 9));
 	heap_table_free(table);
 	FILE *file = fopen(path, "rb");
 	expect(file && fread(&good, sizeof(good), 1, file) == 1);
@@ -126,9 +126,9 @@ static void mend(uint8_t *data, size_t size)
 		mend_strips(data, size, copies_offset + at);
 	if (bytes <= size)
 		head.tables_checksum = XXH3_64bits(data + head.tables_offset, bytes);
-	uint64_t cells_offset = head.tables_offset + bytes, left = cells_offset <= size ? size - cells_offset : 0;
-	head.cells_bytes = head.cells_bytes < left ? head.cells_bytes : left;
-	head.cells_checksum = XXH3_64bits(data + (left ? cells_offset : 0), head.cells_bytes);
+	uint64_t answer_offset = head.tables_offset + bytes, left = answer_offset <= size ? size - answer_offset : 0;
+	if (head.answer_bytes <= left)
+		head.answer_checksum = XXH3_64bits(data + (left ? answer_offset : 0), head.answer_bytes);
 	head.checksum = XXH3_64bits(&head, offsetof(struct heap_index_head, checksum));
 	memcpy(data, &head, sizeof(head));
 }
@@ -154,27 +154,34 @@ static void check_rows(const struct heap_table *table)
 	heap_scan_end(&scan);
 }
 
-/* Cells that the index keeps, and those of a pass over its rows. */
+/* Cells, or a sample of them, of whatever rows there are. */
 static void check_cells(const struct heap_table *table)
 {
-	struct cell_sites kept = {.lumped = NULL}, found = {.lumped = NULL};
 	struct heap_filter filter;
-	struct diag diag = {""};
-	uint32_t peak = CELL_NO_BOUND;
-	if (cell_index_read(&kept, table, &peak))
-		for (uint32_t i = 0; i < kept.found.set.count; i++) {
-			const struct cell_keys keys = cell_keys_of(&kept.found.set.cells[i]);
-			expect(keys.node < table->site_count && keys.thread < table->dictionary->thread_count);
-			expect(keys.heap == CELL_NO_HEAP || keys.heap < table->dictionary->heap_count);
-			expect(keys.birth <= keys.end && keys.end <= kept.bounds.count);
-		}
+	struct cell_bounds bounds;
+	struct cell_scan_result result;
+	uint32_t *nodes = memory_zeroed(table->site_count, sizeof(*nodes));
+	for (uint32_t i = 0; i < table->site_count; i++)
+		nodes[i] = i;
 	heap_filter_init_for(&filter, table);
-	cell_bounds_make_steps(&found.bounds, table->duration_ns > 0 ? table->duration_ns : 0, 64, -1);
-	peak = CELL_NO_BOUND;
-	cell_sites_make(&found, table, &filter, NULL, 1000, &peak, &diag);
+	cell_bounds_make(&bounds, -1, table->duration_ns > 0 ? table->duration_ns : 0, 64, NULL, 0);
+	const struct cell_scan scan = {.table = table,
+				       .filter = &filter,
+				       .bounds = &bounds,
+				       .nodes = nodes,
+				       .most = 1000,
+				       .node_count = table->site_count};
+	cell_scan(&scan, &result);
+	for (uint32_t i = 0; i < result.set.count; i++) {
+		const struct cell_keys keys = cell_keys_of(&result.set.cells[i]);
+		expect(keys.node < table->site_count && keys.thread < table->dictionary->thread_count);
+		expect(keys.heap == CELL_NO_HEAP || keys.heap < table->dictionary->heap_count);
+		expect(keys.birth <= keys.end && keys.end <= bounds.count);
+	}
+	cell_scan_result_fini(&result);
+	cell_bounds_fini(&bounds);
 	heap_filter_fini(&filter);
-	cell_sites_fini(&kept);
-	cell_sites_fini(&found);
+	free(nodes);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -194,9 +201,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	fclose(file);
 	if (heap_index_read(&table, trace, trace_path, &path, 1) != 0)
 		return 0;
+	struct heap_index_head head;
 	struct heap_filter filter;
 	struct heap_window window, by_heap;
 	heap_filter_init(&filter);
+	uint64_t answer_bytes;
+	memcpy(&head, copy, sizeof(head));
+	free(heap_index_read_answer(table, head.answer_key, &answer_bytes));
 	check_rows(table);
 	check_cells(table);
 	for (int by = HEAP_BY_NONE; by <= HEAP_BY_CLASS; by++) {

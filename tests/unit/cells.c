@@ -8,21 +8,17 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "base/map.h"
 #include "base/memory.h"
-#include "cells/cell_index.h"
-#include "cells/cell_sites.h"
 #include "cells/cell_scan.h"
 #include "cells/cell_tree.h"
 #include "cells/cells.h"
 #include "match/match.h"
 #include "query/scan.h"
 #include "scene.h"
-#include "table/index_file.h"
 #include "trace/reader.h"
 #include "trace/trace.h"
 
@@ -331,7 +327,8 @@ static void cells_are_sums_of_blocks(void **state)
 						       .filter = &subject.filter,
 						       .bounds = &bounds,
 						       .nodes = subject.nodes,
-						       .most = UINT32_MAX};
+						       .most = UINT32_MAX,
+						       .node_count = subject.table->site_count};
 			cell_scan(&scan, &result);
 			assert_false(result.is_over);
 			windows_compare(&subject, &bounds, &result.set);
@@ -382,148 +379,199 @@ static void classes_of_lifetimes_are_two_a_power(void **state)
 	}
 }
 
-/* Whatever is lumped, sums by the function that asked stay, and each path lies where its frames are. */
-static void lumping_loses_the_path_only(void **state)
-{
-	struct subject subject;
-	(void)state;
-	subject_make(&subject);
-	struct symbols *symbols = symbols_new();
-	struct heap_names *names = heap_names_new(subject.trace, symbols, false);
-	for (uint32_t i = 0; i < subject.table->site_count; i++)
-		subject.nodes[i] = heap_names_site(names, &subject.table->sites[i]);
+/* Names, and the paths of a pass over all of a trace. */
+struct named {
+	struct symbols *symbols;
+	struct heap_names *names;
+	struct heap_cull cull;
 	struct cell_bounds bounds;
 	struct cell_scan_result result;
 	struct cell_paths paths;
-	cell_bounds_make(&bounds, -1, subject.table->duration_ns, 64, NULL, 0);
-	const struct cell_scan scan = {.table = subject.table,
-				       .filter = &subject.filter,
-				       .bounds = &bounds,
-				       .nodes = subject.nodes,
-				       .most = UINT32_MAX};
-	cell_scan(&scan, &result);
-	cell_paths_find(&paths, &result.set, 30, names, NULL, NULL, 0);
-	assert_true(paths.count > 20);
-	for (uint32_t kept = 0; kept <= paths.count; kept++) {
-		struct cell_tree tree;
-		struct cell_set set = {.cells = NULL};
-		struct sums found = {.items = NULL}, wanted = {.items = NULL};
-		cell_tree_make(&tree, &paths, kept, paths.count, names);
-		assert_true(cell_set_add_changed(&set, &result.set, &(struct cell_change){.nodes = tree.of_path},
-						 UINT32_MAX));
-		for (uint32_t i = 0; i < tree.count; i++)
-			assert_true(tree.nodes[i].parent <= i && tree.nodes[i].asker <= i);
-		for (uint32_t i = 0; i < set.count; i++) {
-			const struct cell_keys keys = cell_keys_of(&set.cells[i]);
-			sums_of(&found, tree.nodes[tree.nodes[keys.node].asker].name)->bytes += set.cells[i].sums.bytes;
-		}
-		for (uint32_t i = 0; i < result.set.count; i++) {
-			const struct cell_keys keys = cell_keys_of(&result.set.cells[i]);
-			uint32_t name = keys.node ? heap_names_frame(names, keys.node)->name : CELL_NO_STACK;
-			sums_of(&wanted, name)->bytes += result.set.cells[i].sums.bytes;
-		}
-		sums_compare(&found, &wanted);
-		assert_true(tree.lumped_stacks <= paths.count - kept);
-		sums_fini(&found);
-		sums_fini(&wanted);
-		cell_set_fini(&set);
-		cell_tree_fini(&tree);
-	}
-	cell_paths_fini(&paths);
-	cell_scan_result_fini(&result);
-	cell_bounds_fini(&bounds);
-	heap_names_free(names);
-	symbols_free(symbols);
-	subject_fini(&subject);
+};
+
+static void named_make(struct named *named, struct subject *subject)
+{
+	named->symbols = symbols_new();
+	named->names = heap_names_new(subject->trace, named->symbols, false);
+	for (uint32_t i = 0; i < subject->table->site_count; i++)
+		subject->nodes[i] = heap_names_site(named->names, &subject->table->sites[i]);
+	cell_bounds_make(&named->bounds, -1, subject->table->duration_ns, 64, NULL, 0);
+	const struct cell_scan scan = {.table = subject->table,
+				       .filter = &subject->filter,
+				       .bounds = &named->bounds,
+				       .nodes = subject->nodes,
+				       .most = UINT32_MAX,
+				       .node_count = heap_names_node_count(named->names),
+				       .moment = 30};
+	cell_scan(&scan, &named->result);
+	named->cull = (struct heap_cull){.with_entries = false};
+	heap_cull_use_default(&named->cull);
+	heap_cull_prepare(&named->cull, &(struct wrapper_source){subject->table, named->names}, 1);
+	cell_paths_find(&named->paths, named->result.weights, named->names, &named->cull);
 }
 
-/* With room for few cells, sites are lumped, and then intervals merged: all sums without the stack are the same. */
-static void little_room_loses_stacks_first(void **state)
+static void named_fini(struct named *named)
 {
-	static const uint32_t rooms[] = {1000000, 3000, 2850, 2700, 2500, 2300};
+	cell_paths_fini(&named->paths);
+	cell_scan_result_fini(&named->result);
+	cell_bounds_fini(&named->bounds);
+	heap_cull_forget(&named->cull);
+	heap_cull_fini(&named->cull);
+	heap_names_free(named->names);
+	symbols_free(named->symbols);
+}
+
+static uint64_t class_key(uint32_t name, bool is_plain, const struct cell_keys *keys)
+{
+	return (uint64_t)name << 16 | (is_plain ? UINT16_MAX : (uint64_t)keys->size << 8 | keys->life);
+}
+
+/* Sums by the function that asked, and by the classes that are left, are those of the cells that were found. */
+static void lumping_check(const struct named *named, const struct cell_kept *kept)
+{
+	struct cell_tree tree;
+	struct cell_set set = {.cells = NULL};
+	struct sums found = {.items = NULL}, wanted = {.items = NULL};
+	cell_tree_make(&tree, &named->paths, kept, named->names);
+	const struct cell_change change = {tree.of_path, tree.is_plain};
+	assert_true(cell_set_add_changed(&set, &named->result.set, &change, UINT32_MAX));
+	for (uint32_t i = 0; i < tree.count; i++)
+		assert_true(tree.nodes[i].parent <= i && tree.nodes[i].asker <= i);
+	for (uint32_t i = 0; i < set.count; i++) {
+		const struct cell_keys keys = cell_keys_of(&set.cells[i]);
+		uint32_t name = tree.nodes[tree.nodes[keys.node].asker].name;
+		sums_of(&found, class_key(name, keys.size == CELL_SIZE_ANY && keys.life == CELL_LIFE_ANY, &keys))
+			->bytes += set.cells[i].sums.bytes;
+	}
+	for (uint32_t i = 0; i < named->result.set.count; i++) {
+		const struct cell_keys keys = cell_keys_of(&named->result.set.cells[i]);
+		uint32_t asker = named->paths.askers[keys.node],
+			 name = asker ? heap_names_frame(named->names, asker)->name : CELL_NO_STACK;
+		if (named->paths.ranks[keys.node] >= kept->functions)
+			name = CELL_SMALLER_STACKS;
+		sums_of(&wanted, class_key(name, tree.is_plain[keys.node], &keys))->bytes +=
+			named->result.set.cells[i].sums.bytes;
+	}
+	sums_compare(&found, &wanted);
+	assert_int_equal(tree.lumped_functions, named->paths.functions - kept->functions);
+	sums_fini(&found);
+	sums_fini(&wanted);
+	cell_set_fini(&set);
+	cell_tree_fini(&tree);
+}
+
+/* Whatever is lumped, sums by functions that are kept stay, and each path lies where its frames are. */
+static void lumping_loses_the_path_only(void **state)
+{
 	struct subject subject;
-	struct diag diag = {""};
+	struct named named;
 	(void)state;
 	subject_make(&subject);
-	uint32_t lumped_before = 0;
-	for (unsigned i = 0; i < sizeof(rooms) / sizeof(*rooms); i++) {
-		struct cell_sites base = {.lumped = NULL};
-		struct cell_set set = {.cells = NULL};
-		uint32_t peak = CELL_NO_BOUND, lumped = 0;
-		cell_bounds_make(&base.bounds, -1, subject.table->duration_ns, 64, &subject.table->peak.time_ns, 1);
-		peak = cell_bounds_find(&base.bounds, subject.table->peak.time_ns);
-		assert_int_equal(cell_sites_make(&base, subject.table, &subject.filter, NULL, rooms[i], &peak, &diag),
-				 0);
-		assert_true(base.found.set.count <= rooms[i]);
-		assert_int_equal(base.bounds.times[peak], subject.table->peak.time_ns);
-		memset(subject.nodes, 0, subject.table->site_count * sizeof(*subject.nodes));
-		cell_set_add_changed(&set, &base.found.set, &(struct cell_change){.nodes = subject.nodes}, UINT32_MAX);
-		windows_compare(&subject, &base.bounds, &set);
-		moments_compare(&subject, &base.bounds, &base.found);
-		calls_compare(&subject, &base.bounds, base.found.calls);
-		for (uint32_t site = 0; site < subject.table->site_count; site++)
-			lumped += base.lumped[site];
-		assert_true(lumped >= lumped_before);
-		lumped_before = lumped;
-		cell_set_fini(&set);
-		cell_sites_fini(&base);
-	}
-	assert_true(lumped_before > 0);
-	struct cell_sites base = {.lumped = NULL};
-	uint32_t peak = CELL_NO_BOUND;
-	cell_bounds_make(&base.bounds, -1, subject.table->duration_ns, 64, NULL, 0);
-	assert_int_equal(cell_sites_make(&base, subject.table, &subject.filter, NULL, 3, &peak, &diag), -E2BIG);
-	cell_sites_fini(&base);
+	named_make(&named, &subject);
+	assert_true(named.paths.count > 20 && named.paths.functions > 3);
+	for (uint32_t paths = 0; paths <= named.paths.count; paths++)
+		for (uint32_t functions = 0; functions <= named.paths.functions; functions++)
+			lumping_check(&named, &(struct cell_kept){.functions = functions,
+								  .paths = paths,
+								  .levels = (uint32_t)any(CELL_LEVELS + 1),
+								  .classed = (uint32_t)any(named.paths.count + 1)});
+	named_fini(&named);
 	subject_fini(&subject);
 }
 
-/* What an index keeps is what a pass finds, also behind a file. */
-static void kept_cells_are_those_of_a_pass(void **state)
+/* A sample has the same cells of some keys, as many as it says; weights, calls and peaks are those of all. */
+static void samples_are_parts_of_all_cells(void **state)
 {
-	static const char index_path[] = "cells.index";
-	static const char *const paths[] = {index_path};
+	static const uint32_t rooms[] = {3000, 1500, 700, 300};
+	struct subject subject;
+	struct named named;
 	(void)state;
-	for (unsigned i = 0; i < SCENES; i++) {
-		struct subject subject;
-		struct diag diag = {""};
-		struct cell_sites kept = {.lumped = NULL}, found = {.lumped = NULL};
-		uint32_t peak, same_peak;
-		subject_make(&subject);
-		heap_table_free(subject.table);
-		struct heap_build how = {.fd = heap_index_begin(".", &diag), .reserved_bytes = HEAP_INDEX_HEAD_BYTES};
-		assert_int_equal(heap_table_build(&subject.table, subject.trace, &how, &diag), 0);
-		assert_int_equal(heap_index_write(subject.table, path, index_path, &diag), 0);
-		if (i % 2) { /* by whoever reads the index */
-			heap_table_free(subject.table);
-			assert_int_equal(heap_index_read(&subject.table, subject.trace, path, paths, 1), 0);
+	subject_make(&subject);
+	named_make(&named, &subject);
+	for (unsigned i = 0; i < sizeof(rooms) / sizeof(*rooms); i++) {
+		uint32_t count = heap_names_node_count(named.names);
+		struct cell_scan scan = {.table = subject.table,
+					 .filter = &subject.filter,
+					 .bounds = &named.bounds,
+					 .nodes = subject.nodes,
+					 .most = rooms[i],
+					 .node_count = count,
+					 .moment = 30};
+		struct cell_scan_result result;
+		struct cell_set thin = {.cells = NULL};
+		cell_scan(&scan, &result);
+		assert_false(result.is_over);
+		assert_true(result.level && result.set.count <= rooms[i]);
+		for (uint32_t k = 0; k < named.result.set.count; k++) {
+			const struct cell_keys keys = cell_keys_of(&named.result.set.cells[k]);
+			if (cell_keys_are_in(&keys, result.level))
+				cell_set_add(&thin, &keys, &named.result.set.cells[k].sums, UINT32_MAX);
 		}
-		assert_true(cells_keep(subject.table, NULL));
-		assert_true(heap_index_add_cells(subject.table));
-		assert_false(heap_index_add_cells(subject.table));
-		heap_table_free(subject.table);
-		assert_int_equal(heap_index_read(&subject.table, subject.trace, path, paths, 1), 0);
-		assert_true(cell_index_is_of(subject.table, &subject.filter));
-		assert_true(cell_index_read(&kept, subject.table, &peak));
-		assert_int_equal(kept.bounds.times[peak], subject.table->peak.time_ns);
-		cell_bounds_take(&found.bounds, kept.bounds.times, kept.bounds.count);
-		same_peak = peak;
-		assert_int_equal(
-			cell_sites_make(&found, subject.table, &subject.filter, NULL, UINT32_MAX, &same_peak, &diag),
-			0);
-		cell_set_sort(&found.found.set);
-		assert_int_equal(kept.found.set.count, found.found.set.count);
-		assert_memory_equal(kept.found.set.cells, found.found.set.cells,
-				    found.found.set.count * sizeof(struct cell));
-		uint32_t intervals = found.bounds.count - 1;
-		assert_true(intervals > CELLS_INTERVALS_USUAL / 2 && intervals <= CELLS_INTERVALS_USUAL + 1);
-		assert_memory_equal(kept.found.calls, found.found.calls, intervals * sizeof(uint64_t));
-		assert_memory_equal(kept.found.max_bytes, found.found.max_bytes, intervals * sizeof(uint64_t));
-		assert_memory_equal(kept.lumped, found.lumped, subject.table->site_count * sizeof(uint32_t));
-		cell_sites_fini(&kept);
-		cell_sites_fini(&found);
-		unlink(index_path);
-		subject_fini(&subject);
+		cell_set_sort(&thin);
+		cell_set_sort(&result.set);
+		assert_int_equal(thin.count, result.set.count);
+		assert_memory_equal(thin.cells, result.set.cells, thin.count * sizeof(*thin.cells));
+		assert_memory_equal(result.weights, named.result.weights, count * sizeof(*result.weights));
+		assert_memory_equal(result.calls, named.result.calls, (named.bounds.count - 1) * sizeof(uint64_t));
+		assert_memory_equal(result.max_bytes, named.result.max_bytes,
+				    (named.bounds.count - 1) * sizeof(uint64_t));
+		cell_set_fini(&thin);
+		cell_scan_result_fini(&result);
+		/* Without weights there is no sample. */
+		scan.node_count = 0;
+		cell_scan(&scan, &result);
+		assert_true(result.is_over);
+		cell_scan_result_fini(&result);
 	}
+	named_fini(&named);
+	subject_fini(&subject);
+}
+
+/* The number behind a key of an answer's head. */
+static uint64_t head_number(const char *head, const char *key)
+{
+	const char *at = strstr(head, key);
+	assert_non_null(at);
+	return strtoull(at + strlen(key), NULL, 10);
+}
+
+/* Of more nodes than an answer may have, the heavy paths stay. */
+static void what_is_too_much_is_lumped(void **state)
+{
+	enum { LIGHT = 30000, HEAVY = 10, HEAVY_BYTES = 1 << 20 };
+	struct scene scene;
+	struct sink out;
+	struct diag diag = {""};
+	struct heap_filter filter;
+	(void)state;
+	scene_open(&scene, path);
+	uint32_t thread = scene_thread(&scene, scene_process(&scene, 100, TRACE_NONE, 0), 100);
+	for (uint32_t i = 0; i < LIGHT + HEAVY; i++) {
+		bool is_heavy = i % (LIGHT / HEAVY) == 0 && i < LIGHT;
+		scene.stack = scene_stack(&scene, (uint64_t)0x1000, (uint64_t)0x2000, (uint64_t)0x100000 + 16 * i,
+					  (uint64_t)0);
+		scene_alloc(&scene, thread, (int64_t)i + 1, 0x10000 + 0x100 * (uint64_t)i,
+			    is_heavy ? HEAVY_BYTES : 1 + i % 100);
+	}
+	struct trace *trace = scene_read(&scene, path);
+	struct heap_table *table = scene_match(trace);
+	struct symbols *symbols = symbols_new();
+	struct heap_names *names = heap_names_new(trace, symbols, false);
+	heap_filter_init_for(&filter, table);
+	const struct cells_source source = {.table = table, .names = names, .filter = &filter};
+	sink_to_memory(&out);
+	assert_int_equal(cells_write(&out, &source, &(struct cells_request){.has_range = false}, &diag), 0);
+	const char *head = out.buffer + 16;
+	assert_in_range(head_number(head, "\"node_count\": "), CELLS_NODES_MAX / 4, CELLS_NODES_MAX);
+	assert_true(head_number(head, "\"cell_count\": ") <= CELLS_MAX);
+	assert_in_range(head_number(head, "\"lumped_stacks\": "), 1, LIGHT);
+	/* The light ones have 50 bytes on average. */
+	assert_in_range(head_number(head, "\"lumped_bytes\": "), 1, LIGHT * 100);
+	sink_end(&out);
+	heap_filter_fini(&filter);
+	heap_names_free(names);
+	symbols_free(symbols);
+	scene_remove(path, trace, table);
 }
 
 /* What is cancelled says so, writes nothing, and keeps nothing. */
@@ -542,8 +590,6 @@ static void cancelled_cells_are_not_written(void **state)
 	sink_to_memory(&out);
 	assert_int_equal(cells_write(&out, &source, &(struct cells_request){.has_range = false}, &diag), -ECANCELED);
 	assert_int_equal(out.used, 0);
-	assert_false(cells_keep(subject.table, &is_cancelled));
-	assert_null(subject.table->kept_cells.data);
 	subject.filter.is_cancelled = NULL;
 	const struct cells_request empty = {.has_range = true, .from_ns = 5, .to_ns = 5},
 				   nowhere = {.node = "app!nowhere"};
@@ -558,38 +604,6 @@ static void cancelled_cells_are_not_written(void **state)
 	subject_fini(&subject);
 }
 
-/* Whatever the bytes are, each number that is read is possible. */
-static void damaged_cells_are_refused(void **state)
-{
-	struct subject subject;
-	unsigned refused = 0;
-	(void)state;
-	subject_make(&subject);
-	assert_true(cells_keep(subject.table, NULL));
-	struct heap_kept_cells *kept = &subject.table->kept_cells;
-	for (unsigned i = 0; i < 3000; i++) {
-		struct cell_sites sites = {.lumped = NULL};
-		uint32_t peak;
-		uint64_t at = any(2) ? any(kept->bytes) : any(kept->bytes < 1000 ? kept->bytes : 1000),
-			 bytes = kept->bytes;
-		uint8_t was = kept->data[at];
-		kept->data[at] = (uint8_t)any(256);
-		kept->bytes = any(8) ? bytes : at;
-		bool is_read = cell_index_read(&sites, subject.table, &peak);
-		for (uint32_t k = 0; is_read && k < sites.found.set.count; k++) {
-			const struct cell_keys keys = cell_keys_of(&sites.found.set.cells[k]);
-			assert_true(keys.node < subject.table->site_count && keys.end <= sites.bounds.count);
-		}
-		refused += !is_read;
-		kept->data[at] = was;
-		kept->bytes = bytes;
-		cell_sites_fini(&sites);
-	}
-	assert_true(refused > 1000);
-	assert_true(*subject.table->is_damaged);
-	subject_fini(&subject);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -597,10 +611,9 @@ int main(void)
 		cmocka_unit_test(moments_count_bounds),
 		cmocka_unit_test(classes_of_lifetimes_are_two_a_power),
 		cmocka_unit_test(lumping_loses_the_path_only),
-		cmocka_unit_test(little_room_loses_stacks_first),
-		cmocka_unit_test(kept_cells_are_those_of_a_pass),
+		cmocka_unit_test(samples_are_parts_of_all_cells),
+		cmocka_unit_test(what_is_too_much_is_lumped),
 		cmocka_unit_test(cancelled_cells_are_not_written),
-		cmocka_unit_test(damaged_cells_are_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

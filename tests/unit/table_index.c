@@ -301,6 +301,39 @@ static void an_index_is_written_over_an_older_one(void **state)
 	assert_accepted();
 }
 
+/* An answer is there under its key, whole, until another one takes its place. */
+static void an_index_keeps_an_answer(void **state)
+{
+	static const uint8_t answer[] = "the first answer", other[] = "another";
+	struct heap_table *found;
+	struct stat status;
+	uint64_t bytes;
+	(void)state;
+	assert_null(heap_index_read_answer(table, 1, &bytes));
+	assert_int_equal(stat(index_path, &status), 0);
+	assert_true(heap_index_keep_answer(table, 1, answer, sizeof(answer)));
+	assert_int_equal(index_read(&found), 0);
+	assert_null(heap_index_read_answer(found, 2, &bytes));
+	uint8_t *data = heap_index_read_answer(found, 1, &bytes);
+	assert_non_null(data);
+	assert_int_equal(bytes, sizeof(answer));
+	assert_memory_equal(data, answer, sizeof(answer));
+	free(data);
+	file_change(index_path, status.st_size, 1);
+	assert_null(heap_index_read_answer(found, 1, &bytes));
+	assert_true(heap_index_keep_answer(found, 2, other, sizeof(other)));
+	assert_null(heap_index_read_answer(table, 1, &bytes));
+	data = heap_index_read_answer(table, 2, &bytes);
+	assert_non_null(data);
+	assert_memory_equal(data, other, sizeof(other));
+	free(data);
+	assert_false(*found->is_damaged);
+	heap_table_free(found);
+	/* Who has no file has no answer. */
+	unlink(index_path);
+	assert_false(heap_index_keep_answer(table, 3, other, sizeof(other)));
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
@@ -308,6 +341,7 @@ int main(void)
 		TEST(only_wanted_columns_are_read),
 		TEST(what_was_written_is_read_again),
 		TEST(damage_is_noticed),
+		TEST(an_index_keeps_an_answer),
 		TEST(an_index_of_another_trace_is_not_read),
 		TEST(the_first_good_path_counts),
 		TEST(an_index_is_written_over_an_older_one),

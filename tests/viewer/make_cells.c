@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* make_cells TRACE [FROM TO [INTERVALS [NODE]]]: writes the cells of a trace, as a server does: of the whole run, or behind
    FROM ns up to TO ns; NODE: of stacks whose outermost frames these are.
-   make_cells -keep TRACE: the same of the whole run, kept in the index.
    make_cells -lists TRACE: writes JSON with what the page knows of threads and heaps. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -77,9 +76,6 @@ int main(int argc, char **argv)
 									  "required frames of frees"};
 	if (argc == 3 && !strcmp(argv[1], "-lists"))
 		return lists_write(argv[2]);
-	bool is_kept = argc == 3 && !strcmp(argv[1], "-keep");
-	argv += is_kept;
-	argc -= is_kept;
 	if (argc < 2)
 		return EXIT_FAILURE;
 	struct window_word word = {.path = argv[1]};
@@ -100,8 +96,6 @@ int main(int argc, char **argv)
 						 .cull = &asking.cull,
 						 .pattern_words = pattern_words};
 	int error = analysis_open(&asking.analysis, &request, &diag);
-	if (!error && is_kept)
-		opened_trace_keep_cells(asking.analysis.opened[0], &request.caller);
 	error = error ? error : analysis_run(&asking.analysis, cells_make, cells_undo, &asking, &diag);
 	if (error)
 		return fail(&diag);

@@ -13,10 +13,7 @@ int shown_trace_open(struct shown_trace *shown, const struct analysis_caller *ca
 	struct heap_table *table;
 	int error = shown->opened ? 0 : opened_trace_open(&shown->opened, shown->path, &shown->options, caller, diag);
 	error = error ? error : opened_trace_table(shown->opened, &table, caller, diag);
-	error = error ? error : opened_trace_resolve(shown->opened, caller, diag);
-	if (!error)
-		opened_trace_keep_cells(shown->opened, caller);
-	return error;
+	return error ? error : opened_trace_resolve(shown->opened, caller, diag);
 }
 
 void shown_trace_tell_damage(const struct shown_trace *shown, const struct analysis_caller *caller)

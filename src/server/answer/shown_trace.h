@@ -12,7 +12,7 @@ struct shown_trace {
 	struct opened_trace *opened; /**< NULL: not opened yet */
 };
 
-/** Open the trace, make its table and cells, which may take an index's time, and name its code. caller: its progress is
+/** Open the trace, make its table, which may take an index's time, and name its code. caller: its progress is
     called, and it may cancel. Return 0, or a negative errno with the reason in `diag`; then it may be called again. */
 int shown_trace_open(struct shown_trace *shown, const struct analysis_caller *caller, struct diag *diag);
 

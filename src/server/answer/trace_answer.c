@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "server/answer/function_json.h"
 #include "server/answer/trace_facts.h"
+#include "table/weight.h"
 #include "trace/gap_rows.h"
 #include "trace/process_rows.h"
 #include "trace/trace.h"
@@ -58,28 +59,48 @@ static uint64_t peak_function(struct trace_answer *answer, uint32_t *name)
 	return most;
 }
 
-/* The process that has most of the function's bytes at the peak. */
-static void json_peak_process(struct trace_answer *answer, uint32_t name)
+/* Which sites have the function as their first frame. The caller frees the array. */
+static bool *sites_of(const struct trace_answer *answer, uint32_t name)
 {
 	struct action_input *input = &answer->analysis->input;
-	struct action_source *source = input->sources;
-	const uint32_t count = source->table->dictionary->process_count;
-	struct heap_window window;
-	if (count < 2)
-		return;
-	uint64_t *sums = memory_zeroed(count, sizeof(*sums));
-	uint32_t largest = 0;
-	heap_window_make(&window, source->table, source->filter, source->window->range, HEAP_BY_PROCESS);
-	for (uint32_t i = 0; i < window.cell_count; i++) {
-		uint32_t node = action_site_node(input, source, &window.cells[i]), by = window.cells[i].by;
-		if (node && by < count && heap_names_frame(source->names, node)->name == name)
-			sums[by] += window.numbers[i].peak_bytes;
+	const struct heap_table *table = input->sources->table;
+	bool *sites = memory_zeroed(table->site_count, sizeof(*sites));
+	for (uint32_t i = 0; i < table->site_count; i++) {
+		uint32_t node = action_site_node(input, input->sources, &(struct heap_cell){.site = i});
+		sites[i] = node && heap_names_frame(input->sources->names, node)->name == name;
 	}
-	for (uint32_t i = 1; i < count; i++)
+	return sites;
+}
+
+/* The process that has most of the function's bytes at the peak: a pass over what lived then. Sums in place of blocks
+   have no process. */
+static void json_peak_process(struct trace_answer *answer, uint32_t name)
+{
+	const struct action_source *source = answer->analysis->input.sources;
+	const struct trace_dictionary *dictionary = source->table->dictionary;
+	const int64_t at_ns = source->window->peak_at_ns;
+	if (dictionary->process_count < 2)
+		return;
+	bool *sites = sites_of(answer, name);
+	uint64_t *sums = memory_zeroed(dictionary->process_count, sizeof(*sums));
+	const struct heap_scan_plan plan = {at_ns, at_ns, at_ns - 1, PACK_ALL, source->filter, sites};
+	struct heap_scan scan;
+	const struct heap_rows *rows;
+	uint32_t largest = 0;
+	heap_scan_begin(&scan, source->table, &plan, NULL);
+	while ((rows = heap_scan_next(&scan)))
+		heap_rows_each (rows, i) {
+			const struct heap_allocation row = heap_rows_get(rows, i);
+			if (sites[row.site] && heap_is_live_at(&row, at_ns))
+				sums[dictionary->threads[row.thread].process] += heap_weigh(source->table, &row).bytes;
+		}
+	heap_scan_end(&scan);
+	for (uint32_t i = 1; i < dictionary->process_count; i++)
 		largest = sums[i] > sums[largest] ? i : largest;
-	heap_window_fini(&window);
+	if (sums[largest])
+		json_count(&answer->json, "peak_process", largest);
 	free(sums);
-	json_count(&answer->json, "peak_process", largest);
+	free(sites);
 }
 
 static void json_growth(struct trace_answer *answer)

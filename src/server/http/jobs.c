@@ -12,15 +12,17 @@
 #include "os/monotonic.h"
 #include "server/answer/cells_answer.h"
 #include "server/answer/frees_answer.h"
+#include "server/answer/kept_answers.h"
 #include "server/answer/trace_answer.h"
 
 enum {
 	WORKERS_MAX = 4,
-	KEPT_COUNT = 2,   /* answers about the whole run that are kept: pages have two widths */
-	PATIENCE_MS = 250 /* a job waits so long for its trace, then the page hears how far that is */
+	KEPT_COUNT = KEPT_CELLS_MAX, /* answers about the whole run that are kept */
+	PATIENCE_MS = 250            /* a job waits so long for its trace, then the page hears how far that is */
 };
 /* The bytes of answers that clients have not read yet. */
 static const size_t replies_most = (size_t)256 << 20;
+static const char trace_type[] = "application/json", cells_type[] = "application/octet-stream";
 
 enum { STATUS_OK = 200, STATUS_MAKING = 202, STATUS_REPLACED = 409, STATUS_BAD_TRACE = 422, STATUS_BUSY = 503 };
 
@@ -142,17 +144,54 @@ static struct reply *kept_find(const struct shown_slot *slot, const struct quest
 	return NULL;
 }
 
-static void kept_add(struct shown_slot *slot, const struct question *question, struct reply *reply)
+static bool kept_add(struct shown_slot *slot, const struct question *question, struct reply *reply)
 {
-	unsigned place = slot->next_kept++ % KEPT_COUNT;
 	if (!is_of_whole_run(question) || reply->status != STATUS_OK)
-		return;
+		return false;
+	unsigned place = slot->next_kept++ % KEPT_COUNT;
 	reply_release(slot->kept[place]);
 	slot->kept[place] = reply_hold(reply);
 	slot->kept_intervals[place] = question->intervals;
+	return true;
 }
 
-static struct reply *reply_make(struct shown_slot *slot, const struct view_request *request)
+static struct trace_answer_plan plan_of(const struct jobs *jobs)
+{
+	return (struct trace_answer_plan){jobs->plan.paths, jobs->plan.path_count, NULL};
+}
+
+/* The trace's index keeps them, for other servers. */
+static void kept_write(const struct jobs *jobs, const struct shown_slot *slot)
+{
+	const struct trace_answer_plan plan = plan_of(jobs);
+	struct kept_answers kept = {.trace = {slot->trace->bytes, slot->trace->size}};
+	for (unsigned i = 0; i < KEPT_COUNT; i++) {
+		if (slot->kept[i])
+			kept.cells[i] = (struct kept_bytes){slot->kept[i]->bytes, slot->kept[i]->size};
+		kept.intervals[i] = slot->kept_intervals[i];
+	}
+	kept_answers_write(&kept, &slot->shown, &plan);
+}
+
+/* Return the answer `trace` that the index keeps, and take those of cells; NULL: there is none. */
+static struct reply *kept_read(const struct jobs *jobs, struct shown_slot *slot)
+{
+	const struct trace_answer_plan plan = plan_of(jobs);
+	struct kept_answers kept;
+	if (!kept_answers_read(&kept, &slot->shown, &plan))
+		return NULL;
+	for (unsigned i = 0; i < KEPT_COUNT; i++) {
+		reply_release(slot->kept[i]);
+		slot->kept[i] = kept.cells[i].bytes
+					? reply_new(STATUS_OK, cells_type, kept.cells[i].bytes, kept.cells[i].size)
+					: NULL;
+		slot->kept_intervals[i] = kept.intervals[i];
+		slot->next_kept = kept.cells[i].bytes ? i + 1 : slot->next_kept;
+	}
+	return reply_new(STATUS_OK, trace_type, kept.trace.bytes, kept.trace.size);
+}
+
+static struct reply *reply_make(const struct jobs *jobs, struct shown_slot *slot, const struct view_request *request)
 {
 	const struct analysis_caller caller = caller_of(slot);
 	struct diag diag = {""};
@@ -164,9 +203,10 @@ static struct reply *reply_make(struct shown_slot *slot, const struct view_reque
 	if (request->name == REQUEST_FREES)
 		return reply_take(frees_answer_write(&slot->shown, &request->question, &out, &caller, &diag), &out,
 				  "application/json", &diag);
-	reply = reply_take(cells_answer_write(&slot->shown, &request->question, &out, &caller, &diag), &out,
-			   "application/octet-stream", &diag);
-	kept_add(slot, &request->question, reply);
+	reply = reply_take(cells_answer_write(&slot->shown, &request->question, &out, &caller, &diag), &out, cells_type,
+			   &diag);
+	if (kept_add(slot, &request->question, reply))
+		kept_write(jobs, slot);
 	return reply;
 }
 
@@ -190,14 +230,17 @@ static void task_run(void *context)
 	if (task->job) {
 		task->reply = replies_size() > replies_most
 				      ? reply_line(STATUS_BUSY, "too many answers have not been read yet")
-				      : reply_make(slot, &task->job->request);
+				      : reply_make(task->jobs, slot, &task->job->request);
 		return;
 	}
-	const struct trace_answer_plan plan = {task->jobs->plan.paths, task->jobs->plan.path_count, NULL};
+	const struct trace_answer_plan plan = plan_of(task->jobs);
 	int error = shown_trace_open(&slot->shown, &caller, &diag);
+	task->reply = error ? NULL : kept_read(task->jobs, slot);
+	if (task->reply)
+		return;
 	sink_to_memory(&out);
 	error = error ? error : trace_answer_write(&slot->shown, &plan, &out, &caller, &diag);
-	task->reply = reply_take(error, &out, "application/json", &diag);
+	task->reply = reply_take(error, &out, trace_type, &diag);
 }
 
 /* Find work that can be done now. */
