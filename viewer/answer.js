@@ -4,6 +4,7 @@ import {AIFO} from "./cells.js";
 import {formatBytes, formatCount, formatShare, formatTime} from "./format.js";
 import {byId, fill, make, name} from "./elements.js";
 import {cutText, safeText} from "./hostile.js";
+import {marksOf} from "./timeline.js";
 /** @import {Filter} from "./cells.js" */
 /** @import {Child} from "./elements.js" */
 /** @import {App} from "./picture.js" */
@@ -11,6 +12,8 @@ import {cutText, safeText} from "./hostile.js";
 
 /** Longer names are cut. Characters. */
 const NAME_MAX = 60;
+/** Marks of the timeline that the list repeats. */
+const MARKS_MAX = 50;
 /** Kinds of state that make the chip loud. */
 const LOUD = ["losses", "unknown_frees", "order_conflicts", "damage", "sample"];
 
@@ -90,7 +93,7 @@ function drawGrowth(app, link) {
 	return [
 		link(shortOf(app, growth.function), {
 			selection,
-			item: {kind: "group", by: "function", key: keyOf(growth.function)},
+			item: {kind: "group", by: "inclusive", key: keyOf(growth.function)},
 		}),
 		" grows by ",
 		make("b", {}, `${formatBytes(growth.bytes_per_second)}/s`),
@@ -130,6 +133,12 @@ function drawState(app) {
 				),
 		),
 		trace.damage && make("div", {class: "state-row"}, safeText(trace.damage)),
+		...marksOf(trace)
+			.filter((mark) => mark.isLoud)
+			.slice(0, MARKS_MAX)
+			.map((mark) =>
+				make("div", {class: "state-row"}, `${mark.sign} at ${formatTime(mark.time)}: ${mark.words}`),
+			),
 		app.whole.cells.lumpedStacks
 			? make(
 					"div",

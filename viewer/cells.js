@@ -199,6 +199,11 @@ function pathHashes(model) {
 	});
 }
 
+/** @param {string[]} keys of functions, outermost first @returns {string} the id of a stack in any cells of the trace */
+export function stackId(keys) {
+	return keys.reduce((key, text) => extendKey(key, hashText(text)), 0).toString(36);
+}
+
 /**
  * @param {Model} model
  * @param {(frame: number) => boolean} matches

@@ -80,9 +80,14 @@ function expect(holds, text) {
 	if (!holds) throw new Error(`these cells cannot be shown: ${text}`);
 }
 
-/** @param {any} value @returns {number} a number, also if it arrived as digits */
-export function toNumber(value) {
-	return typeof value === "string" ? Number(value) : value;
+/** Members of JSON that are numbers end with their unit. */
+const NUMBER_KEY = /(?:^|_)(?:bytes|blocks|count|events|ns|us|second)$/;
+
+/** @param {string} text JSON, in which large numbers are texts of their digits @returns {any} with numbers */
+export function readJson(text) {
+	return JSON.parse(text, (key, value) =>
+		typeof value === "string" && NUMBER_KEY.test(key) && /^-?\d+$/.test(value) ? Number(value) : value,
+	);
 }
 
 /** @param {ArrayBuffer} buffer @returns {{head: any, base: number}} the JSON, and where columns begin */
@@ -92,7 +97,7 @@ function readHead(buffer) {
 	expect(String.fromCharCode(...bytes.subarray(0, 8)) === MAGIC, "another format");
 	const size = new DataView(buffer).getUint32(8, true);
 	expect(size % 8 === 0 && 16 + size <= buffer.byteLength, "cut short");
-	const head = JSON.parse(new TextDecoder().decode(bytes.subarray(16, 16 + size)));
+	const head = readJson(new TextDecoder().decode(bytes.subarray(16, 16 + size)));
 	expect(head.schema === 1, `version ${Number(head.schema)}; this page reads version 1`);
 	return {head, base: 16 + size};
 }
@@ -180,7 +185,7 @@ function sortCells(cells) {
  */
 export function decodeCells(buffer, threads, heaps) {
 	const {head, base} = readHead(buffer);
-	const bounds = Float64Array.from(head.bounds, toNumber);
+	const bounds = Float64Array.from(head.bounds, Number);
 	expect(bounds.length >= 2 && bounds.length <= INTERVALS_MAX + 1, "bounds");
 	const counts = {cell: head.cell_count, node: head.node_count, interval: bounds.length - 1};
 	/** @type {any} */
@@ -190,8 +195,8 @@ export function decodeCells(buffer, threads, heaps) {
 		peak: head.peak >= 0 && head.peak < bounds.length ? head.peak : -1,
 		count: counts.cell,
 		nodeCount: counts.node,
-		lumpedBytes: toNumber(head.lumped_bytes) || 0,
-		lumpedStacks: toNumber(head.lumped_stacks) || 0,
+		lumpedBytes: head.lumped_bytes || 0,
+		lumpedStacks: head.lumped_stacks || 0,
 		frames: head.functions.map(readFrame),
 	};
 	for (const [name, of, type] of COLUMNS) {

@@ -56,6 +56,14 @@ export function name(text) {
 	return make("bdi", {class: "name"}, text);
 }
 
+/** Shows a tooltip beside the pointer. @param {HTMLElement} tip @param {MouseEvent} event */
+export function placeTip(tip, event) {
+	tip.hidden = false;
+	const {width, height} = tip.getBoundingClientRect();
+	tip.style.left = `${Math.max(4, Math.min(event.clientX + 14, window.innerWidth - width - 8))}px`;
+	tip.style.top = `${event.clientY + 20 + height > window.innerHeight ? Math.max(4, event.clientY - height - 12) : event.clientY + 20}px`;
+}
+
 /**
  * Fits a canvas to its box and to the screen's pixels.
  * @param {HTMLCanvasElement} canvas @param {number} width @param {number} height in CSS pixels @returns {CanvasRenderingContext2D} cleared, in CSS pixels

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Through which calls: frames on a canvas. tree.js has the layout.
 import {formatMeasure, formatShare, formatWhole} from "./format.js";
-import {byId, fill, fitText, make, name, prepareCanvas} from "./elements.js";
+import {byId, fill, fitText, make, name, placeTip, prepareCanvas} from "./elements.js";
 import {cutText, DRAWN_MAX, safeText} from "./hostile.js";
 import {cellsOnPath, layoutFlame} from "./tree.js";
 import {frameColors} from "./palette.js";
@@ -285,16 +285,7 @@ export class Flame {
 					)
 				: null,
 		);
-		this.placeTip(event);
-	}
-
-	/** @param {MouseEvent} event */
-	placeTip(event) {
-		const {tip} = this;
-		tip.hidden = false;
-		const {width, height} = tip.getBoundingClientRect();
-		tip.style.left = `${Math.max(4, Math.min(event.clientX + 14, window.innerWidth - width - 8))}px`;
-		tip.style.top = `${event.clientY + 20 + height > window.innerHeight ? Math.max(4, event.clientY - height - 12) : event.clientY + 20}px`;
+		placeTip(tip, event);
 	}
 
 	/** @param {number} index */

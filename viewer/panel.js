@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The side panel: findings while nothing is selected, else the frame or row with its numbers and stacks.
-import {factsOf, findGroup, groupName, pathKey, AIFO, CLASSES} from "./cells.js";
+import {factsOf, findGroup, groupName, pathKey, stackId, AIFO, CLASSES} from "./cells.js";
 import {MARK_LIBRARY, MARK_WORD, readFrame} from "./decode.js";
 import {formatBytes, formatCount, formatShare, formatTime, formatWhole} from "./format.js";
 import {byId, fill, make, name} from "./elements.js";
@@ -89,14 +89,8 @@ export class Panel {
 
 	/** @param {any} finding */
 	drawFinding(finding) {
-		const {select, function: pair} = finding,
-			item = pair
-				? {
-						kind: /** @type {const} */ ("group"),
-						by: /** @type {const} */ ("function"),
-						key: `${pair[0]}!${pair[1]}`,
-					}
-				: null;
+		const {select} = finding,
+			item = this.itemOf(finding);
 		const bits =
 			(select?.classes ?? ["AIFO"]).reduce(
 				(/** @type {number} */ sum, /** @type {any} */ word) => sum | (1 << CLASSES.indexOf(word)),
@@ -125,10 +119,18 @@ export class Panel {
 			make(
 				"span",
 				{},
-				make("span", {class: "finding-text"}, cutText(safeText(finding.text), 300)),
+				make("span", {class: "finding-text"}, cutText(safeText(finding.title ?? finding.text), 300)),
 				finding.evidence && make("span", {class: "evidence"}, cutText(safeText(finding.evidence), 300)),
 			),
 		);
+	}
+
+	/** @param {any} finding @returns {Item | null} its stack; the function, if the stack is lumped or not told */
+	itemOf(finding) {
+		const keyOf = (/** @type {any} */ pair) => `${pair[0]}!${pair[1]}`,
+			stack = finding.stack && stackId(finding.stack.map(keyOf));
+		if (stack && findGroup(this.app.whole, "stack", stack) >= 0) return {kind: "group", by: "stack", key: stack};
+		return finding.function ? {kind: "group", by: "inclusive", key: keyOf(finding.function)} : null;
 	}
 
 	/** @returns {Child[]} */
@@ -300,14 +302,15 @@ export class Panel {
 				placed,
 			);
 		}
-		const words = GROUPING_WORDS[item.by],
+		const by = item.by === "inclusive" ? "function" : item.by,
+			words = item.by === "inclusive" ? "function, with callees" : GROUPING_WORDS[by],
 			kind = words[0].toUpperCase() + words.slice(1),
-			key = findGroup(model, item.by, item.key);
+			key = findGroup(model, by, item.key);
 		if (key < 0) return of(kind, null, "nothing of it in this range", "");
-		const group = groupName(model, item.by, key);
+		const group = groupName(model, by, key);
 		return of(
 			kind,
-			item.by === "function" ? cells.frames[key] : item.by === "stack" ? cells.frames[cells.frame[key]] : null,
+			by === "function" ? cells.frames[key] : by === "stack" ? cells.frames[cells.frame[key]] : null,
 			group.name,
 			group.detail,
 		);
@@ -320,7 +323,7 @@ export class Panel {
 		const filter =
 			frame && !(frame.marks & MARK_WORD)
 				? {by: /** @type {const} */ ("function"), key: frame.key}
-				: item.kind === "group" && item.by !== "stack"
+				: item.kind === "group" && item.by !== "stack" && item.by !== "inclusive"
 					? {by: item.by, key: item.key}
 					: null;
 		const add = (/** @type {boolean} */ hide) =>

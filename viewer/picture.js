@@ -107,6 +107,8 @@ export function itemCells(model, item, state) {
 	let mask;
 	if (item.kind === "path") {
 		mask = cellsOnPath(model, item.path, state);
+	} else if (item.by === "inclusive") {
+		mask = /** @type {Uint8Array} */ (filterCells(model, [{by: "function", key: item.key, hide: false}]));
 	} else {
 		const {keys} = groupCells(model, item.by),
 			group = findGroup(model, item.by, item.key);

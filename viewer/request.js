@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The only access to data: a server, or the data inside this file. Both have the same methods; README.md describes the answers.
 
+import {readJson} from "./decode.js";
+
 /** How long a request may take. Milliseconds. */
 const PATIENCE_MS = 600000;
 /** The status of an answer that is being made, and how long to wait before asking again. */
@@ -82,7 +84,7 @@ class Server {
 
 	/** @param {number} trace */
 	async trace(trace) {
-		return (await this.ask("trace", {trace})).json();
+		return readJson(await (await this.ask("trace", {trace})).text());
 	}
 
 	/** @param {number} trace @param {CellsQuery} query */
@@ -92,7 +94,7 @@ class Server {
 
 	/** @param {number} trace @param {Record<string, string>} query */
 	async frees(trace, query) {
-		return (await this.ask("frees", {trace, ...query})).json();
+		return readJson(await (await this.ask("frees", {trace, ...query})).text());
 	}
 }
 
@@ -137,7 +139,7 @@ function divideData(buffer) {
 		const json = aligned(at + 8),
 			cells = aligned(json + sizes[0]);
 		parts.push({
-			trace: JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, json, sizes[0]))),
+			trace: readJson(new TextDecoder().decode(new Uint8Array(buffer, json, sizes[0]))),
 			cells: buffer.slice(cells, cells + sizes[1]),
 		});
 		at = cells + sizes[1];

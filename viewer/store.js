@@ -6,7 +6,7 @@ import {AIFO, AIFI, CLASSES} from "./cells.js";
 /**
  * Times, so that a selection means the same with other bounds.
  * @typedef {{kind: "peak"} | {kind: "moment", at: number} | {kind: "window", from: number, to: number, classes: number}} Selection
- * @typedef {{kind: "path", path: string} | {kind: "group", by: Grouping, key: string}} Item a frame of the flame view, or a row
+ * @typedef {{kind: "path", path: string} | {kind: "group", by: Grouping | "inclusive", key: string}} Item a frame of the flame view, or a row; "inclusive": a function with all that is below it
  *
  * @typedef {object} State
  * @property {number} trace @property {"flame" | "table"} view @property {Grouping} by of the timeline; "" before a trace is known
@@ -77,7 +77,7 @@ function readSelection(text) {
 }
 
 /** @template T @param {string} text @param {T} fallback @returns {T} */
-function readJson(text, fallback) {
+function parseJson(text, fallback) {
 	try {
 		return JSON.parse(text);
 	} catch {
@@ -93,7 +93,7 @@ const word = {write: String, read: String};
 const json = (/** @type {(value: any) => boolean} */ isGood) => ({
 	write: (/** @type {any} */ value) => JSON.stringify(value),
 	read: (/** @type {string} */ text) => {
-		const value = readJson(text, undefined);
+		const value = parseJson(text, undefined);
 		return value !== undefined && isGood(value) ? value : undefined;
 	},
 });
@@ -134,7 +134,7 @@ const CODECS = /** @type {Record<keyof State, {write: (value: any) => string, re
 		(value) =>
 			value === null ||
 			(value.kind === "path" && typeof value.path === "string") ||
-			(GROUPING_KEYS.includes(value.by) && typeof value.key === "string"),
+			([...GROUPING_KEYS, "inclusive"].includes(value.by) && typeof value.key === "string"),
 	),
 });
 

@@ -340,7 +340,7 @@ export class Table {
 	drawRow(row, index) {
 		const {app} = this,
 			{item} = app.store.state,
-			isSelected = item?.kind === "group" && item.by === this.by && item.key === row.id;
+			isSelected = item?.kind === "group" && item.by === app.store.state.rows && item.key === row.id;
 		const element = make(
 			"div",
 			{
@@ -457,14 +457,10 @@ export class Table {
 
 	/** @param {Row} row @returns {Ink} */
 	inkOf(row) {
-		const {by} = this,
-			isInclusive = this.app.store.state.rows === "inclusive";
+		const by = this.app.store.state.rows;
 		return {
-			key: `row ${by} ${isInclusive} ${row.id}`,
-			mask: (model) =>
-				isInclusive
-					? inclusiveMask(model, row.id)
-					: itemCells(model, {kind: "group", by, key: row.id}, this.app.store.state),
+			key: `row ${by} ${row.id}`,
+			mask: (model) => itemCells(model, {kind: "group", by, key: row.id}, this.app.store.state),
 		};
 	}
 
@@ -473,7 +469,7 @@ export class Table {
 		const row = this.rows[index];
 		if (!row) return;
 		this.focused = index;
-		this.app.store.set({item: {kind: "group", by: this.by, key: row.id}});
+		this.app.store.set({item: {kind: "group", by: this.app.store.state.rows, key: row.id}});
 	}
 
 	/** Opens or closes the callers and callees. @param {number} index */

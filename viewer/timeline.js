@@ -2,7 +2,8 @@
 // When, and who then: live bytes over time, stacked; calls; resident memory; gaps; the selection, which is dragged here.
 import {cached, largestOf, liveCurve, nearestBound, seriesCurves, AIFO} from "./cells.js";
 import {axisStep, formatBytes, formatTick, formatTime, formatCount} from "./format.js";
-import {byId, make, prepareCanvas, fitText} from "./elements.js";
+import {byId, fill, make, name, placeTip, prepareCanvas, fitText} from "./elements.js";
+import {cutText, safeText} from "./hostile.js";
 import {currentInk, inkCurve} from "./picture.js";
 import {mixColors} from "./palette.js";
 import {WHOLE_RUN} from "./store.js";
@@ -23,7 +24,38 @@ const RESIDENT_MAX = 2.6;
 /** How much of the range a step of zooming leaves; a wheel needs so many pixels for a half. */
 export const ZOOM = 0.25;
 const WHEEL_HALF = 120;
+/** Marks that are nearer than this are told together, and so many of them. */
+const MARK_WIDTH = 6,
+	MARK_Y = 6,
+	MARKS_TOLD = 6;
 const FONT = "11px system-ui, -apple-system, 'Segoe UI', 'Adwaita Sans', Inter, 'Noto Sans', sans-serif";
+
+/** Of each kind of mark: its sign, what it says before and behind its text, and whether something is missing there. */
+const MARK_KINDS = /** @type {Record<string, [string, string, string, boolean]>} */ ({
+	process_begin: ["▹", "", " begins", false],
+	process_end: ["◃", "", " ends", false],
+	process_killed: ["✕", "", "", true],
+	loss: ["!", "", "", true],
+	early_end: ["⊣", "recording ended: ", "", true],
+	fold: ["Σ", "blocks that ended before are sums", "", true],
+	dropped: ["⋯", "", " events before are not there any more", true],
+	flush: ["⤓", "the flight recorder was written out", "", false],
+	trigger: ["⚑", "triggered: ", "", false],
+	user: ["◆", "", "", false],
+});
+
+/**
+ * @typedef {{time: number, sign: string, words: string, isLoud: boolean}} Mark
+ * @param {any} trace @returns {Mark[]} in the order of time
+ */
+export function marksOf(trace) {
+	return (trace.marks ?? [])
+		.map((/** @type {any} */ mark) => {
+			const [sign, before, behind, isLoud] = MARK_KINDS[mark.kind] ?? ["·", "", "", false];
+			return {time: mark.at_ns, sign, words: before + cutText(safeText(mark.text), 300) + behind, isLoud};
+		})
+		.sort((/** @type {Mark} */ a, /** @type {Mark} */ b) => a.time - b.time);
+}
 
 export class Timeline {
 	/** @param {App} app */
@@ -32,6 +64,9 @@ export class Timeline {
 		this.box = byId("timeline");
 		this.canvas = make("canvas", {"aria-hidden": "true"});
 		this.ground = make("canvas", {});
+		this.tip = byId("tip");
+		/** @type {(Mark & {x: number})[]} marks that are drawn or lie beside one */
+		this.marks = [];
 		/** @type {any[] | null} what the ground was drawn for */
 		this.groundOf = null;
 		this.box.replaceChildren(this.canvas);
@@ -60,7 +95,10 @@ export class Timeline {
 		box.addEventListener("pointermove", (event) => this.move(event));
 		box.addEventListener("pointerup", (event) => this.release(event));
 		box.addEventListener("pointercancel", () => this.cancel());
-		box.addEventListener("pointerleave", () => this.setCursor(-1));
+		box.addEventListener("pointerleave", () => {
+			this.setCursor(-1);
+			this.tip.hidden = true;
+		});
 		box.addEventListener("dblclick", () => this.app.store.set({selection: WHOLE_RUN}));
 		box.addEventListener(
 			"wheel",
@@ -142,6 +180,7 @@ export class Timeline {
 	/** @param {PointerEvent} event */
 	move(event) {
 		this.setCursor(this.boundAt(event));
+		this.showMarks(event);
 		const {drag} = this;
 		if (!drag || (!drag.isMoved && Math.abs(event.clientX - drag.x) < CLICK_MAX)) return;
 		drag.isMoved = true;
@@ -337,6 +376,7 @@ export class Timeline {
 		this.drawResident(context);
 		this.drawLane(context);
 		this.drawGaps(context);
+		this.drawMarks(context);
 		this.drawInk(context);
 		context.restore();
 	}
@@ -432,7 +472,7 @@ export class Timeline {
 	}
 
 	/**
-	 * Calls in each interval, on a square root's scale; marks of the trace above them.
+	 * Calls in each interval, on a square root's scale.
 	 * @param {CanvasRenderingContext2D} context
 	 */
 	drawLane(context) {
@@ -447,23 +487,61 @@ export class Timeline {
 				height = rate ? Math.max(1, Math.sqrt(rate / most) * (LANE - 8)) : 0;
 			context.fillRect(x, base - height, Math.max(0.6, this.xOfBound(i + 1) - x - 0.7), height);
 		});
-		context.fillStyle = palette.ink2;
-		for (const mark of this.app.trace.marks ?? [])
-			this.drawMark(context, this.xOf(mark.at_ns), mark.kind, base - LANE + 6);
 	}
 
-	/** @param {CanvasRenderingContext2D} context @param {number} x @param {string} kind @param {number} y */
-	drawMark(context, x, kind, y) {
-		const sign =
-			/** @type {Record<string, string>} */ ({
-				process_begin: "▹",
-				process_end: "◃",
-				flush: "⤓",
-				trigger: "⚑",
-				user: "◆",
-			})[kind] ?? "·";
+	/**
+	 * Marks of the trace. Of several at one place, the first one is drawn; what is missing from the trace comes before
+	 * processes.
+	 * @param {CanvasRenderingContext2D} context
+	 */
+	drawMarks(context) {
+		const {palette} = this.app,
+			marks = marksOf(this.app.trace);
+		let right = -Infinity;
+		this.marks = marks
+			.map((mark) => ({...mark, x: this.xOf(mark.time)}))
+			.filter(({x}) => x >= LEFT - 1 && x <= LEFT + this.plotWidth + 1);
 		context.textAlign = "center";
-		context.fillText(sign, x, y);
+		for (const isLoud of [true, false]) {
+			const taken = isLoud ? [] : this.marks.filter((mark) => mark.isLoud).map(({x}) => x);
+			right = -Infinity;
+			for (const mark of this.marks) {
+				if (
+					mark.isLoud !== isLoud ||
+					mark.x - right < MARK_WIDTH ||
+					taken.some((x) => Math.abs(x - mark.x) < MARK_WIDTH)
+				)
+					continue;
+				context.fillStyle = isLoud ? palette.more : palette.ink2;
+				context.fillText(
+					mark.sign,
+					Math.max(LEFT + 4, Math.min(mark.x, LEFT + this.plotWidth - 4)),
+					this.bottom + MARK_Y,
+				);
+				right = mark.x;
+			}
+		}
+	}
+
+	/** Explains the marks under the pointer. @param {PointerEvent} event */
+	showMarks(event) {
+		const box = this.box.getBoundingClientRect(),
+			x = event.clientX - box.left,
+			y = event.clientY - box.top;
+		const near =
+			Math.abs(y - this.bottom - MARK_Y) <= REACH && !this.drag
+				? this.marks.filter((mark) => Math.abs(mark.x - x) <= MARK_WIDTH)
+				: [];
+		this.tip.hidden = !near.length;
+		if (!near.length) return;
+		fill(
+			this.tip,
+			...near
+				.slice(0, MARKS_TOLD)
+				.map((mark) => make("div", {}, `${mark.sign} ${formatTime(mark.time)}  `, name(mark.words))),
+			near.length > MARKS_TOLD && make("div", {class: "faint"}, `${near.length - MARKS_TOLD} more`),
+		);
+		placeTip(this.tip, event);
 	}
 
 	/** @param {CanvasRenderingContext2D} context */

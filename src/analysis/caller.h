@@ -12,6 +12,7 @@
 enum analysis_note {
 	ANALYSIS_INDEX_MADE,    /**< an index was made: news for people only */
 	ANALYSIS_INDEX_TROUBLE, /**< an index is damaged, or could not be kept */
+	ANALYSIS_TRACE,         /**< what the trace lacks */
 	ANALYSIS_QUESTION       /**< a part of the question meets nothing in the trace */
 };
 

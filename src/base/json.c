@@ -6,6 +6,9 @@
 
 #include "base/text.h"
 
+/* A number of JavaScript has so many bits. */
+enum { SCRIPT_BITS = 53 };
+
 void json_quote(struct sink *out, const char *text)
 {
 	const unsigned char *at = (const unsigned char *)text;
@@ -108,16 +111,24 @@ void json_known_text(struct json *json, const char *key, const char *text)
 		json_text(json, key, text);
 }
 
+/* Return what stands before and behind the digits of a number of this size. */
+static const char *digits_quote(const struct json *json, uint64_t size)
+{
+	return json->is_for_script && size >> SCRIPT_BITS ? "\"" : "";
+}
+
 void json_count(struct json *json, const char *key, uint64_t count)
 {
+	const char *quote = digits_quote(json, count);
 	json_key(json, key);
-	sink_format(json->out, "%" PRIu64, count);
+	sink_format(json->out, "%s%" PRIu64 "%s", quote, count, quote);
 }
 
 void json_number(struct json *json, const char *key, int64_t number)
 {
+	const char *quote = digits_quote(json, number < 0 ? 0 - (uint64_t)number : (uint64_t)number);
 	json_key(json, key);
-	sink_format(json->out, "%" PRId64, number);
+	sink_format(json->out, "%s%" PRId64 "%s", quote, number, quote);
 }
 
 void json_bool(struct json *json, const char *key, bool is_true)

@@ -12,11 +12,12 @@
 
 enum { JSON_DEPTH_MAX = 32 };
 
-/** A document under construction. Set `out` and line_depth, zero the rest. */
+/** A document under construction. Set `out`, line_depth and is_for_script, zero the rest. */
 struct json {
 	struct sink *out;
 	unsigned depth;
 	unsigned line_depth; /**< values down to this depth begin a line; 0: all on one line */
+	bool is_for_script;  /**< counts and numbers from 2^53 on, which a script would round, are texts */
 	bool has_value[JSON_DEPTH_MAX];
 };
 

@@ -14,7 +14,6 @@ enum { ALIGNMENT = 8 };
 #define MAGIC "XHCELLS1"
 
 /* The largest number that a page can read as one; a larger one is a text. */
-#define JSON_NUMBER_MAX (INT64_C(1) << 53)
 
 static uint64_t aligned(uint64_t size)
 {
@@ -211,17 +210,6 @@ static void columns_write(const struct cell_writing *writing, const struct colum
 
 /* ---- the head ---- */
 
-static void large_write(struct json *json, const char *key, int64_t number)
-{
-	char digits[24];
-	if (number < JSON_NUMBER_MAX && number > -JSON_NUMBER_MAX) {
-		json_number(json, key, number);
-		return;
-	}
-	snprintf(digits, sizeof(digits), "%" PRId64, number);
-	json_text(json, key, digits);
-}
-
 static void columns_describe(struct json *json, const struct column_place places[COLUMN_COUNT])
 {
 	static const char *const types[] = {[1] = "u8", [2] = "u16", [4] = "u32", [8] = "u64"};
@@ -241,18 +229,18 @@ static void head_write(const struct cell_writing *writing, const struct column_p
 		       struct sink *out)
 {
 	const struct cell_answer *answer = writing->answer;
-	struct json json = {.out = out};
+	struct json json = {.out = out, .is_for_script = true};
 	json_begin_object(&json, NULL);
 	json_count(&json, "schema", 1);
 	json_bool(&json, "whole", answer->is_whole);
 	json_begin_array(&json, "bounds");
 	for (uint32_t i = 0; i < answer->bounds->count; i++)
-		large_write(&json, NULL, answer->bounds->times[i]);
+		json_number(&json, NULL, answer->bounds->times[i]);
 	json_end_array(&json);
 	json_number(&json, "peak", answer->peak == CELL_NO_BOUND ? -1 : (int64_t)answer->peak);
 	json_count(&json, "cell_count", answer->set->count);
 	json_count(&json, "node_count", answer->tree->count);
-	large_write(&json, "lumped_bytes", (int64_t)(answer->lumped_bytes & INT64_MAX));
+	json_count(&json, "lumped_bytes", answer->lumped_bytes);
 	json_count(&json, "lumped_stacks", answer->tree->lumped_stacks);
 	json_begin_array(&json, "functions");
 	for (uint32_t i = 0; i < writing->functions.texts.count; i++)

@@ -3,7 +3,6 @@
 #ifndef XHEAP_CLI_CLI_H
 #define XHEAP_CLI_CLI_H
 
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -69,7 +68,6 @@ void cli_print_words(FILE *out, const char *words, unsigned column, unsigned wid
 /** Say "xheap: what" on stderr, as one line, whatever texts are in it (base/text.h). A terminal gets it broken into
     lines of its width. */
 __attribute__((format(printf, 1, 2))) void cli_say(const char *format, ...);
-__attribute__((format(printf, 1, 0))) void cli_vsay(const char *format, va_list arguments);
 
 /** Return "next: " and the command that reports on a trace, as one types it, for the caller to free. */
 char *cli_next(const char *trace);

@@ -24,6 +24,7 @@
 #include "base/events.h"
 #include "base/memory.h"
 #include "base/order.h"
+#include "base/priority_queue.h"
 #include "base/worker_pool.h"
 #include "match/block_match.h"
 #include "trace/process_rows.h"
@@ -118,19 +119,7 @@ static bool lane_is_before(const struct lane *a, const struct lane *b)
 	return lane_time_is_before(a, a->time_ns, b);
 }
 
-static void heap_sift_down(struct heap_stream *stream, uint32_t at)
-{
-	assert(at < stream->heap_count);
-	struct lane **heap = stream->heap, *lane = heap[at];
-	for (uint32_t child; (child = at * 2 + 1) < stream->heap_count; at = child) {
-		if (child + 1 < stream->heap_count && lane_is_before(heap[child + 1], heap[child]))
-			child++;
-		if (!lane_is_before(heap[child], lane))
-			break;
-		heap[at] = heap[child];
-	}
-	heap[at] = lane;
-}
+PRIORITY_QUEUE(lane_queue, struct lane *, const void *, lane_is_before(*one, *other))
 
 /* Return whether a block is not wanted: earlier increments have passed it, or it ends before the range. */
 static bool is_gone_through(const struct heap_stream *stream, const struct trace_block *head, uint32_t block)
@@ -603,8 +592,7 @@ static struct heap_stream *stream_new(const struct heap_stream *how, int64_t to_
 	stream->pool = worker_pool_new(stream_block_count(stream));
 	if (stream->order == HEAP_ORDER_MATCHED)
 		stream_find_isolated(stream);
-	for (uint32_t i = stream->heap_count / 2; i-- > 0;)
-		heap_sift_down(stream, i);
+	lane_queue_make(NULL, stream->heap, stream->heap_count);
 	return stream;
 }
 
@@ -655,10 +643,10 @@ static void stream_pass(struct heap_stream *stream)
 	} else {
 		reader_give_back(stream, lane->reader);
 		lane->reader = NULL;
-		stream->heap[0] = stream->heap[--stream->heap_count];
+		lane_queue_pop(NULL, stream->heap, --stream->heap_count);
+		return;
 	}
-	if (stream->heap_count)
-		heap_sift_down(stream, 0);
+	lane_queue_sink(NULL, stream->heap, stream->heap_count, 0);
 }
 
 /* Return how many of the top lane's points come before those of all other lanes. */
@@ -702,7 +690,7 @@ int heap_stream_run(struct heap_stream *stream, struct heap_run *run, struct dia
 			continue;
 		}
 		lane->time_ns = lane->reader->places[lane->next].time_ns;
-		heap_sift_down(stream, 0);
+		lane_queue_sink(NULL, stream->heap, stream->heap_count, 0);
 	}
 	return 0;
 }

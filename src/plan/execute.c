@@ -67,7 +67,6 @@ struct execution {
 	unsigned next_shown; /* worker whose rows come next */
 	struct heap_stream *stream;
 	uint64_t event_number;
-	bool is_stream_over;
 	/* An order, and groups. */
 	bool is_collected;
 	struct records sorted_groups;

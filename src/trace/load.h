@@ -62,8 +62,7 @@ struct load {
 	struct map origins;                      /* of trace ids: their numbers */
 	struct map processes, threads, mappings; /* origin and the file's number: trace-wide ids */
 	const char *clock_name;
-	bool has_footer, is_complete, lacks_memory;
-	uint32_t footer_segments; /* segments that the newest footer lists */
+	bool is_complete, lacks_memory;
 	struct rows_unwritten unwritten;
 	uint64_t cut_offset;
 	/* of what is torn from there on, in the midst of a circular file; 0: nothing is */

@@ -141,7 +141,6 @@ static void summarize(struct trace *trace)
 	view->cut_reason = load->cut_reason;
 	view->size_bytes = load->size;
 	view->contents = load->contents;
-	view->unwritten_blocks = load->unwritten.blocks;
 	view->unwritten_events = load->unwritten.events;
 	view->statistics = load->dictionary.statistics;
 }

@@ -56,6 +56,12 @@ def check(path, blocks, at):
         assert found.get(key) == "none", f"{path} {at}: page {key[1]:x} is {found.get(key)}, and nothing lives there"
     totals = json.loads(run("heap", path, "-totals", "-at", f"{at}ns", "-format", "json", "-noIndex"))["totals"]
     assert sum(int(row["live_bytes"]) for row in rows) == totals["outstanding_bytes"], f"{path} {at}: other bytes than -totals"
+    answer = json.loads(run("heap", path, "-map", "-at", f"{at}ns", "-format", "json", "-noIndex"))
+    columns = rows[0] if rows else {}
+    assert [{key: str(run.get(key, "")) for key in columns} for run in answer["runs"]] == rows, f"{path} {at}: JSON has other runs than CSV"
+    assert answer["live_bytes"] == totals["outstanding_bytes"] == sum(row["live_bytes"] for row in answer["fullness"]), f"{path} {at}: other bytes in JSON"
+    assert {row["fullness"]: row["pages"] for row in answer["fullness"] if row["pages"]} == collections.Counter(found.values()), f"{path} {at}: other pages in JSON"
+    assert sum(row["pages"] for row in answer["keepers"]) == sum(word == "little" for word in found.values()), f"{path} {at}: other keepers"
     text = run("heap", path, "-map", "-at", f"{at}ns", "-noIndex", "-top", 10 ** 9)
     signs = collections.Counter(sign for line in text.splitlines() if line[:16].strip() and "  " in line[2:] and set(line[18:]) <= set("#+-._ ") for sign in line[18:])
     assert signs["#"] == sum(word == "full" for word in found.values()), f"{path} {at}: other signs than pages\n{text}"

@@ -10,6 +10,7 @@ import os
 import pathlib
 import random
 import re
+import resource
 import shutil
 import signal
 import socket
@@ -72,8 +73,9 @@ class Server:
 
 
 @contextlib.contextmanager
-def served(*words, environment=None):
-    process = subprocess.Popen([XHEAP, "view", *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+def served(*words, environment=None, most_files=None):
+    limited = [] if most_files is None else ["prlimit", f"--nofile={most_files}:{most_files}"]
+    process = subprocess.Popen([*limited, XHEAP, "view", *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
     try:
         yield Server(process)
         expect(process.poll() is None, "the server has ended")
@@ -202,6 +204,36 @@ def crowd():
         expect(server.ask("/cells?trace=0")[0] == 200, "cells after the crowd")
 
 
+def strangers():
+    """Connections of others take half of all at most, and a new one ends the oldest: the owner's page is served, and keeps its connection."""
+    with served("--no-open", TRACES / "c.xht", most_files=600) as server:
+        own, idle = server.connect(), []
+        request = f"GET /trace?trace=0 HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Xheap-Token: {server.token}\r\n\r\n".encode()
+        try:
+            server.json("/trace?trace=0")
+            own.sendall(request)
+            first = own.recv(1)
+            for i in range(900):
+                idle.append(server.connect())
+                if i % 2:
+                    idle[-1].sendall(b"GET /trace?trace=0 HTTP/1.1\r\nHost: 127")
+            server.json("/trace?trace=0")
+            idle[0].settimeout(PATIENCE_S)
+            expect(idle[0].recv(1) == b"", "the oldest one stays")
+            idle[-1].settimeout(0.2)
+            with contextlib.suppress(TimeoutError):
+                expect(idle[-1].recv(1), "the newest one has ended")
+            own.sendall(request)
+            answers = first
+            while answers.count(b"HTTP/1.1 200") < 2:
+                part = own.recv(1 << 16)
+                expect(part, "the owner's connection has ended")
+                answers += part
+        finally:
+            for connection in [own, *idle]:
+                connection.close()
+
+
 def disturbed():
     """Clients that ask for anything, go away and ask again: nothing stays, and who stays gets the same answer as before."""
     xheap("record", "-q", "-o", "many.xht", "--", "perl", "-e", "my %h; $h{$_ % 999} .= 'x' x ($_ % 50) for 1 .. 200000; sub f { my @a = map { 'y' x $_ } 1 .. 99; return @a } f for 1 .. 500")
@@ -257,6 +289,55 @@ def numbers():
             found = sum(cells["bytes"][i] for i in counted if cells["birth"][i] <= high and cells["end"][i] > low and own(i))
             said = json.loads(xheap("heap", path, "-totals", "-format", "json", "-window", kind, f"{head['bounds'][low] + 1}ns", f"{head['bounds'][high]}ns"))
             expect(found == said["totals"]["total_bytes"], f"{name} {kind}: {found}, not {said['totals']['total_bytes']}")
+
+
+def large():
+    """Numbers that a script would round are texts of their digits; the times of a request may be as large."""
+    end = 200 * 86400 * 10 ** 9
+    subprocess.run([f"{os.environ['BUILD']}/tests/golden/make_trace", "huge", "huge.xht"], check=True)
+    with served("--no-open", "huge.xht") as server:
+        trace, (head, _) = server.json("/trace?trace=0"), decode(server.ask("/cells?trace=0")[2])
+        expect(trace["duration_ns"] == str(end) and head["bounds"][-1] == trace["duration_ns"] and head["bounds"][0] == -1, trace["duration_ns"])
+        expect(trace["totals"]["peak_bytes"] == str(64 * ((1 << 48) - 1)) and trace["totals"]["peak_count"] == 64, trace["totals"])
+        part = decode(server.ask(f"/cells?trace=0&from={end - 5000}&to={end}&n=5")[2])[0]
+        expect([int(bound) for bound in part["bounds"]] == [end - 5000 + i * 1000 for i in range(6)], part["bounds"])
+
+
+def marks():
+    """Marks of the timeline: what the trace knows to have happened, and to lack."""
+    for name in ("ended", "losses", "huge"):
+        subprocess.run([f"{os.environ['BUILD']}/tests/golden/make_trace", name, f"{name}.xht"], check=True)
+    older, found = SOURCE / "tests/older", {}
+    kinds = {"ended.xht": {"process_begin", "process_end", "process_killed", "trigger"}, "losses.xht": {"loss"}, "huge.xht": {"process_killed"}, older / "kept.xht": {"fold"},
+             older / "circular.xht": {"dropped"}, older / "ended_early.xht": {"early_end", "process_begin", "process_end"}, TRACES / "c.xht": set(),
+             TRACES / "processes.xht": {"process_begin", "process_end"}}
+    with served("--no-open", *kinds) as server:
+        for number, (path, wanted) in enumerate(kinds.items()):
+            trace = found[str(path)] = server.json(f"/trace?trace={number}")
+            expect({mark["kind"] for mark in trace["marks"]} == wanted, f"{path}: {trace['marks']}")
+            expect(all(int(mark["at_ns"]) <= int(trace["duration_ns"]) for mark in trace["marks"]), f"{path}: {trace['marks']}")
+    said = {mark["kind"]: mark["text"] for mark in found["ended.xht"]["marks"]}
+    expect("memory limit of its cgroup" in said["trigger"] and said["process_killed"].endswith(": signal 99"), said)
+    expect(found["losses.xht"]["marks"] == [{"at_ns": 3000, "kind": "loss", "text": "7 events are lost"}], found["losses.xht"]["marks"])
+
+
+def evidence():
+    """What a finding selects has what it says: its stack is one of the cells, with the blocks that the sentence counts."""
+    paths = [TRACES / f"{name}.xht" for name in ("libstdcxx", "python", "rust", "processes")]
+    with served("--no-open", *paths) as server:
+        for number, path in enumerate(paths):
+            trace, (head, cells) = server.json(f"/trace?trace={number}"), decode(server.ask(f"/cells?trace={number}")[2])
+            keys, stacks = [(function[0], function[2]) for function in head["functions"]], []
+            for parent, function in zip(cells["parent"], cells["function"]):
+                stacks.append((stacks[parent - 1] if parent else ()) + (keys[function],))
+            for finding in trace["findings"]:
+                expect(finding["text"].startswith(finding["title"]) and finding["text"].endswith(finding["evidence"]) and finding["evidence"] and "select" in finding, f"{path}: {finding}")
+                stack = tuple(map(tuple, finding.get("stack", ())))
+                expect(not stack or (stack in stacks and tuple(finding["function"]) in stack), f"{path}: no such stack: {finding}")
+                if finding["kind"] == "peak":
+                    blocks = sum(cells["blocks"][i] for i in range(head["cell_count"]) if cells["birth"][i] <= head["peak"] < cells["end"][i]
+                                 and stacks[cells["asker"][cells["node"][i]]] == stack)
+                    expect(re.search(rf" in ~?{blocks:,} block", finding["text"]), f"{path}: {blocks} blocks, not: {finding['text']}")
 
 
 def frees():
@@ -372,6 +453,10 @@ def html():
             expect(any("this file has neither" in row["text"] for row in trace["state"]), trace["state"])
             trace["state"] = [row for row in trace["state"] if row["kind"] != "file"]
             expect(trace == server.json(f"/trace?trace={number}") and cells == server.ask(f"/cells?trace={number}&n=256")[2], f"trace {number} differs")
+    whole = (TRACES / "python.xht").read_bytes()
+    pathlib.Path("cut.xht").write_bytes(whole[:len(whole) * 3 // 4])
+    expect(re.search(r"xheap: cut\.xht is cut at byte \d+: ", xheap("view", "cut.xht", "--html", "cut.html")), "a cut trace is not told")
+    os.remove("cut.html")
     expect(xheap("view", TRACES / "c.xht", "--html", "-").startswith("<!DOCTYPE html>"), "to standard output")
     report = subprocess.run([XHEAP, "report", TRACES / "python.xht", "-format", "html"], stdout=subprocess.PIPE, check=True).stdout
     xheap("view", TRACES / "python.xht", "--html", "page2.html")
@@ -389,8 +474,9 @@ def html():
 
 
 def main():
-    failed = 0
-    for test in (files, others, bad_requests, oversized, crowd, disturbed, numbers, frees, several, ends, html):
+    failed, most_files = 0, resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most_files, most_files))
+    for test in (files, others, bad_requests, oversized, crowd, strangers, disturbed, numbers, large, marks, evidence, frees, several, ends, html):
         if sys.argv[1:] and test.__name__ not in sys.argv[1:]:
             continue
         try:

@@ -4,3 +4,4 @@
 "$XHEAP" heap r1.xht -map -at 30us -size 500 max -top 2
 "$XHEAP" heap "$SOURCE/tests/golden/traces/c.xht" -map -noIndex | tail -n +2
 "$XHEAP" heap "$SOURCE/tests/golden/traces/c.xht" -map -noIndex -format csv
+"$XHEAP" heap r1.xht -map -at 30us -size 500 max -top 2 -format json

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* make_trace plain|forks|together|losses|earlier|untraced|circular|resident|random|nested|growing|limited|ended|actions|sampled FILE [SEED [CALLS]]: writes a trace whose every
+/* make_trace plain|forks|together|losses|earlier|untraced|circular|resident|random|nested|growing|limited|ended|actions|sampled|huge FILE [SEED [CALLS]]: writes a trace whose every
    event is known. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -513,6 +513,18 @@ static void sampled(struct scene *scene)
 	scene_free(scene, thread, 3000, 0x7f0000100010);
 }
 
+/* Larger than numbers of scripts: the sum of sizes, and the time of the end, after 200 days. */
+static void huge(struct scene *scene)
+{
+	const int64_t end_ns = (int64_t)200 * 86400 * 1000000000;
+	uint32_t process = scene_process(scene, 100, TRACE_NONE, 0), thread = scene_thread(scene, process, 100);
+	scene->stack = scene_stack(scene, 0x1000, 0x2000, 0);
+	for (int i = 0; i < 64; i++)
+		scene_alloc(scene, thread, 1000 + i, (uint64_t)(i + 1) << 50, (UINT64_C(1) << 48) - 1);
+	scene_free(scene, thread, end_ns - 1000, UINT64_C(1) << 50);
+	scene_end(scene, process, end_ns, TRACE_END_SIGNAL, 9);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
@@ -521,7 +533,7 @@ int main(int argc, char **argv)
 	} scenes[] = {{"plain", plain},       {"forks", forks},       {"losses", losses},   {"earlier", earlier},
 		      {"untraced", untraced}, {"circular", circular}, {"growing", growing}, {"limited", limited},
 		      {"resident", resident}, {"ended", ended},       {"actions", actions}, {"sampled", sampled},
-		      {"together", together}};
+		      {"together", together}, {"huge", huge}};
 	static const struct writer_options round = {
 		.mode = WRITER_CIRCULAR, .max_file_bytes = 16 << 10, .segment_bytes = 2 << 10};
 	struct scene scene;
@@ -529,7 +541,7 @@ int main(int argc, char **argv)
 		fputs("usage: make_trace "
 		      "plain|forks|together|losses|earlier|untraced|circular|resident|random|nested|growing|limited|"
 		      "ended|"
-		      "actions|sampled "
+		      "actions|sampled|huge "
 		      "FILE [SEED "
 		      "[CALLS]]\n",
 		      stderr);

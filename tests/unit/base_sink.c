@@ -181,6 +181,28 @@ static void test_writers_end(void **state)
 	} while (++fails_at <= calls);
 }
 
+static void test_large_numbers(void **state)
+{
+	struct sink sink;
+	(void)state;
+	for (int is_for_script = 0; is_for_script < 2; is_for_script++) {
+		struct json json = {.out = &sink, .is_for_script = is_for_script};
+		sink_to_memory(&sink);
+		json_begin_array(&json, NULL);
+		json_count(&json, NULL, (UINT64_C(1) << 53) - 1);
+		json_count(&json, NULL, UINT64_C(1) << 53);
+		json_number(&json, NULL, -(INT64_C(1) << 53) + 1);
+		json_number(&json, NULL, INT64_MIN);
+		json_end_array(&json);
+		char *text = sink_take(&sink, NULL);
+		assert_string_equal(text, is_for_script ? "[9007199254740991, \"9007199254740992\", -9007199254740991, "
+							  "\"-9223372036854775808\"]"
+							: "[9007199254740991, 9007199254740992, -9007199254740991, "
+							  "-9223372036854775808]");
+		free(text);
+	}
+}
+
 static void test_files(void **state)
 {
 	static char expected[1 << 16], found[1 << 16];
@@ -234,6 +256,7 @@ int main(void)
 		cmocka_unit_test_setup(test_bytes, begin),
 		cmocka_unit_test_setup(test_a_failed_write_is_the_last, begin),
 		cmocka_unit_test_setup(test_writers_end, begin),
+		cmocka_unit_test(test_large_numbers),
 		cmocka_unit_test_setup(test_files, begin),
 		cmocka_unit_test_setup(test_errors_of_descriptors, begin),
 	};

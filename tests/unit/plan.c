@@ -339,7 +339,7 @@ static void test_reports(void **state)
 	(void)state;
 	const struct heap_range range = {TIMES / 4, TIMES / 2};
 	heap_filter_init_for(&filter, table);
-	heap_window_make(&window, table, &filter, range, HEAP_BY_NONE, false);
+	heap_window_make(&window, table, &filter, range, HEAP_BY_NONE);
 	plan_init(&plan, COLUMNS_OF_ALLOCATIONS);
 	plan.allocations = &filter;
 	uint32_t birth = plan_column(&plan, COLUMN_BIRTH), size = plan_column(&plan, COLUMN_SIZE),

@@ -146,7 +146,7 @@ static void window_make(struct heap_window *window, const struct heap_table *tab
 {
 	struct heap_filter filter;
 	heap_filter_init_for(&filter, table);
-	heap_window_make(window, table, &filter, range, by, false);
+	heap_window_make(window, table, &filter, range, by);
 	heap_filter_fini(&filter);
 }
 

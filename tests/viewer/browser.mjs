@@ -391,6 +391,53 @@ test("check 20: losses are shown; a whole trace has none of it", async () => {
 	await close(whole);
 });
 
+test("marks stand on the timeline, and say what happened", async () => {
+	const page = await open("server"),
+		box = await page.locator("#timeline").boundingBox(),
+		tip = page.locator("#tip");
+	const at = (share) => [box.x + 68 + share * (box.width - 80), box.y + box.height - 22 - 26 + 6];
+	await page.mouse.move(...at(5 / 20));
+	await settle(page);
+	assert.match(await tip.textContent(), /◆ 5.00.s +ready! 5.01.s +7 events are lost/);
+	await page.mouse.move(...at(10 / 20));
+	await settle(page);
+	assert.equal(await tip.isVisible(), false);
+	await page.mouse.move(...at(1));
+	await settle(page);
+	assert.match(await tip.textContent(), /✕ 20.0.s +app 4711: signal 9/);
+	await click(page, "#state");
+	assert.match(await text(page, "#state-list"), /at 5.01.s: 7 events are lost/);
+	assert.doesNotMatch(await text(page, "#state-list"), /ready/);
+	await close(page);
+});
+
+test("a finding selects the stack that it is about", async () => {
+	const page = await open("server"),
+		{trace} = made.server,
+		model = models.server,
+		finding = trace.findings[1],
+		id = engine.stackId(finding.stack.map(([image, full]) => `${image}!${full}`)),
+		node = engine.findGroup(model, "stack", id);
+	assert.ok(node >= 0);
+	const at = engine.nearestBound(model, finding.select.at_ns),
+		{hits} = engine.selectCells(model, {kind: "moment", at}, null),
+		{keys} = engine.groupCells(model, "stack"),
+		sum = hits.reduce((bytes, hit, i) => bytes + (hit && keys[i] === node ? model.cells.bytes[i] : 0), 0);
+	await press(page, "w");
+	await click(page, ".finding >> nth=1");
+	assert.match(await text(page, "#selection-words"), /At 15.0/);
+	assert.equal(await text(page, "#panel .numbers dd"), formatBytes(sum));
+	assert.match(await text(page, "#panel h2"), /Stack/);
+	await press(page, "Escape");
+	await click(page, ".finding >> nth=0");
+	assert.match(await text(page, "#panel h2"), /Function, with callees/, "of a stack that cells do not have");
+	assert.deepEqual(
+		(await classesOf(page)).map(([isOn]) => isOn),
+		["false", "true", "false", "false"],
+	);
+	await close(page);
+});
+
 test("estimates of a sample are marked, and so are sums beside lumped stacks", async () => {
 	const sample = await open("sample");
 	assert.match(await text(sample, "#selection-words"), /~[\d.]+.MiB live in ~/);

@@ -56,6 +56,16 @@ class Calls {
 		this.nodes[node].asker = asker;
 		return node;
 	}
+
+	/** The stack of a node as a finding has it, from the function that asked. */
+	stackOf(node) {
+		const stack = [];
+		for (let at = this.nodes[node].asker; at >= 0; at = this.nodes[at].parent) {
+			const [image, , full] = this.functions[this.nodes[at].function];
+			stack.unshift([image, full]);
+		}
+		return stack;
+	}
 }
 
 const START = [
@@ -313,7 +323,11 @@ export function makeServer({count = 60000, extra = null, name = "server.xht"} = 
 				others: {files: 9e6, recorder: 4.5e6, other: 1.5e6},
 			},
 			state: [{kind: "symbols", text: "names lack for 2 images", command: `xheap symbols ${name}`}],
-			marks: [{at_ns: 5e9, kind: "user", text: "ready"}],
+			marks: [
+				{at_ns: 5e9, kind: "user", text: "ready"},
+				{at_ns: 5.01e9, kind: "loss", text: "7 events are lost"},
+				{at_ns: 20e9, kind: "process_killed", text: "app 4711: signal 9"},
+			],
 			findings: [
 				{
 					kind: "growth",
@@ -322,6 +336,7 @@ export function makeServer({count = 60000, extra = null, name = "server.xht"} = 
 					command: `xheap heap ${name} -window AIFO 2s 19s`,
 					select: {from_ns: 2e9, to_ns: 19e9, classes: ["AIFO"]},
 					function: key,
+					stack: [["app", "lumped"], key],
 				},
 				{
 					kind: "peak",
@@ -330,6 +345,7 @@ export function makeServer({count = 60000, extra = null, name = "server.xht"} = 
 					command: `xheap heap ${name} -stacks sp -top 3`,
 					select: {at_ns: 15e9},
 					function: ["libz.so.1", "inflateInit2_"],
+					stack: calls.stackOf(places.image),
 				},
 				{
 					kind: "short_lived",

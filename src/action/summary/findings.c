@@ -71,7 +71,8 @@ static void command_filter(const struct summary *summary, struct sink *out)
 		sink_format(out, " -%s %s", summary->filters[i].name, summary->filters[i].text);
 }
 
-static void finding_add(struct summary *summary, enum summary_finding_kind kind, struct sink *text,
+/* Add a finding. title_bytes: of the text, before its evidence. */
+static void finding_add(struct summary *summary, enum summary_finding_kind kind, struct sink *text, size_t title_bytes,
 			struct sink *command)
 {
 	char *sentence = sink_take(text, NULL), *line = sink_take(command, NULL);
@@ -80,7 +81,7 @@ static void finding_add(struct summary *summary, enum summary_finding_kind kind,
 		free(line);
 		return;
 	}
-	summary->findings[summary->finding_count++] = (struct summary_finding){kind, sentence, line};
+	summary->findings[summary->finding_count++] = (struct summary_finding){kind, sentence, line, title_bytes};
 }
 
 /* ---- each kind ---- */
@@ -107,9 +108,10 @@ static void growth_find(struct summary *summary)
 		const struct growth *growth = &own->growth;
 		struct sink text, command;
 		sink_to_memory(&text);
-		sink_format(&text, "%s grows by %s a second (95 %% interval: %s to %s)",
-			    summary_function(summary, own->node), bytes_of(summary, (uint64_t)growth->bytes.mean).data,
-			    text_bytes((uint64_t)growth->bytes.low).data,
+		sink_format(&text, "%s grows by %s a second", summary_function(summary, own->node),
+			    bytes_of(summary, (uint64_t)growth->bytes.mean).data);
+		const size_t title = text.used;
+		sink_format(&text, " (95 %% interval: %s to %s)", text_bytes((uint64_t)growth->bytes.low).data,
 			    text_bytes((uint64_t)growth->bytes.high).data);
 		if (growth->is_of_buffers)
 			sink_format(&text, ": realloc adds to buffers again and again, %s in all.",
@@ -133,7 +135,7 @@ static void growth_find(struct summary *summary)
 				    text_microseconds(own->clock.to_ns).data);
 		command_require(summary, &command, "-requireFrames", own->node);
 		command_filter(summary, &command);
-		finding_add(summary, FINDING_GROWTH, &text, &command);
+		finding_add(summary, FINDING_GROWTH, &text, title, &command);
 	}
 }
 
@@ -148,14 +150,15 @@ static void peak_find(struct summary *summary)
 	if (text_percent(numbers->peak_bytes, whole) < NOTABLE_PERCENT)
 		return;
 	sink_to_memory(&text);
-	sink_format(&text, "%s holds %u %% of the peak: %s in %s block%s.",
-		    summary_function(summary, list->rows.rows[0]->group), text_percent(numbers->peak_bytes, whole),
-		    bytes_of(summary, numbers->peak_bytes).data, count_of(summary, numbers->peak_count).data,
-		    numbers->peak_count == 1 ? "" : "s");
+	sink_format(&text, "%s holds %u %% of the peak", summary_function(summary, list->rows.rows[0]->group),
+		    text_percent(numbers->peak_bytes, whole));
+	const size_t title = text.used;
+	sink_format(&text, ": %s in %s block%s.", bytes_of(summary, numbers->peak_bytes).data,
+		    count_of(summary, numbers->peak_count).data, numbers->peak_count == 1 ? "" : "s");
 	command_begin(summary, &command, "heap");
 	sink_text(&command, " -stacks sp -top 3");
 	command_filter(summary, &command);
-	finding_add(summary, FINDING_PEAK, &text, &command);
+	finding_add(summary, FINDING_PEAK, &text, title, &command);
 }
 
 static void short_find(struct summary *summary)
@@ -169,13 +172,15 @@ static void short_find(struct summary *summary)
 		return;
 	const struct action_row *row = list->rows.rows[0];
 	sink_to_memory(&text);
-	sink_format(&text, "%u %% of all blocks live for less than %s; most of them (%s) are from %s.",
-		    text_percent(survey->short_count, whole), text_duration(survey->plan.short_ns).data,
+	sink_format(&text, "%u %% of all blocks live for less than %s", text_percent(survey->short_count, whole),
+		    text_duration(survey->plan.short_ns).data);
+	const size_t title = text.used;
+	sink_format(&text, "; most of them (%s) are from %s.",
 		    count_of(summary, row->figures->extra[SURVEYED_SHORT]).data, summary_function(summary, row->group));
 	command_begin(summary, &command, "heap");
 	sink_format(&command, " -stacks stc -top 3 -lifetime 0 %s", text_microseconds(survey->plan.short_ns).data);
 	command_filter(summary, &command);
-	finding_add(summary, FINDING_SHORT, &text, &command);
+	finding_add(summary, FINDING_SHORT, &text, title, &command);
 }
 
 static void realloc_find(struct summary *summary)
@@ -186,14 +191,15 @@ static void realloc_find(struct summary *summary)
 		return;
 	const struct action_row *row = list->rows.rows[0];
 	sink_to_memory(&text);
-	sink_format(&text, "%s grows blocks by realloc in %s steps, which copy %s.",
-		    summary_function(summary, row->group), text_count(row->figures->extra[CHAINS_STEPS]).data,
+	sink_format(&text, "%s grows blocks by realloc", summary_function(summary, row->group));
+	const size_t title = text.used;
+	sink_format(&text, " in %s steps, which copy %s.", text_count(row->figures->extra[CHAINS_STEPS]).data,
 		    text_bytes(row->figures->extra[CHAINS_COPIED]).data);
 	command_begin(summary, &command, "heap");
 	sink_text(&command, " -chains src -top 3");
 	command_require(summary, &command, "-requireFrames", row->group);
 	command_filter(summary, &command);
-	finding_add(summary, FINDING_REALLOC, &text, &command);
+	finding_add(summary, FINDING_REALLOC, &text, title, &command);
 }
 
 static void crossed_find(struct summary *summary)
@@ -210,17 +216,18 @@ static void crossed_find(struct summary *summary)
 				? source->site_nodes[most->site]
 				: heap_names_site(source->names, site);
 	sink_to_memory(&text);
-	sink_format(&text,
-		    "%u %% of all blocks are freed by another thread: %s frees %s blocks of %s, most of them from %s.",
-		    text_percent(survey->crossed_count, source->window->totals.total_count),
-		    survey_role(survey, most->to), count_of(summary, most->count).data, survey_role(survey, most->from),
+	sink_format(&text, "%u %% of all blocks are freed by another thread",
+		    text_percent(survey->crossed_count, source->window->totals.total_count));
+	const size_t title = text.used;
+	sink_format(&text, ": %s frees %s blocks of %s, most of them from %s.", survey_role(survey, most->to),
+		    count_of(summary, most->count).data, survey_role(survey, most->from),
 		    summary_function(summary, node));
 	command_begin(summary, &command, "heap");
 	sink_text(&command, " -stacks stc -top 3 -closed");
 	sink_format(&command, " -threads %" PRIu32, source->table->dictionary->threads[most->thread].tid);
 	command_require(summary, &command, "-requireFrames", node);
 	command_filter(summary, &command);
-	finding_add(summary, FINDING_CROSSED, &text, &command);
+	finding_add(summary, FINDING_CROSSED, &text, title, &command);
 }
 
 static void outstanding_find(struct summary *summary)
@@ -235,14 +242,16 @@ static void outstanding_find(struct summary *summary)
 	    text_percent(numbers->outstanding_bytes, summary->source->window->totals.peak_bytes) < LEAST_PERCENT)
 		return;
 	sink_to_memory(&text);
-	sink_format(&text, "%s has %u %% of the bytes that are never freed: %s in %s block%s.",
+	sink_format(&text, "%s has %u %% of the bytes that are never freed",
 		    summary_function(summary, list->rows.rows[0]->group),
-		    text_percent(numbers->outstanding_bytes, whole), bytes_of(summary, numbers->outstanding_bytes).data,
+		    text_percent(numbers->outstanding_bytes, whole));
+	const size_t title = text.used;
+	sink_format(&text, ": %s in %s block%s.", bytes_of(summary, numbers->outstanding_bytes).data,
 		    count_of(summary, numbers->outstanding_count).data, numbers->outstanding_count == 1 ? "" : "s");
 	command_begin(summary, &command, "heap");
 	sink_text(&command, " -stacks so -top 3");
 	command_filter(summary, &command);
-	finding_add(summary, FINDING_OUTSTANDING, &text, &command);
+	finding_add(summary, FINDING_OUTSTANDING, &text, title, &command);
 }
 
 static void resident_find(struct summary *summary)
@@ -256,8 +265,11 @@ static void resident_find(struct summary *summary)
 	if (resident < 16 * NOTABLE_BYTES || text_percent(resident - heap, resident) < 2 * NOTABLE_PERCENT)
 		return;
 	sink_to_memory(&text);
-	sink_format(&text, "%u %% of the resident memory (%s) is not heap%s", text_percent(resident - heap, resident),
-		    text_bytes(resident - heap).data, has_kinds ? ", most of it " : "");
+	sink_format(&text, "%u %% of the resident memory (%s) is not heap", text_percent(resident - heap, resident),
+		    text_bytes(resident - heap).data);
+	const size_t title = text.used;
+	if (has_kinds)
+		sink_text(&text, ", most of it ");
 	if (has_kinds)
 		resident_rest_text(&summary->resident_kinds, 2, &text);
 	sink_format(&text, ".%s",
@@ -266,7 +278,7 @@ static void resident_find(struct summary *summary)
 			    : "");
 	command_begin(summary, &command, "dump");
 	sink_text(&command, has_kinds ? " -mappings" : " -memory");
-	finding_add(summary, FINDING_RESIDENT, &text, &command);
+	finding_add(summary, FINDING_RESIDENT, &text, title, &command);
 }
 
 static void losses_find(struct summary *summary)
@@ -276,9 +288,11 @@ static void losses_find(struct summary *summary)
 	if (!*missing.data)
 		return;
 	sink_to_memory(&text);
-	sink_format(&text, "The trace is not complete: %s.", missing.data);
+	sink_text(&text, "The trace is not complete");
+	const size_t title = text.used;
+	sink_format(&text, ": %s.", missing.data);
 	command_begin(summary, &command, "info");
-	finding_add(summary, FINDING_LOSSES, &text, &command);
+	finding_add(summary, FINDING_LOSSES, &text, title, &command);
 }
 
 void summary_find(struct summary *summary)

@@ -67,6 +67,7 @@ enum summary_finding_kind { SUMMARY_KINDS(X) FINDING_KIND_COUNT };
 struct summary_finding {
 	enum summary_finding_kind kind;
 	char *text, *command;
+	size_t title_bytes; /**< of the text: a title, which the rest explains */
 };
 
 struct summary {

@@ -4,8 +4,11 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "action/report/losses.h"
 #include "base/grid.h"
+#include "base/json.h"
 #include "base/map.h"
 #include "base/memory.h"
 #include "base/position.h"
@@ -44,8 +47,8 @@ int heap_map_settle(struct heap_options *options)
 	struct diag diag = {""};
 	if (options->part_count || options->by != HEAP_BY_NONE)
 		return cli_fail("-map has no rows of actions: leave out -stacks, -frames, ..., and -by");
-	if (options->format != REPORT_TEXT && options->format != REPORT_CSV)
-		return cli_fail("-map: the formats are text and csv");
+	if (options->format != REPORT_TEXT && options->format != REPORT_CSV && options->format != REPORT_JSON)
+		return cli_fail("-map: the formats are text, csv and json");
 	if (asked->range.words[0])
 		return cli_fail("-map is of a moment: write -at P in place of -range");
 	return asked->moment || !filter_word_take(asked, &filter_words[FILTER_WORD_AT], 0, POSITION_END_TEXT, &diag)
@@ -70,6 +73,21 @@ static char *function_text(struct heap_map *map, uint32_t function)
 	struct action_input *input = &map->analysis->input;
 	return function ? action_label(input, heap_names_name(action_names(input), function - 1))
 			: action_copy("[no stack]");
+}
+
+/* Pages that are equally full. */
+struct map_sum {
+	uint64_t pages, bytes;
+};
+
+static void fullnesses_sum(const struct heap_map *map, struct map_sum sums[PAGE_FULLNESS_COUNT])
+{
+	memset(sums, 0, PAGE_FULLNESS_COUNT * sizeof(*sums));
+	for (size_t i = 0; i < map->pages.count; i++) {
+		const struct page_run *run = &map->pages.runs[i];
+		sums[run->fullness].pages += run->count;
+		sums[run->fullness].bytes += run->bytes;
+	}
 }
 
 /* Pages that are less than a quarter full. */
@@ -121,14 +139,8 @@ static struct map_function *keepers_find(struct heap_map *map, size_t *count)
 
 static void write_fullnesses(const struct heap_map *map, struct sink *out)
 {
-	struct {
-		uint64_t pages, bytes;
-	} sums[PAGE_FULLNESS_COUNT] = {{0, 0}};
-	for (size_t i = 0; i < map->pages.count; i++) {
-		const struct page_run *run = &map->pages.runs[i];
-		sums[run->fullness].pages += run->count;
-		sums[run->fullness].bytes += run->bytes;
-	}
+	struct map_sum sums[PAGE_FULLNESS_COUNT];
+	fullnesses_sum(map, sums);
 	sink_text(out, "\n       pages        size        live\n");
 	for (int i = PAGE_FULLNESS_COUNT - 1; i >= 0; i--)
 		sink_format(out, "  %10s  %10s  %10s  %c %s\n", text_count(sums[i].pages).data,
@@ -246,6 +258,97 @@ static void write_csv(struct heap_map *map, struct sink *out)
 	}
 }
 
+/* ---- json: docs/schema/heap-map.json ---- */
+
+static void json_function(struct json *json, struct heap_map *map, uint32_t function)
+{
+	char *text = function_text(map, function);
+	json_text(json, "function", text);
+	free(text);
+}
+
+static void json_fullnesses(struct json *json, const struct heap_map *map)
+{
+	struct map_sum sums[PAGE_FULLNESS_COUNT];
+	fullnesses_sum(map, sums);
+	json_begin_array(json, "fullness");
+	for (int i = PAGE_FULLNESS_COUNT - 1; i >= 0; i--) {
+		json_begin_object(json, NULL);
+		json_text(json, "fullness", fullnesses[i].word);
+		json_count(json, "pages", sums[i].pages);
+		json_count(json, "live_bytes", sums[i].bytes);
+		json_end_object(json);
+	}
+	json_end_array(json);
+}
+
+static void json_keepers(struct json *json, struct heap_map *map)
+{
+	size_t count;
+	struct map_function *keepers = keepers_find(map, &count);
+	json_begin_array(json, "keepers");
+	for (size_t i = 0; i < count; i++) {
+		json_begin_object(json, NULL);
+		json_function(json, map, keepers[i].function);
+		json_count(json, "pages", keepers[i].pages);
+		json_count(json, "live_bytes", keepers[i].bytes);
+		json_time(json, "oldest_us", keepers[i].oldest_ns);
+		json_end_object(json);
+	}
+	json_end_array(json);
+	free(keepers);
+}
+
+static void json_run(struct json *json, struct heap_map *map, const struct page_run *run)
+{
+	const struct trace_process *process = &trace_dictionary(map->analysis->sources->trace)->processes[run->process];
+	json_begin_object(json, NULL);
+	json_count(json, "process", run->process);
+	if (process->pid)
+		json_count(json, "pid", process->pid);
+	json_address(json, "address", run->first);
+	json_count(json, "pages", run->count);
+	json_text(json, "fullness", fullnesses[run->fullness].word);
+	json_count(json, "live_bytes", run->bytes);
+	json_count(json, "live_blocks", run->blocks);
+	if (run->fullness != PAGE_NONE) {
+		json_time(json, "oldest_us", run->oldest_ns);
+		json_function(json, map, function_of(map, run->site));
+	}
+	json_end_object(json);
+}
+
+static void write_json(struct heap_map *map, struct sink *out)
+{
+	const struct filter_request *asked = &map->options->filter.asked;
+	const struct action_source *source = map->analysis->sources;
+	const struct heap_numbers *totals = &source->window->totals;
+	struct json json = {.out = out, .line_depth = 2};
+	json_begin_object(&json, NULL);
+	json_count(&json, "schema", 1);
+	json_text(&json, "trace", source->path);
+	json_bool(&json, "complete", losses_is_complete(source->table->dictionary));
+	json_begin_object(&json, "filters");
+	for (size_t i = 0; i < asked->note_count; i++)
+		json_text(&json, asked->notes[i].name, asked->notes[i].text);
+	json_end_object(&json);
+	json_time(&json, "at_us", source->filter->moment.at.time_ns);
+	json_count(&json, "page_bytes", HEAP_PAGE_BYTES);
+	json_count(&json, "live_bytes", totals->outstanding_bytes);
+	json_count(&json, "live_blocks", totals->outstanding_count);
+	json_fullnesses(&json, map);
+	json_keepers(&json, map);
+	const size_t count = map->pages.count, shown = count < map->options->top ? count : map->options->top;
+	json_count(&json, "run_count", count);
+	json_count(&json, "cut", count - shown);
+	json_begin_array(&json, "runs");
+	for (size_t i = 0; i < shown; i++)
+		json_run(&json, map, &map->pages.runs[i]);
+	json_end_array(&json);
+	json_end_object(&json);
+	json_end(&json);
+}
+
 /* ---- all of it ---- */
 
 static int map_make(void *context, struct diag *diag)
@@ -270,7 +373,9 @@ static void map_write(void *context, struct sink *out, bool is_colored)
 {
 	struct heap_map *map = context;
 	map->analysis->input.is_colored = is_colored;
-	(map->options->format == REPORT_CSV ? write_csv : write_text)(map, out);
+	(map->options->format == REPORT_CSV    ? write_csv
+	 : map->options->format == REPORT_JSON ? write_json
+					       : write_text)(map, out);
 }
 
 int heap_map_show(struct heap_options *options, struct analysis *analysis)

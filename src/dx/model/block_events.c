@@ -12,6 +12,7 @@
  */
 #include "dx/model/block_events.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -122,6 +123,7 @@ static void batch_read(struct dx_query *query, struct batches *batches, const st
 	if (!ahead || !ahead->next || !element_block(query, ahead, ahead->next - 1, &other) ||
 	    other.number != block->number)
 		return;
+	assert(ahead->next <= ahead->count);
 	uint32_t first = ahead->next - 1, limit = batch_limit(query, is_first),
 		 count = ahead->count - first < limit ? ahead->count - first : limit;
 	batches->newest = !batches->newest;

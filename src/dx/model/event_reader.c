@@ -10,6 +10,7 @@
  */
 #include "dx/model/event_reader.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -315,6 +316,7 @@ static void event_keep(struct event_window *window, const struct dx_event_reader
 {
 	const uint32_t points[] = {reader->point, reader->first_point};
 	bool is_kept = false;
+	assert(window->of_point);
 	for (unsigned i = 0; i < 2; i++) {
 		if (points[i] == HEAP_NONE || points[i] / WINDOW_POINTS != window->number)
 			continue;
@@ -342,6 +344,7 @@ static bool has_waiting(const struct dx_event_reader *reader, uint32_t number)
 static void window_read(struct dx_query *query, struct event_window *window, uint32_t number)
 {
 	const struct heap_table *table = query->session->table;
+	assert((uint64_t)number * WINDOW_POINTS < table->point_count);
 	int64_t from_ns = table->point_times[number];
 	uint32_t first = number * WINDOW_POINTS, before = heap_table_step(table, first) - 1;
 	struct dx_event_reader *reader = reader_from(query->session->trace, from_ns, first - before);

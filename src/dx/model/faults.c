@@ -5,6 +5,7 @@
  */
 #include "dx/model/faults.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/map.h"
@@ -55,6 +56,7 @@ static void faults_link(const struct heap_table *table, struct dx_faults *faults
 			faults->items[i].kind = DX_FAULT_DOUBLE;
 			break;
 		}
+		assert(links->before[i] <= i);
 		*last = i + 1;
 	}
 }

@@ -9,6 +9,7 @@
  */
 #include "dx/model/inherited.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -93,6 +94,7 @@ static uint32_t copies_from(const struct dx_copies *copies, uint64_t address)
 /* What lies in the block ends with it. */
 static void nested_end(struct dx_copies *copies, uint32_t at)
 {
+	assert(at < copies->count);
 	uint64_t address = copies->items[at].address, size_bytes = copies->items[at].size_bytes;
 	for (uint32_t i = copies_from(copies, address);
 	     i < copies->count && copies->items[i].address - address < size_bytes; i++)

@@ -179,6 +179,8 @@ int alone_file_write(const struct alone_plan *plan, struct sink *out, const stru
 	for (unsigned i = 0; i < plan->path_count && !error; i++) {
 		data.traces[i] = (struct shown_trace){.path = plan->paths[i], .options = plan->options};
 		error = shown_trace_open(&data.traces[i], caller, diag);
+		if (!error)
+			shown_trace_tell_damage(&data.traces[i], caller);
 	}
 	error = error ? error : data_make(&data, diag);
 	error = error ? error : output_check(&data, diag);

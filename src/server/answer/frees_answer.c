@@ -117,7 +117,7 @@ static void json_freed(struct json *json, const struct action_source *source, co
 
 static void answer_write(struct frees_answer *answer, const struct action_source *source, uint32_t count)
 {
-	struct json json = {.out = answer->out};
+	struct json json = {.out = answer->out, .is_for_script = true};
 	uint32_t shown = count < FREES_MAX ? count : FREES_MAX;
 	answer->out->used = 0;
 	json_begin_object(&json, NULL);

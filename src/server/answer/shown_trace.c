@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "server/answer/shown_trace.h"
 
+#include <inttypes.h>
+
+#include "base/text.h"
 #include "query/cull.h"
+#include "trace/reader.h"
+#include "trace/trace.h"
 
 int shown_trace_open(struct shown_trace *shown, const struct analysis_caller *caller, struct diag *diag)
 {
@@ -12,6 +17,14 @@ int shown_trace_open(struct shown_trace *shown, const struct analysis_caller *ca
 	if (!error)
 		opened_trace_keep_cells(shown->opened, caller);
 	return error;
+}
+
+void shown_trace_tell_damage(const struct shown_trace *shown, const struct analysis_caller *caller)
+{
+	const struct trace_dictionary *dictionary = trace_dictionary(shown->opened->trace);
+	if (!dictionary->is_complete)
+		analysis_note(caller, ANALYSIS_TRACE, "%s is cut at byte %" PRIu64 ": %s", text_shown(shown->path),
+			      dictionary->cut_offset, text_shown(dictionary->cut_reason));
 }
 
 void shown_trace_close(struct shown_trace *shown)

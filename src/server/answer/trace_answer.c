@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "server/answer/trace_answer.h"
 
-#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "action/report/early_end.h"
 #include "action/report/stack_view.h"
 #include "action/summary/summary.h"
 #include "action/summary/summary_json.h"
@@ -11,10 +13,16 @@
 #include "base/text.h"
 #include "server/answer/function_json.h"
 #include "server/answer/trace_facts.h"
+#include "trace/gap_rows.h"
 #include "trace/process_rows.h"
 #include "trace/trace.h"
 
-enum { SHORT_NS = 10000, ROWS = 5 /* of each list, as xheap report has it */ };
+enum {
+	SHORT_NS = 10000,
+	ROWS = 5, /* of each list, as xheap report has it */
+	STACK_FRAMES_MAX = 200,
+	SENTENCE_BYTES = 1000
+};
 
 struct trace_answer {
 	struct shown_trace *shown;
@@ -61,7 +69,7 @@ static void json_peak_process(struct trace_answer *answer, uint32_t name)
 		return;
 	uint64_t *sums = memory_zeroed(count, sizeof(*sums));
 	uint32_t largest = 0;
-	heap_window_make(&window, source->table, source->filter, source->window->range, HEAP_BY_PROCESS, false);
+	heap_window_make(&window, source->table, source->filter, source->window->range, HEAP_BY_PROCESS);
 	for (uint32_t i = 0; i < window.cell_count; i++) {
 		uint32_t node = action_site_node(input, source, &window.cells[i]), by = window.cells[i].by;
 		if (node && by < count && heap_names_frame(source->names, node)->name == name)
@@ -128,38 +136,88 @@ static void json_moment(struct json *json, int64_t at_ns)
 	json_end_object(json);
 }
 
-/* The function of the first row of a list, which a finding is about. */
+/* The stack that a finding is about, as requests name it; nothing of one that is deeper than pages need. */
+static void json_stack(struct trace_answer *answer, uint32_t node)
+{
+	struct action_input *input = &answer->analysis->input;
+	const struct heap_names *names = action_names(input);
+	uint32_t path[STACK_FRAMES_MAX], depth = 0;
+	function_json(&answer->json, "function", input, node);
+	for (; node && node != HEAP_NONE && depth < STACK_FRAMES_MAX; node = heap_names_frame(names, node)->parent)
+		path[depth++] = heap_names_frame(names, node)->name;
+	if (!depth || node)
+		return;
+	json_begin_array(&answer->json, "stack");
+	while (depth-- > 0)
+		function_json_name(&answer->json, NULL, names, path[depth]);
+	json_end_array(&answer->json);
+}
+
+/* The stack of the first row of a list. */
 static void json_first(struct trace_answer *answer, enum summary_list_id id)
 {
 	const struct summary_list *list = &answer->summary.lists[id];
 	if (list->count)
-		function_json(&answer->json, "function", &answer->analysis->input, list->rows.rows[0]->group);
+		json_stack(answer, list->rows.rows[0]->group);
+}
+
+/* The time of the gaps, or the end of the recording. */
+static void json_losses(struct trace_answer *answer)
+{
+	const struct trace_dictionary *dictionary = answer->summary.source->table->dictionary;
+	const struct trace_early_end *end = early_end_first(dictionary);
+	int64_t from_ns = INT64_MAX, to_ns = INT64_MIN;
+	for (uint32_t i = 0; i < dictionary->gap_count; i++) {
+		const struct trace_gap *gap = &dictionary->gaps[i];
+		from_ns = gap->from_ns < from_ns ? gap->from_ns : from_ns;
+		to_ns = gap->to_ns > to_ns ? gap->to_ns : to_ns;
+	}
+	if (end)
+		json_moment(&answer->json, end->time_ns);
+	else if (from_ns < to_ns)
+		json_window(&answer->json, from_ns, to_ns, "AIFO");
 }
 
 /* What the page selects for a finding. grown: which of the findings of growth it is. */
 static void json_selection(struct trace_answer *answer, enum summary_finding_kind kind, unsigned grown)
 {
 	const struct summary *summary = &answer->summary;
-	const int64_t duration_ns = summary->source->table->duration_ns;
+	struct action_source *source = summary->source;
+	const int64_t duration_ns = source->table->duration_ns;
 	struct json *json = &answer->json;
 	if (kind == FINDING_GROWTH) {
 		const struct survey_growth *growth = &summary->survey.growths[grown];
 		json_window(json, growth->clock.from_ns, growth->clock.to_ns, "AIFO");
-		function_json(json, "function", &answer->analysis->input, growth->node);
+		json_stack(answer, growth->node);
 	} else if (kind == FINDING_PEAK) {
-		json_moment(json, summary->source->window->peak_at_ns);
+		json_moment(json, source->window->peak_at_ns);
 		json_first(answer, SUMMARY_PEAK);
 	} else if (kind == FINDING_OUTSTANDING) {
 		json_window(json, -1, duration_ns, "AIFO");
 		json_first(answer, SUMMARY_OUTSTANDING);
-	} else if (kind == FINDING_SHORT) {
+	} else if (kind == FINDING_SHORT || kind == FINDING_REALLOC) {
 		json_window(json, -1, duration_ns, "AIFI");
-		json_first(answer, SUMMARY_SHORT);
-	} else if (kind == FINDING_REALLOC) {
-		json_first(answer, SUMMARY_REALLOC);
+		json_first(answer, kind == FINDING_SHORT ? SUMMARY_SHORT : SUMMARY_REALLOC);
+	} else if (kind == FINDING_CROSSED) {
+		const struct heap_cell cell = {.site = summary->survey.handovers[0].site};
+		json_window(json, -1, duration_ns, "AIFI");
+		json_stack(answer, action_site_node(&answer->analysis->input, source, &cell));
 	} else if (kind == FINDING_RESIDENT) {
-		json_moment(json, summary->resident->time_ns);
+		json_moment(json, summary_resident_parts(summary).time_ns);
+	} else {
+		json_losses(answer);
 	}
+}
+
+/* The sentence in two parts: the evidence begins behind a colon, a comma, a semicolon or a blank. */
+static void json_sentence(struct json *json, const struct summary_finding *finding)
+{
+	const char *evidence = finding->text + finding->title_bytes;
+	char title[SENTENCE_BYTES];
+	snprintf(title, sizeof(title), "%.*s", (int)finding->title_bytes, finding->text);
+	json_text(json, "text", finding->text);
+	json_text(json, "title", title);
+	json_text(json, "evidence", evidence + strspn(evidence, ":,; "));
 }
 
 static void json_findings(struct trace_answer *answer)
@@ -171,7 +229,7 @@ static void json_findings(struct trace_answer *answer)
 		const struct summary_finding *finding = &summary->findings[i];
 		json_begin_object(&answer->json, NULL);
 		json_text(&answer->json, "kind", summary_kind_words[finding->kind]);
-		json_text(&answer->json, "text", finding->text);
+		json_sentence(&answer->json, finding);
 		json_text(&answer->json, "command", finding->command);
 		json_selection(answer, finding->kind, grown);
 		grown += finding->kind == FINDING_GROWTH;
@@ -221,7 +279,7 @@ static int answer_make(void *context, struct analysis *analysis, struct diag *di
 	struct trace_answer *answer = context;
 	const struct summary_plan plan = {.short_ns = SHORT_NS, .top = ROWS, .is_screen = true};
 	(void)diag;
-	answer->json = (struct json){.out = answer->out, .line_depth = 2};
+	answer->json = (struct json){.out = answer->out, .line_depth = 2, .is_for_script = true};
 	answer->analysis = analysis;
 	answer->out->used = 0;
 	summary_make(&answer->summary, &analysis->input, &plan);

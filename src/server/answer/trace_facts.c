@@ -3,12 +3,16 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "action/report/early_end.h"
 #include "action/report/losses.h"
 #include "base/text.h"
 #include "trace/code_rows.h"
 #include "trace/gap_rows.h"
+#include "trace/option_names.h"
 #include "trace/process_rows.h"
+#include "trace/sum_rows.h"
 #include "trace/trace.h"
 
 /* ---- lists ---- */
@@ -193,13 +197,19 @@ static void json_lacks(struct json *json, const struct action_source *source, co
 	json_end_array(json);
 }
 
+static uint64_t gap_count(const struct trace_gap *gap)
+{
+	uint64_t count = 0;
+	for (int kind = 0; kind < EVENT_KIND_COUNT; kind++)
+		count += gap->count[kind];
+	return count;
+}
+
 static void json_gaps(struct json *json, const struct trace_dictionary *dictionary)
 {
 	json_begin_array(json, "gaps");
 	for (uint32_t i = 0; i < dictionary->gap_count; i++) {
-		uint64_t count = 0;
-		for (int kind = 0; kind < EVENT_KIND_COUNT; kind++)
-			count += dictionary->gaps[i].count[kind];
+		uint64_t count = gap_count(&dictionary->gaps[i]);
 		if (!count)
 			continue;
 		json_begin_object(json, NULL);
@@ -220,18 +230,59 @@ static void json_mark(struct json *json, int64_t at_ns, const char *kind, const 
 	json_end_object(json);
 }
 
-/* Beginnings and ends of processes say something where there are several. */
-static void json_marks(struct json *json, const struct trace_dictionary *dictionary)
+/* Beginnings and ends of processes say something where there are several, or one has been killed. */
+static void json_process_marks(struct json *json, const struct trace_dictionary *dictionary)
 {
-	json_begin_array(json, "marks");
-	for (uint32_t i = 0; i < dictionary->process_count && dictionary->process_count > 1; i++) {
+	char text[300];
+	for (uint32_t i = 0; i < dictionary->process_count; i++) {
 		const struct trace_process *process = &dictionary->processes[i];
+		const bool is_killed = process->end == TRACE_END_SIGNAL;
 		const char *name = text_file_name(process->image ? process->image : "");
-		json_mark(json, process->start_ns, "process_begin", name);
-		if (trace_process_end_is_known(process))
-			json_mark(json, process->end_ns, "process_end", name);
+		snprintf(text, sizeof(text), "%.200s %s", name, text_pid(process->pid).data);
+		if (dictionary->process_count > 1)
+			json_mark(json, process->start_ns, "process_begin", text);
+		if (is_killed)
+			snprintf(text, sizeof(text), "%.200s %s: signal %" PRId32, name, text_pid(process->pid).data,
+				 process->end_status);
+		if (trace_process_end_is_known(process) && (is_killed || dictionary->process_count > 1))
+			json_mark(json, process->end_ns, is_killed ? "process_killed" : "process_end", text);
 	}
-	json_end_array(json);
+}
+
+/* Times from which, or up to which, the trace has less than all. */
+static void json_loss_marks(struct json *json, const struct trace_dictionary *dictionary)
+{
+	char text[300];
+	for (uint32_t i = 0; i < dictionary->gap_count; i++) {
+		uint64_t count = gap_count(&dictionary->gaps[i]);
+		snprintf(text, sizeof(text), "%s event%s lost", text_count(count).data, count == 1 ? " is" : "s are");
+		if (count)
+			json_mark(json, dictionary->gaps[i].from_ns, "loss", text);
+	}
+	const struct trace_early_end *end = early_end_first(dictionary);
+	if (end)
+		json_mark(json, end->time_ns, "early_end", end->reason);
+	for (uint32_t i = 0; i < dictionary->fold_count; i++)
+		json_mark(json, dictionary->folds[i].until_ns, "fold", "");
+	snprintf(text, sizeof(text), "%s", text_count(dictionary->dropped_events).data);
+	if (dictionary->dropped_events)
+		json_mark(json, dictionary->dropped_until_ns, "dropped", text);
+}
+
+/* A flight recorder writes its file when it is asked to, or by a trigger: at the end of the trace. */
+static void json_flush_marks(struct json *json, const struct trace_dictionary *dictionary)
+{
+	bool is_flight = false, is_triggered = false;
+	for (uint32_t i = 0; i < dictionary->option_count; i++) {
+		const struct trace_option *option = &dictionary->options[i];
+		is_flight |= !strcmp(option->name, "file-mode") && !strcmp(option->value, "flight");
+		if (strcmp(option->name, TRACE_OPTION_TRIGGERED) != 0)
+			continue;
+		is_triggered = true;
+		json_mark(json, dictionary->duration_ns, "trigger", option->value);
+	}
+	if (is_flight && !is_triggered)
+		json_mark(json, dictionary->duration_ns, "flush", "");
 }
 
 void trace_facts_state(struct json *json, const struct action_source *source, const char *left_out)
@@ -239,7 +290,11 @@ void trace_facts_state(struct json *json, const struct action_source *source, co
 	const struct trace_dictionary *dictionary = source->table->dictionary;
 	json_lacks(json, source, left_out);
 	json_gaps(json, dictionary);
-	json_marks(json, dictionary);
+	json_begin_array(json, "marks");
+	json_process_marks(json, dictionary);
+	json_loss_marks(json, dictionary);
+	json_flush_marks(json, dictionary);
+	json_end_array(json);
 	if (!dictionary->is_complete)
 		json_damage(json, source);
 }

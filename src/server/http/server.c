@@ -15,6 +15,7 @@
 #include "base/memory.h"
 #include "os/fd.h"
 #include "os/monotonic.h"
+#include "server/http/connections.h"
 #include "server/http/jobs.h"
 #include "server/http/http_library.h"
 #include "server/page/page_files.h"
@@ -33,6 +34,7 @@ struct server {
 	struct MHD_Daemon *daemon;
 	struct jobs *jobs;
 	struct request_rules rules;
+	struct connections strangers; /* of the library's thread */
 	int socket;
 	uint16_t port;
 	uint64_t asked_ns; /* when the last request with the token came; with atomic operations */
@@ -104,6 +106,12 @@ static const char *header(struct exchange *exchange, const char *name)
 	return exchange->server->http.lookup_connection_value(exchange->connection, MHD_HEADER_KIND, name);
 }
 
+static struct connection *connection_of(struct exchange *exchange)
+{
+	return exchange->server->http.get_connection_info(exchange->connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)
+		->socket_context;
+}
+
 static enum MHD_Result exchange_answer(struct exchange *exchange, const char *method)
 {
 	struct server *server = exchange->server;
@@ -124,6 +132,7 @@ static enum MHD_Result exchange_answer(struct exchange *exchange, const char *me
 	/* Files are given to anybody, who could keep the server alive. */
 	__atomic_store_n(&server->asked_ns, monotonic_now_ns(), __ATOMIC_RELAXED);
 	__atomic_store_n(&server->is_known, true, __ATOMIC_RELAXED);
+	connections_trust(&server->strangers, connection_of(exchange));
 	const union MHD_ConnectionInfo *info =
 		server->http.get_connection_info(exchange->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
 	exchange->job.socket = info ? info->connect_fd : -1;
@@ -189,6 +198,20 @@ static void on_completed(void *context, struct MHD_Connection *connection, void 
 	*own = NULL;
 }
 
+static void on_connection(void *context, struct MHD_Connection *connection, void **own,
+			  enum MHD_ConnectionNotificationCode code)
+{
+	struct server *server = context;
+	if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
+		connections_remove(&server->strangers, *own);
+		*own = NULL;
+	} else {
+		*own = connections_add(
+			&server->strangers,
+			server->http.get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd);
+	}
+}
+
 /* ---- beginning and ending ---- */
 
 static int token_make(char token[TOKEN_LENGTH + 1], struct diag *diag)
@@ -237,12 +260,14 @@ static unsigned connections_allow(void)
 
 static int daemon_begin(struct server *server, struct diag *diag)
 {
+	const unsigned most = connections_allow();
+	server->strangers.most = most / 2;
 	server->daemon = server->http.start_daemon(
 		MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, on_request,
 		server, MHD_OPTION_LISTEN_SOCKET, server->socket, MHD_OPTION_URI_LOG_CALLBACK, on_target, server,
-		MHD_OPTION_NOTIFY_COMPLETED, on_completed, server, MHD_OPTION_CONNECTION_LIMIT, connections_allow(),
-		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)REQUEST_BYTES_MAX, MHD_OPTION_CONNECTION_TIMEOUT,
-		(unsigned)PATIENCE_S, MHD_OPTION_END);
+		MHD_OPTION_NOTIFY_COMPLETED, on_completed, server, MHD_OPTION_CONNECTION_LIMIT, most,
+		MHD_OPTION_NOTIFY_CONNECTION, on_connection, server, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+		(size_t)REQUEST_BYTES_MAX, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)PATIENCE_S, MHD_OPTION_END);
 	if (!server->daemon)
 		return diag_fail(diag, EAGAIN, "libmicrohttpd cannot serve");
 	server->socket = -1; /* the daemon's */
