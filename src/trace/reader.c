@@ -279,6 +279,7 @@ struct trace_cursor {
 	const struct trace *trace;
 	struct columns_decoder *decoder;
 	struct bytes payload;
+	bool leaves_addresses_out;
 };
 
 struct trace_cursor *trace_cursor_new(const struct trace *trace)
@@ -293,6 +294,11 @@ struct trace_cursor *trace_cursor_new(const struct trace *trace)
 		return NULL;
 	}
 	return cursor;
+}
+
+void trace_cursor_leave_addresses_out(struct trace_cursor *cursor)
+{
+	cursor->leaves_addresses_out = true;
 }
 
 void trace_cursor_free(struct trace_cursor *cursor)
@@ -413,8 +419,8 @@ int trace_cursor_read(struct trace_cursor *cursor, uint32_t i, struct trace_bloc
 	if (error)
 		return error;
 	errno = 0;
-	const char *what =
-		columns_decode(cursor->decoder, cursor->payload.data, own->payload_bytes, own->count, &scope, &columns);
+	const char *what = columns_decode(cursor->decoder, cursor->payload.data, own->payload_bytes, own->count, &scope,
+					  !cursor->leaves_addresses_out, &columns);
 	if (!what && !counts_agree(own, &columns))
 		what = "other counts than its head";
 	if (!what && !convert_times(cursor, own, &columns))
