@@ -81,6 +81,12 @@ void run_open(struct run_reader *reader, struct run_file *file, struct run_place
 				      .capacity = buffer_bytes};
 }
 
+void run_open_memory(struct run_reader *reader, struct run_file *file, const void *data, size_t bytes)
+{
+	/* Without a capacity nothing is written to it. */
+	*reader = (struct run_reader){.file = file, .buffer = (uint8_t *)data, .size = bytes};
+}
+
 bool run_fill(struct run_reader *reader)
 {
 	uint64_t left = reader->end - reader->offset;
@@ -111,7 +117,8 @@ bool run_read(struct run_reader *reader, void *to, size_t size)
 
 void run_close(struct run_reader *reader)
 {
-	free(reader->buffer);
+	if (reader->capacity)
+		free(reader->buffer);
 	reader->buffer = NULL;
 }
 

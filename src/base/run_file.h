@@ -59,11 +59,14 @@ struct run_reader {
 	struct run_file *file;
 	uint64_t offset, end; /**< of what is not in the buffer yet */
 	uint8_t *buffer;
-	size_t capacity, at, size;
+	size_t capacity, at, size; /**< capacity 0: the buffer is the caller's */
 };
 
 /** Begin to read a run, so many bytes at a time. */
 void run_open(struct run_reader *reader, struct run_file *file, struct run_place place, size_t buffer_bytes);
+
+/** Begin to read what is sorted in memory, which stays the caller's, as a run. */
+void run_open_memory(struct run_reader *reader, struct run_file *file, const void *data, size_t bytes);
 
 /** Read more. Return false at the end, or if it cannot be read: then the file has an error. */
 bool run_fill(struct run_reader *reader);

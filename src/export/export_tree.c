@@ -207,7 +207,8 @@ static void cell_add(struct export_tree *tree, uint32_t i)
 		return;
 	const uint32_t node = export_tree_leaf(tree, &window->cells[i]);
 	for (unsigned figure = 0; figure < EXPORT_FIGURE_COUNT; figure++)
-		tree->nodes[node].values[figure] += report_number_at(&window->numbers[i], numbers[figure]);
+		if (report_source_has_number(tree->source, numbers[figure]))
+			tree->nodes[node].values[figure] += report_number_at(&window->numbers[i], numbers[figure]);
 }
 
 /* Threads of ours have made the cells, in any order. */

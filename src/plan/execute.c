@@ -16,7 +16,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/memory.h"
 #include "base/text.h"
@@ -61,7 +60,7 @@ struct execution {
 	unsigned width;
 	uint32_t shared; /* the first group or event block that no thread has taken */
 	struct plan_memory memory;
-	struct record_spill spill;
+	struct run_file spill;
 	struct record_order order;
 	uint32_t stride;
 	/* Rows as they are. */
@@ -567,8 +566,7 @@ static void execution_end(struct plan_run *run)
 	records_end(&execution->sorted_groups);
 	record_merge_free(execution->merge);
 	heap_stream_free(execution->stream);
-	if (execution->spill.fd >= 0)
-		close(execution->spill.fd);
+	run_file_fini(&execution->spill);
 	free(execution->shown);
 	free(execution->block_ranks);
 	free(execution);
@@ -638,7 +636,7 @@ void plan_run_columns(struct plan_run *run)
 			  : plan->order_count   ? ENDING_ORDER
 						: ENDING_ROWS,
 		.memory = {.limit_bytes = plan_run_memory(run), .is_cancelled = run->target.is_cancelled},
-		.spill = {.directory = run->target.directory, .fd = -1},
+		.spill = {.directory = run->target.directory, RUN_FILE_NONE},
 		.range = RANGE_FIRST};
 	plan_bounds_find(&execution->bounds, plan);
 	record_order_make(&execution->order, plan);

@@ -2,15 +2,12 @@
 #include "plan/records.h"
 
 #include <assert.h>
-#include <errno.h>
-#include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/check.h"
-#include "base/file.h"
 #include "base/memory.h"
+#include "base/priority_queue.h"
 #include "base/sort.h"
 
 /* ---- the order ---- */
@@ -69,9 +66,9 @@ int record_compare(const struct record_order *order, const uint64_t *a, const ui
 
 /* ---- collecting ---- */
 
-enum { SMALL_ROOM = 16, RUN_WORDS = 1 << 13 /* written at a time */, READ_WORDS_LEAST = 1 << 9 };
+enum { SMALL_ROOM = 16, RUN_WORDS = 1 << 13 /* read at a time */, READ_WORDS_LEAST = 1 << 9 };
 
-void records_begin(struct records *records, const struct record_order *order, struct record_spill *spill, uint64_t most,
+void records_begin(struct records *records, const struct record_order *order, struct run_file *spill, uint64_t most,
 		   uint64_t memory_bytes)
 {
 	/* A record and its place for sorting, and both once more while they are sorted. */
@@ -97,39 +94,15 @@ static const uint64_t **records_sorted(const struct records *records)
 	return sorted;
 }
 
-/* Reserve room in the file, which the first thread makes. Return false after an error. */
-static bool spill_reserve(struct record_spill *spill, uint64_t bytes, uint64_t *offset)
+static void run_add(struct records *records, const uint64_t *const *sorted, size_t count)
 {
-	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-	pthread_mutex_lock(&lock);
-	if (spill->fd < 0 && !spill->error && (spill->fd = file_temporary(spill->directory)) < 0)
-		spill->error = errno;
-	*offset = spill->end;
-	spill->end += bytes;
-	bool is_good = !spill->error;
-	pthread_mutex_unlock(&lock);
-	return is_good;
-}
-
-static void run_write(struct records *records, const uint64_t *const *sorted, size_t count)
-{
-	uint32_t stride = records->order->stride, filled = 0;
-	uint64_t offset, words[RUN_WORDS];
-	if (!spill_reserve(records->spill, count * stride * sizeof(uint64_t), &offset))
-		return;
+	size_t bytes = records->order->stride * sizeof(uint64_t);
+	struct run_writer writer;
+	run_begin(&writer, records->spill, count * bytes);
+	for (size_t i = 0; i < count; i++)
+		run_write(&writer, sorted[i], bytes);
 	memory_grow(records->runs, records->run_count, records->run_capacity);
-	records->runs[records->run_count++] = (struct record_run){offset, count};
-	for (size_t i = 0; i < count; i++) {
-		memcpy(words + filled, sorted[i], stride * sizeof(*words));
-		filled += stride;
-		if (filled + stride <= RUN_WORDS && i + 1 < count)
-			continue;
-		errno = 0;
-		if (!file_write(records->spill->fd, words, filled * sizeof(*words), offset))
-			__atomic_store_n(&records->spill->error, errno ? errno : EIO, __ATOMIC_RELAXED);
-		offset += filled * sizeof(*words);
-		filled = 0;
-	}
+	records->runs[records->run_count++] = run_end(&writer);
 }
 
 /* Keep the first ones, and remember the last of them. */
@@ -159,7 +132,7 @@ static void records_spill(struct records *records)
 		return;
 	}
 	const uint64_t **sorted = records_sorted(records);
-	run_write(records, sorted, records->count);
+	run_add(records, sorted, records->count);
 	free(sorted);
 	records->count = 0;
 }
@@ -225,8 +198,8 @@ bool records_are_valid(const struct records *records)
 	for (uint32_t i = 0; is_valid && i < records->order->count; i++)
 		is_valid = is_compared(records->order, records->order->keys[i].output);
 	for (uint32_t i = 0; is_valid && i < records->run_count; i++) {
-		is_valid = records->runs[i].count && records->runs[i].offset >= end;
-		end = records->runs[i].offset + records->runs[i].count * records->order->stride * sizeof(uint64_t);
+		is_valid = records->runs[i].bytes && records->runs[i].offset >= end;
+		end = records->runs[i].offset + records->runs[i].bytes;
 	}
 	return is_valid && end <= records->spill->end;
 }
@@ -241,80 +214,32 @@ void records_end(struct records *records)
 
 /* ---- merging ---- */
 
-/* Sorted records: in memory, or a part of the file with a window on it. */
-struct source {
-	const uint64_t *next; /* NULL: there are no more */
-	uint64_t left;        /* behind those at hand */
-	size_t at_hand;
-	uint64_t offset;
-	uint64_t *window;
-};
-
 struct record_merge {
 	const struct record_order *order;
-	struct record_spill *spill;
-	struct source *sources;
+	struct run_file *spill;
+	struct run_reader *sources;
+	const uint64_t **heads; /* by source: its next record */
 	uint32_t *heap;
 	uint32_t source_count, heap_count;
-	size_t window_records;
 	bool has_top; /* the first source's record was given out */
 };
 
-static void source_fill(struct record_merge *merge, struct source *source)
+PRIORITY_QUEUE(source_queue, uint32_t, const struct record_merge *,
+	       record_compare(context->order, context->heads[*one], context->heads[*other]) < 0)
+
+/* Return the next record of a source; NULL: there are no more. */
+static const uint64_t *source_next(struct record_merge *merge, uint32_t source)
 {
-	uint32_t stride = merge->order->stride;
-	size_t count = source->left < merge->window_records ? (size_t)source->left : merge->window_records,
-	       bytes = count * stride * sizeof(uint64_t);
-	source->next = NULL;
-	if (!count)
-		return;
-	if (file_read(merge->spill->fd, source->window, bytes, source->offset) != bytes) {
-		merge->spill->error = merge->spill->error ? merge->spill->error : EIO;
-		return;
-	}
-	source->next = source->window;
-	source->at_hand = count;
-	source->left -= count;
-	source->offset += bytes;
+	return run_next(&merge->sources[source], merge->order->stride * sizeof(uint64_t));
 }
 
-static void source_pass(struct record_merge *merge, struct source *source)
+static void sources_add(struct record_merge *merge, const struct records *records, size_t window_bytes)
 {
-	source->next += merge->order->stride;
-	if (--source->at_hand == 0)
-		source_fill(merge, source);
-}
-
-static bool source_is_before(const struct record_merge *merge, uint32_t a, uint32_t b)
-{
-	return record_compare(merge->order, merge->sources[a].next, merge->sources[b].next) < 0;
-}
-
-static void sift_down(struct record_merge *merge, uint32_t at)
-{
-	uint32_t *heap = merge->heap, source = heap[at];
-	for (uint32_t child; (child = at * 2 + 1) < merge->heap_count; at = child) {
-		if (child + 1 < merge->heap_count && source_is_before(merge, heap[child + 1], heap[child]))
-			child++;
-		if (!source_is_before(merge, heap[child], source))
-			break;
-		heap[at] = heap[child];
-	}
-	heap[at] = source;
-}
-
-static void sources_add(struct record_merge *merge, const struct records *records)
-{
-	uint32_t stride = merge->order->stride;
 	if (records->count)
-		merge->sources[merge->source_count++] =
-			(struct source){.next = records->items, .at_hand = records->count};
-	for (uint32_t i = 0; i < records->run_count; i++) {
-		struct source *source = &merge->sources[merge->source_count++];
-		*source = (struct source){.left = records->runs[i].count, .offset = records->runs[i].offset};
-		source->window = memory_resize(NULL, merge->window_records * stride, sizeof(*source->window));
-		source_fill(merge, source);
-	}
+		run_open_memory(&merge->sources[merge->source_count++], records->spill, records->items,
+				records->count * records->order->stride * sizeof(*records->items));
+	for (uint32_t i = 0; i < records->run_count; i++)
+		run_open(&merge->sources[merge->source_count++], records->spill, records->runs[i], window_bytes);
 }
 
 struct record_merge *record_merge_new(struct records *records, unsigned count, uint64_t memory_bytes)
@@ -331,31 +256,31 @@ struct record_merge *record_merge_new(struct records *records, unsigned count, u
 		return NULL;
 	struct record_merge *merge = memory_zeroed(1, sizeof(*merge));
 	*merge = (struct record_merge){.order = records[0].order, .spill = records[0].spill};
-	merge->window_records = words > RUN_WORDS ? RUN_WORDS / stride : words / stride;
 	merge->sources = memory_zeroed(sources, sizeof(*merge->sources));
+	merge->heads = memory_zeroed(sources, sizeof(*merge->heads));
 	merge->heap = memory_zeroed(sources, sizeof(*merge->heap));
 	for (unsigned i = 0; i < count; i++)
-		sources_add(merge, &records[i]);
+		sources_add(merge, &records[i],
+			    (words > RUN_WORDS ? RUN_WORDS : words) / stride * stride * sizeof(uint64_t));
 	for (uint32_t i = 0; i < merge->source_count; i++)
-		if (merge->sources[i].next)
+		if ((merge->heads[i] = source_next(merge, i)))
 			merge->heap[merge->heap_count++] = i;
-	for (uint32_t i = merge->heap_count / 2; i-- > 0;)
-		sift_down(merge, i);
+	source_queue_make(merge, merge->heap, merge->heap_count);
 	return merge;
 }
 
 const uint64_t *record_merge_next(struct record_merge *merge)
 {
 	if (merge->has_top) {
-		struct source *top = &merge->sources[merge->heap[0]];
-		source_pass(merge, top);
-		if (!top->next)
-			merge->heap[0] = merge->heap[--merge->heap_count];
-		if (merge->heap_count)
-			sift_down(merge, 0);
+		uint32_t top = merge->heap[0];
+		merge->heads[top] = source_next(merge, top);
+		if (merge->heads[top])
+			source_queue_sink(merge, merge->heap, merge->heap_count, 0);
+		else
+			source_queue_pop(merge, merge->heap, --merge->heap_count);
 	}
 	merge->has_top = merge->heap_count && !merge->spill->error;
-	return merge->has_top ? merge->sources[merge->heap[0]].next : NULL;
+	return merge->has_top ? merge->heads[merge->heap[0]] : NULL;
 }
 
 void record_merge_free(struct record_merge *merge)
@@ -363,8 +288,9 @@ void record_merge_free(struct record_merge *merge)
 	if (!merge)
 		return;
 	for (uint32_t i = 0; i < merge->source_count; i++)
-		free(merge->sources[i].window);
+		run_close(&merge->sources[i]);
 	free(merge->sources);
+	free(merge->heads);
 	free(merge->heap);
 	free(merge);
 }

@@ -7,6 +7,7 @@
 #ifndef XHEAP_PLAN_RECORDS_H
 #define XHEAP_PLAN_RECORDS_H
 
+#include "base/run_file.h"
 #include "plan/plan.h"
 
 /** The place of a group's first row among all rows: a time or a number, and the place among those of one time. */
@@ -33,36 +34,23 @@ void record_order_make(struct record_order *order, const struct plan *plan);
 /** Return less than, equal to or greater than 0, as a comes before, is equal to, or comes after b. */
 int record_compare(const struct record_order *order, const uint64_t *a, const uint64_t *b);
 
-/** The file for what does not fit into memory; threads share it. */
-struct record_spill {
-	const char *directory;
-	int fd;       /**< -1: nothing was written yet */
-	uint64_t end; /**< of what was written */
-	int error;    /**< a positive errno; 0: none */
-};
-
-/** Sorted records in the file. */
-struct record_run {
-	uint64_t offset, count;
-};
-
 /** The records of one thread. */
 struct records {
 	const struct record_order *order;
-	struct record_spill *spill;
-	uint64_t most; /**< records wanted at most, the first ones of the order; UINT64_MAX: all */
-	size_t room;   /**< records that fit into this thread's memory */
+	struct run_file *spill; /**< for what does not fit into memory; threads share it */
+	uint64_t most;          /**< records wanted at most, the first ones of the order; UINT64_MAX: all */
+	size_t room;            /**< records that fit into this thread's memory */
 	uint64_t *items;
 	size_t count, capacity;
 	bool has_threshold; /**< the record `most` of those so far is known: later ones must come before it */
 	uint64_t *threshold;
-	struct record_run *runs;
+	struct run_place *runs;
 	uint32_t run_count;
 	size_t run_capacity;
 };
 
 /** Begin with a share of the memory. */
-void records_begin(struct records *records, const struct record_order *order, struct record_spill *spill, uint64_t most,
+void records_begin(struct records *records, const struct record_order *order, struct run_file *spill, uint64_t most,
 		   uint64_t memory_bytes);
 /** Return room for one more record, which the caller fills in before the next call; it is there until then. */
 uint64_t *records_add(struct records *records);

@@ -345,7 +345,7 @@ def check_format(name, trace, options):
     expect(name != "pprof" or labels == {"bytes", *([by] if by else []), *{"process": ["pid"], "thread": ["pid", "tid"]}.get(by, [])}, f"{trace.name}: labels {labels}")
     expect(list(found) == figures, f"{name}: figures {list(found)}")
     for figure in figures:
-        expect(sum(wanted[figure].values()) == totals[figure], f"{trace.name} {options}: the rows of heap have not {figure} {totals[figure]}")
+        expect(sum(wanted[figure].values()) == totals.get(figure, 0), f"{trace.name} {options}: the rows of heap have not {figure} {totals[figure]}")
         right = collections.Counter(fold(plain(wanted[figure])))
         different = {stack: (found[figure][stack], right[stack]) for stack in found[figure] | right if found[figure][stack] != right[stack]}
         expect(not different, f"{name} {trace.name} {options}: {figure} of {len(different)} stacks: {list(different.items())[:2]}")
@@ -405,6 +405,13 @@ def check_words():
         for words, wanted in (([TRACES / "python.xht"], "is a sample"), ([trace, "-innermost"], "-innermost")):
             said = xheap("export", *words, "-format", name, "-o", "out", status=2).stderr.decode()
             expect(wanted in said and not pathlib.Path("out").exists(), f"{name} {words}: {said}")
+    # A disk that is full after the first bytes.
+    for name in FORMATS:
+        os.mkdir(f"full-{name}")
+        words = ["sh", "-c", f"ulimit -f 1; trap '' XFSZ; exec \"$0\" \"$@\" -o full-{name}/out", XHEAP, "export", TRACES / "libstdcxx.xht", "-format", name]
+        run = subprocess.run(words, stderr=subprocess.PIPE, text=True)
+        expect(run.returncode == 2 and "cannot write" in run.stderr and "has no" not in run.stderr, f"{name} on a full disk: {run.returncode}: {run.stderr}")
+        expect(not os.listdir(f"full-{name}"), f"{name} on a full disk leaves {os.listdir(f'full-{name}')}")
     full = xheap("export", trace, "-format", "pprof", "-o", "/dev/full", status=2).stderr.decode()
     expect("No space left" in full and "has no" not in full, full)
 
@@ -419,6 +426,11 @@ def main():
                     check_format(name, trace, options)
     for trace in (TRACES / "libstdcxx.xht", TRACES / "c.xht", TRACES / "rust.xht"):
         check_blocks(trace)
+    # Blocks from before an attach, annotated heaps, sums in place of events, a sample.
+    for trace in ("attached.xht", "annotated.xht", "kept.xht", "sampled.xht"):
+        for name in ("pprof", "speedscope", "callgrind"):
+            check_format(name, SOURCE / "tests/older" / trace, [])
+    check_format("speedscope", SOURCE / "tests/older/annotated.xht", ["-innermost"])
     check_hostile(int(os.environ.get("ROUNDS", 3)))
     check_many()
     print(f"{len(FORMATS)} formats")

@@ -5,7 +5,6 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -57,7 +56,7 @@ static void plans_hold(void **state)
 static void records_hold(void **state)
 {
 	const struct record_order order = {.width = 1, .stride = 3, .count = 1, .keys = {{.type = PLAN_NUMBER}}};
-	struct record_spill spill = {.directory = ".", .fd = -1};
+	struct run_file spill = {.directory = ".", RUN_FILE_NONE};
 	struct record_order other = order;
 	struct records records;
 	(void)state;
@@ -77,7 +76,7 @@ static void records_hold(void **state)
 	assert_noticed(records.room, 1, records_are_valid(&records));
 	assert_noticed(records.has_threshold, true, records_are_valid(&records));
 	assert_noticed(records.runs[1].offset, 0, records_are_valid(&records));
-	assert_noticed(records.runs[0].count, 0, records_are_valid(&records));
+	assert_noticed(records.runs[0].bytes, 0, records_are_valid(&records));
 	assert_noticed(records.run_count, records.run_capacity + 1, records_are_valid(&records));
 	assert_noticed(spill.end, spill.end - 1, records_are_valid(&records));
 	other.keys[0].output = 1;
@@ -85,7 +84,7 @@ static void records_hold(void **state)
 	assert_noticed(records.items[0], UINT64_MAX, records_are_sorted(&records));
 	assert_noticed(records.most, 1, records_are_sorted(&records));
 	records_end(&records);
-	close(spill.fd);
+	run_file_fini(&spill);
 }
 
 /* Add a batch of rows with the keys. */
