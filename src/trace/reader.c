@@ -146,12 +146,12 @@ static void summarize(struct trace *trace)
 }
 
 /* How a file is opened. */
-struct opening {
+struct file_opening {
 	bool keeps_ids, may_grow;
 	const bool *is_cancelled;
 };
 
-static int open_file(struct trace **out, const char *path, const struct opening *how, struct diag *diag)
+static int open_file(struct trace **out, const char *path, const struct file_opening *how, struct diag *diag)
 {
 	struct trace *trace = calloc(1, sizeof(*trace));
 	if (!trace)
@@ -173,22 +173,22 @@ static int open_file(struct trace **out, const char *path, const struct opening 
 
 int trace_open(struct trace **out, const char *path, struct diag *diag)
 {
-	return open_file(out, path, &(struct opening){.may_grow = false}, diag);
+	return open_file(out, path, &(struct file_opening){.may_grow = false}, diag);
 }
 
 int trace_open_unless(struct trace **out, const char *path, const bool *is_cancelled, struct diag *diag)
 {
-	return open_file(out, path, &(struct opening){.is_cancelled = is_cancelled}, diag);
+	return open_file(out, path, &(struct file_opening){.is_cancelled = is_cancelled}, diag);
 }
 
 int trace_open_as_written(struct trace **out, const char *path, struct diag *diag)
 {
-	return open_file(out, path, &(struct opening){.keeps_ids = true}, diag);
+	return open_file(out, path, &(struct file_opening){.keeps_ids = true}, diag);
 }
 
 int trace_open_growing(struct trace **out, const char *path, struct diag *diag)
 {
-	return open_file(out, path, &(struct opening){.may_grow = true}, diag);
+	return open_file(out, path, &(struct file_opening){.may_grow = true}, diag);
 }
 
 int trace_go_on(struct trace *trace, struct diag *diag)

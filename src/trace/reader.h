@@ -58,9 +58,9 @@ int trace_open_as_written(struct trace **out, const char *path, struct diag *dia
 /** As trace_open(), of a file that may grow: trace_go_on() reads what is added. */
 int trace_open_growing(struct trace **out, const char *path, struct diag *diag);
 
-/** Read what was added to the file of trace_open_growing() since then. All that is known keeps its place; pointers into
-    the dictionary, and cursors, are not valid any more. Return 0; or a negative errno with the reason in `diag`: -ESTALE
-    if the file has not only grown. */
+/** Read what was added to the file of trace_open_growing() since then. All that is known keeps its place; pointers
+ *  into the dictionary, and cursors, are not valid any more. Return 0; or a negative errno with the reason in `diag`:
+ *  -ESTALE if the file has not only grown. */
 int trace_go_on(struct trace *trace, struct diag *diag);
 
 /** Close the file, and free all that is of the trace. */
