@@ -279,8 +279,10 @@ export function filterCells(model, filters) {
 
 /**
  * @typedef {object} Selected
+ * @property {Change | null} change what differs from the selection that this one was made of; null: made anew
  * @property {Uint8Array} bits for each cell: its class as a bit, 0 for none @property {Uint8Array} hits whether it is selected
  * @property {Float64Array} classBytes of AIFI, AIFO, AOFI, AOFO; zeros for a moment @property {Float64Array} classBlocks
+ * @property {Float64Array} bytesOf by bits @property {Float64Array} blocksOf
  * @property {number} bytes @property {number} blocks @property {number} earlierBytes of older blocks from before the trace, which no class has
  */
 
@@ -297,6 +299,13 @@ function earlierCells(model) {
 			: null;
 	});
 }
+
+/**
+ * A step of a drag: most cells keep their class.
+ * @typedef {object} Change
+ * @property {Selected} of the selection before, whose arrays this one has taken
+ * @property {Uint32Array} cells that changed @property {Uint8Array} bits which these had before @property {Uint8Array} now which they have
+ */
 
 /** Places of a cell's ends as to a window: before it, in it, behind it; of an end that is no free: before it, or not. */
 const BEFORE = 0,
@@ -318,8 +327,21 @@ function endsOfCells(model) {
 	);
 }
 
+/** @param {Model} model @param {number} from @param {number} to bounds @returns {{births: Uint8Array, places: Uint8Array}} of births and ends, for CLASS_BITS */
+function placesOf(model, from, to) {
+	return {
+		births: Uint8Array.from(
+			{length: model.last + 1},
+			(_, i) => (i <= from ? BEFORE : i <= to ? INSIDE : BEHIND) * 4,
+		),
+		places: Uint8Array.from({length: (model.last + 2) * 2}, (_, i) =>
+			i >> 1 <= from ? BEFORE : i & 1 ? NOT_FREED : i >> 1 <= to ? INSIDE : BEHIND,
+		),
+	};
+}
+
 /**
- * The class of each cell, without a branch: most time of a drag goes by here.
+ * The class of each cell, without a branch.
  * @param {Model} model
  * @param {number} from
  * @param {number} to bounds
@@ -328,14 +350,8 @@ function endsOfCells(model) {
 function classifyCells(model, from, to, mask) {
 	const {birth, count} = model.cells,
 		ends = endsOfCells(model),
-		bits = new Uint8Array(count);
-	const births = Uint8Array.from(
-		{length: model.last + 1},
-		(_, i) => (i <= from ? BEFORE : i <= to ? INSIDE : BEHIND) * 4,
-	);
-	const places = Uint8Array.from({length: (model.last + 2) * 2}, (_, i) =>
-		i >> 1 <= from ? BEFORE : i & 1 ? NOT_FREED : i >> 1 <= to ? INSIDE : BEHIND,
-	);
+		bits = new Uint8Array(count),
+		{births, places} = placesOf(model, from, to);
 	for (let i = 0; i < count; i++) bits[i] = CLASS_BITS[births[birth[i]] + places[ends[i]]];
 	if (mask) for (let i = 0; i < count; i++) bits[i] *= mask[i];
 	return bits;
@@ -352,7 +368,7 @@ export function selectCells(model, choice, mask) {
 		isMoment = choice.kind === "moment",
 		from = isMoment ? choice.at : choice.from,
 		to = isMoment ? choice.at : choice.to,
-		classes = isMoment ? AOFO | AOFI : choice.classes;
+		classes = chosenBits(choice);
 	const bits = classifyCells(model, from, to, mask),
 		earlier = isMoment ? null : earlierCells(model),
 		hits = new Uint8Array(count),
@@ -370,19 +386,115 @@ export function selectCells(model, choice, mask) {
 		blocksOf[bit] += blocks[i];
 		hits[i] = Number((bit & classes) !== 0);
 	}
+	return {bits, hits, ...sumsOfClasses(bytesOf, blocksOf, isMoment, classes), earlierBytes, change: null};
+}
+
+/**
+ * @param {Float64Array} bytesOf by bits
+ * @param {Float64Array} blocksOf by bits
+ * @param {boolean} isMoment
+ * @param {number} classes
+ */
+function sumsOfClasses(bytesOf, blocksOf, isMoment, classes) {
 	const ofClasses = (/** @type {Float64Array} */ sums) =>
 		Float64Array.from(CLASSES, (_, i) => (isMoment ? 0 : sums[1 << i]));
 	const chosen = (/** @type {Float64Array} */ sums) =>
 		CLASSES.reduce((sum, _, i) => sum + (classes & (1 << i) ? sums[1 << i] : 0), 0);
 	return {
-		bits,
-		hits,
+		bytesOf,
+		blocksOf,
 		classBytes: ofClasses(bytesOf),
 		classBlocks: ofClasses(blocksOf),
 		bytes: chosen(bytesOf),
 		blocks: chosen(blocksOf),
-		earlierBytes,
 	};
+}
+
+/** @param {Uint16Array | Uint32Array} column of keys @param {number} count of keys @returns {{order: Uint32Array, begins: Uint32Array}} cells by key */
+function orderBy(column, count) {
+	const begins = new Uint32Array(count + 1),
+		order = new Uint32Array(column.length);
+	for (const key of column) begins[key + 1]++;
+	for (let key = 0; key < count; key++) begins[key + 1] += begins[key];
+	const next = begins.slice();
+	for (let i = 0; i < column.length; i++) order[next[column[i]]++] = i;
+	return {order, begins};
+}
+
+/** A step that moves more cells than this share is made anew. */
+const STEP_MAX = 0.25;
+
+/**
+ * @param {Model} model @param {number[][]} moved pairs of bounds, before and now
+ * @returns {Uint32Array[]} cells that begin or end between them: no others change their class. null: too many
+ */
+function cellsBetween(model, moved) {
+	const {birth, end, count} = model.cells,
+		orders = cached(model, "by bound", () => [orderBy(birth, model.last + 2), orderBy(end, model.last + 2)]),
+		found = orders.flatMap(({order, begins}) =>
+			moved.map(([a, b]) => order.subarray(begins[Math.min(a, b) + 1], begins[Math.max(a, b) + 1])),
+		);
+	return found.reduce((sum, cells) => sum + cells.length, 0) > count * STEP_MAX ? [] : found;
+}
+
+/**
+ * The same as selectCells(), out of the selection before: most time of a drag would go by there. It takes the arrays of
+ * that one, which must not be used any more. All sums are whole numbers, so they are exact also after many steps.
+ * @param {Model} model @param {Choice} choice @param {Uint8Array | null} mask
+ * @param {{model: Model, choice: Choice, mask: Uint8Array | null, selected: Selected}} last
+ * @returns {Selected}
+ */
+export function followCells(model, choice, mask, last) {
+	const {choice: before, selected} = last,
+		isMoment = choice.kind === "moment",
+		[from, to] = isMoment ? [choice.at, choice.at] : [choice.from, choice.to],
+		[oldFrom, oldTo] = before.kind === "moment" ? [before.at, before.at] : [before.from, before.to];
+	const isStep =
+		last.model === model &&
+		last.mask === mask &&
+		choice.kind === before.kind &&
+		!model.cells.isRounded &&
+		(isMoment || (choice.classes === /** @type {any} */ (before).classes && !earlierCells(model)));
+	const moved = isStep ? cellsBetween(model, [[oldFrom, from], ...(isMoment ? [] : [[oldTo, to]])]) : [];
+	if (!moved.length) return selectCells(model, choice, mask);
+	const {bytes, blocks, birth} = model.cells,
+		ends = endsOfCells(model),
+		{births, places} = placesOf(model, from, to),
+		{bits, hits, bytesOf, blocksOf} = selected,
+		classes = chosenBits(choice),
+		most = moved.reduce((sum, cells) => sum + cells.length, 0),
+		changed = new Uint32Array(most),
+		oldBits = new Uint8Array(most),
+		newBits = new Uint8Array(most);
+	let count = 0;
+	for (const cells of moved) {
+		for (const i of cells) {
+			const bit = mask && !mask[i] ? 0 : CLASS_BITS[births[birth[i]] + places[ends[i]]],
+				old = bits[i];
+			if (bit === old) continue;
+			bytesOf[old] -= bytes[i];
+			bytesOf[bit] += bytes[i];
+			blocksOf[old] -= blocks[i];
+			blocksOf[bit] += blocks[i];
+			bits[i] = bit;
+			hits[i] = Number((bit & classes) !== 0);
+			oldBits[count] = old;
+			newBits[count] = bit;
+			changed[count++] = i;
+		}
+	}
+	return {
+		bits,
+		hits,
+		...sumsOfClasses(bytesOf, blocksOf, isMoment, classes),
+		earlierBytes: 0,
+		change: {of: selected, cells: changed.subarray(0, count), bits: oldBits, now: newBits},
+	};
+}
+
+/** @param {Choice} choice @returns {number} the bits that it selects */
+export function chosenBits(choice) {
+	return choice.kind === "moment" ? AOFO | AOFI : choice.classes;
 }
 
 /** @param {Uint8Array} hits of cells @param {Float64Array} column @returns {number} the sum of a column over selected cells */
@@ -435,6 +547,35 @@ export function addBelow(model, sums) {
  * @property {Float64Array} change AIFO less AOFI; zeros for a moment
  */
 
+/** The columns of sums that the class of a cell decides about. @param {GroupSums} sums @param {number} key @param {number} sign @param {number} bit @param {number} classes @param {boolean} isWindow @param {number} bytes @param {number} blocks */
+function addCell(sums, key, sign, bit, classes, isWindow, bytes, blocks) {
+	if (bit & classes) {
+		sums.bytes[key] += sign * bytes;
+		sums.blocks[key] += sign * blocks;
+	}
+	if (!isWindow) return;
+	if (bit & (AIFI | AIFO)) {
+		sums.made[key] += sign * bytes;
+		sums.calls[key] += sign * blocks;
+	}
+	if (bit & (AIFO | AOFI)) sums.change[key] += bit === AIFO ? sign * bytes : -sign * bytes;
+}
+
+/**
+ * The sums of the selection before become those of this one.
+ * @param {Model} model @param {Choice} choice @param {Change} change @param {Grouped} grouped @param {GroupSums} sums
+ */
+export function followGroups(model, choice, change, grouped, sums) {
+	const {bytes, blocks} = model.cells,
+		isWindow = choice.kind === "window",
+		classes = chosenBits(choice);
+	for (let at = 0; at < change.cells.length; at++) {
+		const i = change.cells[at];
+		addCell(sums, grouped.keys[i], -1, change.bits[at], classes, isWindow, bytes[i], blocks[i]);
+		addCell(sums, grouped.keys[i], 1, change.now[at], classes, isWindow, bytes[i], blocks[i]);
+	}
+}
+
 /**
  * @param {Model} model
  * @param {Choice} choice
@@ -475,13 +616,7 @@ export function sumGroups(model, choice, selected, grouped, mask) {
 export function orderCells(model, by) {
 	return cached(model, `order ${by}`, () => {
 		const {keys, count} = groupCells(model, by);
-		const begins = new Uint32Array(count + 1);
-		for (const key of keys) begins[key + 1]++;
-		for (let key = 0; key < count; key++) begins[key + 1] += begins[key];
-		const next = begins.slice(),
-			order = new Uint32Array(keys.length);
-		for (let i = 0; i < keys.length; i++) order[next[keys[i]]++] = i;
-		return {order, begins};
+		return orderBy(keys, count);
 	});
 }
 

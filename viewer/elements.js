@@ -82,19 +82,17 @@ export function prepareCanvas(canvas, width, height) {
 	return context;
 }
 
-/** @type {Map<string, number>} */
+/** By font, then by text. @type {Map<string, Map<string, number>>} */
 const widths = new Map();
 const WIDTHS_MAX = 20000;
 
 /** @param {CanvasRenderingContext2D} context @param {string} text @returns {number} its width, remembered */
 function textWidth(context, text) {
-	const key = context.font + text;
-	let width = widths.get(key);
-	if (width === undefined) {
-		if (widths.size > WIDTHS_MAX) widths.clear();
-		width = context.measureText(text).width;
-		widths.set(key, width);
-	}
+	const {font} = context;
+	let known = widths.get(font);
+	if (!known || known.size > WIDTHS_MAX) widths.set(font, (known = new Map()));
+	let width = known.get(text);
+	if (width === undefined) known.set(text, (width = context.measureText(text).width));
 	return width;
 }
 

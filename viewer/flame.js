@@ -7,7 +7,7 @@ import {cellsOnPath, layoutFlame} from "./tree.js";
 import {frameColors} from "./palette.js";
 import {selectionMark} from "./picture.js";
 import {MARK_WORD} from "./decode.js";
-import {cached} from "./cells.js";
+import {cached, chosenBits} from "./cells.js";
 /** @import {Model} from "./cells.js" */
 /** @import {App} from "./picture.js" */
 /** @import {FlameQuestion, Placed} from "./tree.js" */
@@ -71,6 +71,8 @@ export class Flame {
 					: "");
 		return {
 			hits: picture.selected.hits,
+			selected: picture.selected,
+			classes: chosenBits(picture.choice),
 			measure: state.measure,
 			by: state.by,
 			isFolded: state.isFolded,

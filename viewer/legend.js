@@ -42,6 +42,8 @@ export class Legend {
 		);
 		this.when = make("span", {class: "when"});
 		this.list = make("div", {class: "legend-rows"});
+		/** @type {any[]} what the rows were made for */
+		this.drawnFor = [];
 		this.box.replaceChildren(make("div", {class: "legend-head"}, this.by, this.when), this.list);
 	}
 
@@ -68,12 +70,34 @@ export class Legend {
 			bound >= 0 ? app.picture.live + formatBytes(curves[i][bound]) : MISSING;
 		this.by.value = state.by;
 		this.when.textContent = text;
+		// While the pointer moves, only the values change.
+		const about = [model, state.by, state.filters, app.isResidentOff()];
+		if (this.drawnFor.length && about.every((value, i) => value === this.drawnFor[i])) {
+			const shown = [...this.list.querySelectorAll(".value")],
+				values = [
+					...groups.map((_, i) => valueOf(i)),
+					...(others ? [valueOf(SERIES_MAX)] : []),
+					this.residentOf(bound),
+				];
+			shown.forEach((element, i) => {
+				if (element.textContent !== values[i]) element.textContent = values[i];
+			});
+			return;
+		}
+		this.drawnFor = about;
 		/** @type {HTMLElement[]} */
 		const rows = groups.map((key, i) => this.row(groupName(app.whole, state.by, key), `series-${i}`, valueOf(i)));
 		if (others)
 			rows.push(this.plainRow(`${others} ${others > 1 ? "others" : "other"}`, "others", valueOf(SERIES_MAX)));
-		const resident = this.residentRow(bound);
-		fill(this.list, ...rows, resident);
+		if (!model.cells.resident.every(Number.isNaN))
+			rows.push(
+				this.plainRow(
+					app.isResidentOff() ? "resident, off scale" : "resident",
+					"resident",
+					this.residentOf(bound),
+				),
+			);
+		fill(this.list, ...rows);
 	}
 
 	/** @param {{name: string, detail: string, id: string}} group @param {string} swatch @param {string} value */
@@ -112,17 +136,12 @@ export class Legend {
 		);
 	}
 
-	/** @param {number} bound */
-	residentRow(bound) {
+	/** @param {number} bound @returns {string} what was resident then */
+	residentOf(bound) {
 		const {resident} = this.app.shown.cells;
-		if (resident.every(Number.isNaN)) return null;
 		// It is measured when it has grown, and not in every interval.
 		let interval = Math.max(0, Math.min(resident.length - 1, bound - 1));
 		while (interval > 0 && Number.isNaN(resident[interval])) interval--;
-		return this.plainRow(
-			this.app.isResidentOff() ? "resident, off scale" : "resident",
-			"resident",
-			formatBytes(resident[interval]),
-		);
+		return formatBytes(resident[interval]);
 	}
 }

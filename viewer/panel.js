@@ -53,7 +53,7 @@ export class Panel {
 	/** @param {App} app */
 	constructor(app) {
 		this.app = app;
-		/** @type {{mask: Uint8Array, facts: ReturnType<typeof factsOf>} | null} */
+		/** @type {{mask: Uint8Array, facts: ReturnType<typeof factsOf>, cells: Uint32Array} | null} */
 		this.known = null;
 		this.box = byId("panel");
 		this.isLong = false;
@@ -196,10 +196,15 @@ export class Panel {
 		];
 	}
 
-	/** @param {Uint8Array} mask @returns {ReturnType<typeof factsOf>} which do not depend on the selection: they are kept */
+	/** @param {Uint8Array} mask @returns {{facts: ReturnType<typeof factsOf>, cells: Uint32Array}} what does not depend on the selection is kept */
 	factsOfItem(mask) {
-		if (this.known?.mask !== mask) this.known = {mask, facts: factsOf(this.app.picture.model, mask)};
-		return this.known.facts;
+		if (this.known?.mask !== mask)
+			this.known = {
+				mask,
+				facts: factsOf(this.app.picture.model, mask),
+				cells: new Uint32Array(mask.length).map((_, i) => i).filter((i) => mask[i] === 1),
+			};
+		return this.known;
 	}
 
 	/** @param {Item} item @param {Uint8Array} mask @returns {Child[]} */
@@ -209,13 +214,13 @@ export class Panel {
 			{cells} = model;
 		let bytes = 0,
 			blocks = 0;
-		for (let i = 0; i < mask.length; i++) {
-			if (!mask[i] || !selected.hits[i]) continue;
+		const {facts, cells: own} = this.factsOfItem(mask);
+		for (const i of own) {
+			if (!selected.hits[i]) continue;
 			bytes += cells.bytes[i];
 			blocks += cells.blocks[i];
 		}
-		const facts = this.factsOfItem(mask),
-			node = this.mainNode(mask),
+		const node = this.mainNode(own),
 			about = this.describeItem(item);
 		const mark = about.placed ? /** @type {any} */ (app).flame.markOf(about.placed) : selectionMark(app.picture);
 		const numbers = [
@@ -248,16 +253,15 @@ export class Panel {
 	}
 
 	/**
-	 * @param {Uint8Array} mask
+	 * @param {Uint32Array} own cells
 	 * @returns {number} the node that asked for most of these bytes: in the selection, else in the run
 	 */
-	mainNode(mask) {
+	mainNode(own) {
 		const {model, selected} = this.app.picture,
-			{node, asker, bytes, count, nodeCount} = model.cells;
+			{node, asker, bytes, nodeCount} = model.cells;
 		const sums = new Float64Array(nodeCount),
 			inside = new Float64Array(nodeCount);
-		for (let i = 0; i < count; i++) {
-			if (!mask[i]) continue;
+		for (const i of own) {
 			sums[asker[node[i]]] += bytes[i];
 			if (selected.hits[i]) inside[asker[node[i]]] += bytes[i];
 		}

@@ -5,6 +5,7 @@ import {
 	filterCells,
 	findFrames,
 	findGroup,
+	followCells,
 	groupCells,
 	liveCurve,
 	maskWhere,
@@ -135,7 +136,10 @@ export function makePicture(app) {
 	const begin = performance.now();
 	const choice = choose(model, state.selection),
 		mask = filterCells(model, state.filters),
-		selected = selectCells(model, choice, mask);
+		selected =
+			app.store.isDragging && app.picture
+				? followCells(model, choice, mask, app.picture)
+				: selectCells(model, choice, mask);
 	const passMs = performance.now() - begin;
 	const isMoment = choice.kind === "moment",
 		{bounds, peak} = model.cells;

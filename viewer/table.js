@@ -6,6 +6,7 @@ import {
 	cached,
 	filterCells,
 	findSeries,
+	followGroups,
 	groupCells,
 	groupCurve,
 	groupName,
@@ -22,7 +23,7 @@ import {listChildren, neighboursOf} from "./tree.js";
 import {itemCells, selectionMark} from "./picture.js";
 import {GROUPING_WORDS} from "./legend.js";
 /** @import {GroupSums, Grouping, Model} from "./cells.js" */
-/** @import {App, Ink, Picture} from "./picture.js" */
+/** @import {App, Ink} from "./picture.js" */
 
 /** Pixels. */
 const ROW = 28,
@@ -34,15 +35,15 @@ const SPARE = 6;
 const CURVES_MAX = 400;
 /** Callers and callees that are shown, each. */
 const NEIGHBOURS_MAX = 8;
+const NONE = new Float64Array(0);
 /** Columns that need a pane as wide as this. Pixels. */
 const WIDE_TABLE = 1100;
 
 /**
  * @typedef {object} Row
  * @property {number} key group @property {string} name @property {string} detail @property {string} id
- * @property {number} bytes selected @property {number} blocks @property {number} change @property {number} made @property {number} calls @property {number} peak
  *
- * @typedef {{id: string, title: string, hint: string, class: string, isWide?: boolean, isSortable: boolean, value?: (row: Row) => number, text?: (row: Row, app: App) => string}} Column
+ * @typedef {{id: string, title: string, hint: string, class: string, isWide?: boolean, isSortable: boolean, value?: (sums: GroupSums, key: number, table: Table) => number, text?: (value: number, app: App) => string}} Column
  */
 
 /** @type {Column[]} */
@@ -54,8 +55,8 @@ const TABLE_COLUMNS = [
 		hint: "Bytes of the selection",
 		class: "column-number bold",
 		isSortable: true,
-		value: (row) => row.bytes,
-		text: (row, app) => selectionMark(app.picture) + formatBytes(row.bytes),
+		value: (sums, key) => sums.bytes[key],
+		text: (value, app) => selectionMark(app.picture) + formatBytes(value),
 	},
 	{id: "share", title: "", hint: "", class: "column-share", isSortable: false},
 	{
@@ -64,8 +65,8 @@ const TABLE_COLUMNS = [
 		hint: "Blocks of the selection",
 		class: "column-number",
 		isSortable: true,
-		value: (row) => row.blocks,
-		text: (row, app) => selectionMark(app.picture) + formatCount(row.blocks),
+		value: (sums, key) => sums.blocks[key],
+		text: (value, app) => selectionMark(app.picture) + formatCount(value),
 	},
 	{
 		id: "mean",
@@ -73,8 +74,8 @@ const TABLE_COLUMNS = [
 		hint: "Mean size of these blocks",
 		class: "column-number narrow-off",
 		isSortable: true,
-		value: (row) => row.bytes / row.blocks || 0,
-		text: (row) => formatBytes(row.blocks ? row.bytes / row.blocks : null),
+		value: (sums, key) => sums.bytes[key] / sums.blocks[key] || 0,
+		text: (value) => formatBytes(value || null),
 	},
 	{
 		id: "change",
@@ -82,8 +83,8 @@ const TABLE_COLUMNS = [
 		hint: "Made here and still there, less older ones that were freed here",
 		class: "column-number",
 		isSortable: true,
-		value: (row) => row.change,
-		text: (row, app) => (app.picture.choice.kind === "window" ? formatChange(row.change) : MISSING),
+		value: (sums, key) => sums.change[key],
+		text: (value, app) => (app.picture.choice.kind === "window" ? formatChange(value) : MISSING),
 	},
 	{
 		id: "made",
@@ -91,8 +92,8 @@ const TABLE_COLUMNS = [
 		hint: "Bytes that were made in the window; of a moment, in the whole range",
 		class: "column-number",
 		isSortable: true,
-		value: (row) => row.made,
-		text: (row, app) => app.picture.made + formatBytes(row.made),
+		value: (sums, key) => sums.made[key],
+		text: (value, app) => app.picture.made + formatBytes(value),
 	},
 	{
 		id: "calls",
@@ -101,8 +102,8 @@ const TABLE_COLUMNS = [
 		class: "column-number",
 		isWide: true,
 		isSortable: true,
-		value: (row) => row.calls,
-		text: (row, app) => app.picture.made + formatCount(row.calls),
+		value: (sums, key) => sums.calls[key],
+		text: (value, app) => app.picture.made + formatCount(value),
 	},
 	{
 		id: "peak",
@@ -111,8 +112,8 @@ const TABLE_COLUMNS = [
 		class: "column-number",
 		isWide: true,
 		isSortable: true,
-		value: (row) => row.peak,
-		text: (row) => `≥\u2009${formatBytes(row.peak)}`,
+		value: (_, key, table) => table.peakOf(key),
+		text: (value) => (Number.isNaN(value) ? MISSING : `≥\u2009${formatBytes(value)}`),
 	},
 	{id: "spark", title: "Live over time", hint: "On a scale of its own", class: "column-spark", isSortable: false},
 ];
@@ -130,6 +131,12 @@ export class Table {
 		this.focused = 0;
 		this.detailHeight = 0;
 		this.detailRows = 0;
+		/** @type {GroupSums} */
+		this.sums = this.groupSums = {bytes: NONE, blocks: NONE, made: NONE, calls: NONE, change: NONE};
+		/** @type {Model | null} whose groups the rows are */
+		this.rowsOf = null;
+		/** @type {any[]} what the sums were made for: the selection, and what its cells are grouped by */
+		this.sumsOf = [];
 		this.expandedAt = -1;
 		/** @type {Map<number, HTMLCanvasElement>} */
 		this.curves = new Map();
@@ -144,33 +151,32 @@ export class Table {
 		return this.app.store.state.rows === "inclusive" ? "function" : this.app.store.state.rows;
 	}
 
-	/** @returns {Row[]} with anything of the selection, or made in it */
-	makeRows() {
+	/** Makes the sums of the selection, or follows the step of a drag. */
+	makeSums() {
 		const {picture, store} = this.app,
-			{model} = picture,
-			{by} = this,
-			isInclusive = store.state.rows === "inclusive";
-		const grouped = isInclusive ? null : groupCells(model, by);
-		const sums = grouped
-			? sumGroups(model, picture.choice, picture.selected, grouped, picture.mask)
-			: sumInclusive(model, picture);
-		const peaks = isInclusive ? null : groupPeaks(model, by),
+			{model, choice, selected, mask} = picture,
+			isInclusive = store.state.rows === "inclusive",
+			grouped = groupCells(model, isInclusive ? "stack" : this.by),
+			[before, groupedBefore] = this.sumsOf;
+		if (selected.change && selected.change.of === before && groupedBefore === grouped)
+			followGroups(model, choice, selected.change, grouped, this.groupSums);
+		else this.groupSums = sumGroups(model, choice, selected, grouped, mask);
+		this.sumsOf = [selected, grouped];
+		this.sums = isInclusive ? sumInclusive(model, this.groupSums) : this.groupSums;
+	}
+
+	/**
+	 * @param {Set<number> | null} known groups that have a row already
+	 * @returns {Row[]} of all other groups with anything of the selection, or made in it
+	 */
+	makeRows(known) {
+		const {sums, by} = this,
+			{model} = this.app.picture,
 			rows = [];
 		for (let key = 0; key < sums.bytes.length; key++) {
-			if (!sums.blocks[key] && !sums.calls[key]) continue;
+			if ((!sums.blocks[key] && !sums.calls[key]) || known?.has(key)) continue;
 			const {name: words, detail, id} = groupName(model, by, key);
-			rows.push({
-				key,
-				name: words,
-				detail,
-				id,
-				bytes: sums.bytes[key],
-				blocks: sums.blocks[key],
-				change: sums.change[key],
-				made: sums.made[key],
-				calls: sums.calls[key],
-				peak: peaks ? peaks[key] : NaN,
-			});
+			rows.push({key, name: words, detail, id});
 		}
 		return rows;
 	}
@@ -179,38 +185,32 @@ export class Table {
 		const {state} = this.app.store,
 			column = TABLE_COLUMNS.find((other) => other.id === state.sort) ?? TABLE_COLUMNS[1],
 			sign = state.isRising ? 1 : -1;
-		const {value} = column;
-		this.rows = this.makeRows();
-		if (!this.app.store.isDragging || !this.order) {
+		const {value} = column,
+			{model} = this.app.picture;
+		this.makeSums();
+		if (!this.app.store.isDragging || !this.known || model !== this.rowsOf) {
+			this.rows = this.makeRows(null);
 			this.rows.sort(
 				(a, b) =>
-					(value ? sign * (value(a) - value(b)) : -sign * (a.name < b.name ? -1 : a.name > b.name ? 1 : 0)) ||
-					(a.name < b.name ? -1 : 1),
+					(value
+						? sign * (value(this.sums, a.key, this) - value(this.sums, b.key, this))
+						: -sign * (a.name < b.name ? -1 : a.name > b.name ? 1 : 0)) || (a.name < b.name ? -1 : 1),
 			);
-			this.order = new Map(this.rows.map((row, i) => [row.key, i]));
+			this.known = new Set(this.rows.map((row) => row.key));
+			this.rowsOf = model;
 		} else {
-			this.keepOrder(this.order);
+			// Rows stay where they were before the drag, and new ones follow.
+			const others = this.makeRows(this.known).sort((a, b) => this.sums.bytes[b.key] - this.sums.bytes[a.key]);
+			for (const row of others) this.known.add(row.key);
+			this.rows.push(...others);
 		}
-		this.most = this.rows.reduce((most, row) => Math.max(most, row.bytes), 1);
+		this.most = Math.max(1, largestOf(this.sums.bytes).value || 0);
 		this.isWide = this.box.clientWidth >= WIDE_TABLE;
 		byId("nothing").hidden = this.rows.length > 0;
 		this.drawHead();
+		if (this.updateRows()) return;
 		this.makeDetail();
 		this.drawRows();
-	}
-
-	/** Rows stay where they were before the drag; new ones follow. @param {Map<number, number>} order places of groups */
-	keepOrder(order) {
-		/** @type {Row[]} */
-		const known = [],
-			/** @type {Row[]} */ others = [];
-		for (const row of this.rows) {
-			const place = order.get(row.key);
-			if (place === undefined) others.push(row);
-			else known[place] = row;
-		}
-		others.sort((a, b) => b.bytes - a.bytes);
-		this.rows = known.filter(Boolean).concat(others);
 	}
 
 	get columns() {
@@ -333,6 +333,7 @@ export class Table {
 			}
 		}
 		fill(this.body, ...elements);
+		this.drawnFor = this.rowsOf;
 		if (hadFocus) this.focusRow();
 	}
 
@@ -367,9 +368,7 @@ export class Table {
 	drawCell(column, row) {
 		const cell = make("div", {role: "gridcell", class: column.class});
 		if (column.text) {
-			cell.textContent = column.id === "peak" && Number.isNaN(row.peak) ? MISSING : column.text(row, this.app);
-			if (column.id === "change" && this.app.picture.choice.kind === "window")
-				cell.classList.add(row.change > 0 ? "more" : row.change < 0 ? "less" : "none");
+			this.updateNumber(cell, column, row);
 		} else if (column.id === "name") {
 			cell.append(
 				make("span", {class: `swatch ${this.swatchOf(row)}`}),
@@ -379,19 +378,55 @@ export class Table {
 			);
 			cell.title = cutText(`${row.name} ${row.detail}`, TITLE_MAX);
 		} else if (column.id === "share") {
-			const bar = make("div", {class: `bar ${this.swatchOf(row)}`});
-			bar.style.width = `${(row.bytes / (this.most ?? 1)) * 100}%`;
-			cell.append(
-				make(
-					"div",
-					{class: "bar-ground", title: formatShare(row.bytes / this.app.picture.selected.bytes)},
-					bar,
-				),
-			);
+			cell.append(make("div", {class: "bar-ground"}, make("div", {class: `bar ${this.swatchOf(row)}`})));
+			this.updateShare(cell, row);
 		} else {
-			cell.append(this.drawSpark(row));
+			cell.append(make("div", {class: "spark", "aria-hidden": "true"}, make("div", {}), this.curveOf(row)));
+			this.updateSpark(cell);
 		}
 		return cell;
+	}
+
+	/** @param {HTMLElement} cell @param {Column} column @param {Row} row */
+	updateNumber(cell, column, row) {
+		const value = column.value?.(this.sums, row.key, this) ?? NaN,
+			words = column.text?.(value, this.app) ?? "";
+		if (cell.textContent !== words) cell.textContent = words;
+		if (column.id !== "change") return;
+		cell.classList.toggle("more", value > 0);
+		cell.classList.toggle("less", value < 0);
+	}
+
+	/** @param {HTMLElement} cell @param {Row} row */
+	updateShare(cell, row) {
+		const ground = /** @type {HTMLElement} */ (cell.firstChild),
+			bytes = this.sums.bytes[row.key];
+		ground.title = formatShare(bytes / this.app.picture.selected.bytes);
+		/** @type {HTMLElement} */ (ground.firstChild).style.width = `${(bytes / (this.most ?? 1)) * 100}%`;
+	}
+
+	/** While a window is dragged, numbers change and nothing else. @returns {boolean} whether rows that are seen could be kept */
+	updateRows() {
+		const {columns} = this,
+			elements = [...this.body.children].filter((element) => element.classList.contains("table-row"));
+		if (!this.app.store.isDragging || !elements.length || this.drawnFor !== this.rowsOf || this.detail)
+			return false;
+		this.body.style.height = `${this.rows.length * ROW}px`;
+		for (const element of elements) {
+			const row = this.rows[Number(/** @type {HTMLElement} */ (element).dataset.index)];
+			columns.forEach((column, i) => {
+				const cell = /** @type {HTMLElement} */ (element.children[i]);
+				if (column.text) this.updateNumber(cell, column, row);
+				else if (column.id === "share") this.updateShare(cell, row);
+				else if (column.id === "spark") this.updateSpark(cell);
+			});
+		}
+		return true;
+	}
+
+	/** @param {number} key @returns {number} the most bytes at once; of functions with callees it is not known */
+	peakOf(key) {
+		return this.app.store.state.rows === "inclusive" ? NaN : groupPeaks(this.app.picture.model, this.by)[key];
 	}
 
 	/** @param {Row} row @returns {string} a class of style.css */
@@ -401,18 +436,18 @@ export class Table {
 		return color === SERIES_MAX ? "others" : `series-${color}`;
 	}
 
-	/** @param {Row} row @returns {HTMLElement} live bytes over the shown time, with the selection */
-	drawSpark(row) {
+	/** Shows the selection on a curve of live bytes over the shown time. @param {HTMLElement} cell */
+	updateSpark(cell) {
 		const {choice, model, isWhole} = this.app.picture,
 			{bounds} = model.cells,
-			span = bounds[model.last] - bounds[0];
+			span = bounds[model.last] - bounds[0],
+			mark = /** @type {HTMLElement} */ (cell.firstChild?.firstChild);
 		const place = (/** @type {number} */ bound) => ((bounds[bound] - bounds[0]) / span) * 100;
-		const mark = make("div", {class: choice.kind === "moment" ? "spark-moment" : "spark-window"}),
-			[from, to] = choice.kind === "moment" ? [choice.at, choice.at] : [choice.from, choice.to];
+		const [from, to] = choice.kind === "moment" ? [choice.at, choice.at] : [choice.from, choice.to];
+		mark.className = choice.kind === "moment" ? "spark-moment" : "spark-window";
 		mark.hidden = isWhole;
 		mark.style.left = `${place(from)}%`;
 		mark.style.width = choice.kind === "moment" ? "1px" : `${place(to) - place(from)}%`;
-		return make("div", {class: "spark", "aria-hidden": "true"}, mark, this.curveOf(row));
 	}
 
 	/** @param {Row} row @returns {HTMLCanvasElement} its curve, which a drag does not change: it is kept */
@@ -552,19 +587,18 @@ function outermostCalls(model) {
 /**
  * Sums of each function with all that is below it. A stack counts once for a function, and begins with the one that asked, as in reports.
  * @param {Model} model
- * @param {Picture} picture
+ * @param {GroupSums} byStack
  * @returns {GroupSums}
  */
-function sumInclusive(model, picture) {
-	const byNode = sumGroups(model, picture.choice, picture.selected, groupCells(model, "stack"), picture.mask);
+function sumInclusive(model, byStack) {
 	const {frame, frames, nodeCount} = model.cells,
 		isOutermost = outermostCalls(model),
 		make = () => new Float64Array(frames.length);
 	const sums = {bytes: make(), blocks: make(), made: make(), calls: make(), change: make()};
 	for (const name of /** @type {(keyof GroupSums)[]} */ (Object.keys(sums))) {
-		addBelow(model, byNode[name]);
-		for (let node = 0; node < nodeCount; node++)
-			if (isOutermost[node]) sums[name][frame[node]] += byNode[name][node];
+		const below = byStack[name].slice();
+		addBelow(model, below);
+		for (let node = 0; node < nodeCount; node++) if (isOutermost[node]) sums[name][frame[node]] += below[node];
 	}
 	return sums;
 }

@@ -16,7 +16,7 @@ import {
 	orderCells,
 	SERIES_MAX,
 } from "./cells.js";
-/** @import {Grouping, Measure, Model} from "./cells.js" */
+/** @import {Grouping, Measure, Model, Selected} from "./cells.js" */
 
 /** Narrower frames are merged to one block. Pixels. */
 const WIDTH_MIN = 2.5;
@@ -55,7 +55,7 @@ const COLORS = SERIES_MAX + 1;
  * @property {string} path for the address
  *
  * @typedef {object} FlameQuestion
- * @property {Uint8Array} hits @property {Measure} measure @property {Grouping} by of the timeline
+ * @property {Uint8Array} hits @property {Selected | null} [selected] that has these hits @property {number} [classes] bits of it that are hits @property {Measure} measure @property {Grouping} by of the timeline
  * @property {boolean} isFolded @property {boolean} isInverted @property {boolean} isMerged recursive calls are one
  * @property {number} width @property {Set<number>} opened keys of chains @property {string} focus a path, or empty
  * @property {Map<number, number> | null} order places of keys while dragging, or null to sort by value @property {string} title
@@ -131,6 +131,7 @@ function isSplit(question) {
  * @property {Int32Array} parent -1 for outermost frames @property {Uint32Array} node of the call tree
  * @property {Uint32Array} ofCell the innermost node of each cell @property {Uint32Array} groups where each group's nodes begin @property {Uint32Array} roots where its outermost nodes begin in `children`
  * @property {Uint32Array} begins @property {Uint32Array} children as of a call tree
+ * @property {Float64Array} own sums of each node alone, of the selection `of` and by its colours if it has some; a step of a drag changes them @property {any[]} of
  * @property {Float64Array} self @property {Float64Array} value of a layout, made anew for each one @property {Float64Array | null} colors
  */
 
@@ -147,6 +148,8 @@ function forestOf(model, question) {
 			size = forest.parent.length;
 		return {
 			...forest,
+			own: new Float64Array(by ? size : size * COLORS),
+			of: [],
 			self: new Float64Array(size),
 			value: new Float64Array(size),
 			colors: by ? null : new Float64Array(size * COLORS),
@@ -220,20 +223,29 @@ function colorSlots(model, by, forest) {
  * @param {Model} model @param {FlameQuestion} question @param {Forest} forest whose sums change
  */
 function sumNodes(model, question, forest) {
-	const {self, colors, ofCell} = forest,
-		{hits, by} = question,
+	const {own, self, colors, ofCell} = forest,
+		{hits, by, selected} = question,
 		weights = cellWeights(model, question.measure),
-		count = ofCell.length;
-	self.fill(0);
-	if (!colors) {
-		for (let i = 0; i < count; i++) if (hits[i]) self[ofCell[i]] += weights[i];
-		return;
+		slots = colors
+			? cached(model, `slots ${by} ${question.isMerged && !question.isInverted} ${question.isFolded}`, () =>
+					colorSlots(model, by, forest),
+				)
+			: ofCell,
+		change = selected?.change;
+	if (change && change.of === forest.of[0] && forest.of[1] === weights && forest.of[2] === slots) {
+		for (let at = 0; at < change.cells.length; at++) {
+			const i = change.cells[at],
+				step = hits[i] - Number((change.bits[at] & (question.classes ?? 0)) !== 0);
+			own[slots[i]] += step * weights[i];
+		}
+	} else {
+		own.fill(0);
+		for (let i = 0; i < hits.length; i++) if (hits[i]) own[slots[i]] += weights[i];
 	}
-	const slots = cached(model, `slots ${by} ${question.isMerged && !question.isInverted} ${question.isFolded}`, () =>
-		colorSlots(model, by, forest),
-	);
-	colors.fill(0);
-	for (let i = 0; i < count; i++) if (hits[i]) colors[slots[i]] += weights[i];
+	forest.of = [selected, weights, slots];
+	self.fill(0);
+	(colors ?? self).set(own);
+	if (!colors) return;
 	for (let at = 0, slot = 0; at < self.length; at++)
 		for (let color = 0; color < COLORS; color++) self[at] += colors[slot++];
 }

@@ -21,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bisect.h"
 #include "base/events.h"
 #include "base/memory.h"
 #include "base/order.h"
@@ -85,7 +86,7 @@ struct heap_stream {
 	const struct heap_times *times;   /* until the lanes are made; NULL: all from from_ns on */
 	struct skipped *skipped_blocks;   /* of a stream of some times, by first_ns */
 	size_t skipped_count, skipped_capacity;
-	const bool *is_again;             /* by process: those whose passed points are gone through; NULL: no such */
+	const bool *is_again; /* by process: those whose passed points are gone through; NULL: no such */
 	struct lane *lanes;
 	struct lane **heap;
 	uint32_t lane_count, heap_count;
@@ -135,15 +136,9 @@ static bool is_gone_through(const struct heap_stream *stream, const struct trace
 /* Return whether the block has, or encloses, one of the times. */
 static bool has_time(const struct heap_times *times, const struct trace_block *head)
 {
-	uint32_t low = 0, high = times->count;
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-		if (times->items[middle] < head->first_ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < times->count && times->items[low] <= head->last_ns;
+	uint32_t place;
+	BISECT(place, times->count, i, times->items[i] < head->first_ns);
+	return place < times->count && times->items[place] <= head->last_ns;
 }
 
 static bool is_left_out(struct heap_stream *stream, const struct trace_block *head)
@@ -239,16 +234,10 @@ static void skipped_sort(struct heap_stream *stream)
 
 bool heap_stream_skipped_before(const struct heap_stream *stream, int64_t time_ns, uint64_t *count)
 {
-	size_t low = 0, high = stream->skipped_count;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		if (stream->skipped_blocks[middle].first_ns <= time_ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	*count = low ? stream->skipped_blocks[low - 1].count : 0;
-	return !low || stream->skipped_blocks[low - 1].last_ns < time_ns;
+	size_t place;
+	BISECT(place, stream->skipped_count, i, stream->skipped_blocks[i].first_ns <= time_ns);
+	*count = place ? stream->skipped_blocks[place - 1].count : 0;
+	return !place || stream->skipped_blocks[place - 1].last_ns < time_ns;
 }
 
 /* ---- isolated event blocks ---- */

@@ -330,6 +330,8 @@ void load_walk(struct load *load, uint64_t offset, uint64_t end)
 		/* An errno of an earlier failure is not this block's. */
 		errno = 0;
 		if (load_find_block(load, offset, &found) && take_block(load, &found)) {
+			load->last_offset = offset;
+			load->last_checksum = found.block.head_checksum;
 			offset = load->end = load_found_end(&found);
 			load_current(load)->end = offset;
 			load->wasted = 0;

@@ -55,6 +55,56 @@ function checkLayout({frames}) {
 	);
 }
 
+/** Steps of a drag: of moments, or of a window, seldom so far that all is made anew. */
+function* stepsOf(scene, last) {
+	for (const kind of ["moment", "window"]) {
+		let [from, to] = [scene.below(last), last];
+		const classes = 1 + scene.below(15);
+		for (let step = 0; step < 60; step++) {
+			const by = scene.below(5) - 2 || scene.below(last);
+			from = Math.max(0, Math.min(last - 1, from + (step % 3 ? by : 0)));
+			to = Math.max(from + 1, Math.min(last, to - (step % 2 ? by : 0)));
+			yield kind === "moment" ? {kind, at: from} : {kind, from, to, classes};
+		}
+	}
+}
+
+for (const seed of [1, 2, 3, 4, 5])
+	test(`a selection that follows a drag is the same as one made anew, seed ${seed}`, () => {
+		const scene = makeScene(seed),
+			model = modelOf(scene),
+			other = modelOf(scene),
+			mask = seed % 2 ? null : engine.filterCells(model, [{by: "thread", key: "1", hide: true}]),
+			grouped = engine.groupCells(model, "function");
+		let last = null,
+			sums = null,
+			followed = 0;
+		for (const choice of stepsOf(scene, model.last)) {
+			const selected = last
+					? engine.followCells(model, choice, mask, last)
+					: engine.selectCells(model, choice, mask),
+				anew = engine.selectCells(other, choice, mask);
+			if (selected.change) engine.followGroups(model, choice, selected.change, grouped, sums);
+			else sums = engine.sumGroups(model, choice, selected, grouped, mask);
+			followed += Number(selected.change !== null);
+			for (const name of ["bytes", "blocks", "earlierBytes", "bits", "hits", "classBytes", "classBlocks"])
+				assert.deepEqual(selected[name], anew[name], `${name} of ${JSON.stringify(choice)}`);
+			assert.deepEqual(sums, engine.sumGroups(other, choice, anew, engine.groupCells(other, "function"), mask));
+			for (const more of [{}, {by: "thread"}, {isInverted: true}, {measure: "blocks", isFolded: false}]) {
+				const plain = question(anew.hits, more),
+					layout = layoutFlame(model, {
+						...plain,
+						selected,
+						hits: selected.hits,
+						classes: engine.chosenBits(choice),
+					});
+				assert.deepEqual(layout.frames, layoutFlame(other, plain).frames);
+			}
+			last = {model, choice, mask, selected};
+		}
+		assert.ok(followed > 20, `${followed} steps were followed`);
+	});
+
 for (const seed of [1, 2, 3, 4, 5]) {
 	test(`sums and places, seed ${seed}`, () => {
 		const model = modelOf(makeScene(seed)),

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bisect.h"
 #include "base/events.h"
 #include "base/memory.h"
 #include "match/point_stream.h"
@@ -219,17 +220,12 @@ int dx_event_reader_next(struct dx_event_reader *reader, struct dx_event *event,
 
 const struct dx_wanted *dx_wanted_find(const struct dx_wanted *wanted, uint32_t count, const struct dx_wanted *point)
 {
-	uint32_t low = 0, high = count;
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-		const struct dx_wanted *at = &wanted[middle];
-		if (at->time_ns < point->time_ns || (at->time_ns == point->time_ns && at->point < point->point))
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < count && wanted[low].time_ns == point->time_ns && wanted[low].point == point->point ? &wanted[low]
-													 : NULL;
+	uint32_t place;
+	BISECT(place, count, i,
+	       wanted[i].time_ns < point->time_ns ||
+		       (wanted[i].time_ns == point->time_ns && wanted[i].point < point->point));
+	const struct dx_wanted *found = place < count ? &wanted[place] : NULL;
+	return found && found->time_ns == point->time_ns && found->point == point->point ? found : NULL;
 }
 
 /* Keep the reader's event, unless points around it may be missing. */
