@@ -203,7 +203,7 @@ static enum outcome window_walk(struct heap_reading *reading, const struct chunk
 	struct glibc_piece pieces[4];
 	struct chunk_window window, after;
 	pid_t pid = reading->walk->pid;
-	/* Threads begin and end while the window is read: note those that live before that, and those that live after. */
+	/* Threads begin and end while the window is read: note those that live before it, and those that live after. */
 	caches_follow(reading);
 	if (!glibc_read_pieces(pid, pieces, bounds_pieces(chain, &bounds[0], pieces)) ||
 	    (has_to_be_calm && !is_calm(reading, &bounds[0])) || !window_bound(reading, chain, &bounds[0], &window) ||

@@ -280,8 +280,8 @@ static bool caches_read(const struct heap_reading *reading, struct map *caches)
 	return true;
 }
 
-/* Read the caches of the threads with this serial or a later one. They have called the heap, and so have slots. A thread
-   whose variable points to no cache has none. */
+/* Read the caches of the threads with this serial or a later one. They have called the heap, and so have slots. A
+   thread whose variable points to no cache has none. */
 static void new_caches_read(const struct heap_reading *reading, uint32_t serial, struct map *caches)
 {
 	const struct region *region = reading->region;

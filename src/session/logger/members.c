@@ -79,11 +79,12 @@ void member_end(struct logger *logger, struct target *target, uint32_t index, ui
 
 /* ---- finding them ---- */
 
-/* Return whether pid has the region mapped: what a message says is not believed. */
+/* Return whether pid has the region mapped: what a message says is not believed. The logger itself is no process of a
+   target. */
 bool process_has_region(const struct target *target, pid_t pid)
 {
 	struct stat status;
-	return pid && fstat(target->region.fd, &status) == 0 &&
+	return pid && pid != getpid() && fstat(target->region.fd, &status) == 0 &&
 	       proc_has_mapped(pid, target->region_path, status.st_ino);
 }
 

@@ -6,9 +6,11 @@
  *     hostile alone SEED       it does so itself
  *     hostile cut BYTES        it cuts the file of what is shared, or empties it (-1), and waits
  *     hostile fill PATH        it gives pages of what is shared back, when PATH has taken all room of their file
- *     system, and ends hostile race SEED        a thread of it looks for the file of what is shared among its
- *     descriptors, to cut it, as long as its input is open hostile announce COUNT   it announces an exec so often, and
- *     makes none hostile sample COUNT     it says that the session samples, where it does not, and makes so many calls
+ *                              system, and ends
+ *     hostile race SEED        a thread of it looks for the file of what is shared among its descriptors, to cut it,
+ *                              as long as its input is open
+ *     hostile announce COUNT [PID]  it announces an exec so often, as that process, and makes none
+ *     hostile sample COUNT     it says that the session samples, where it does not, and makes so many calls
  *     hostile exec PATH        a thread of it executes PATH without an announcement, another one announces an exec
  *     hostile announced PATH   as exec, but that exec is announced, too
  *     hostile KIND SEED        it writes what is next to sense: into the header, slots, buffers, records, messages,
@@ -384,7 +386,7 @@ static int run_fill(const char *path)
 }
 
 /* Say again and again that this thread is about to execute something. */
-static int run_announce(uint32_t count)
+static int run_announce(uint32_t count, pid_t pid)
 {
 	size_t size = 0;
 	struct region_header *header = (struct region_header *)region_find(&size);
@@ -392,8 +394,8 @@ static int run_announce(uint32_t count)
 	for (uint32_t i = 0; header && i < count; i++) {
 		struct region_message *message = &header->message[i % REGION_MESSAGE_COUNT];
 		message->kind = MESSAGE_EXEC;
-		message->pid = message->tid = (uint32_t)getpid();
-		message->value[0] = 0;
+		message->pid = message->tid = (uint32_t)pid;
+		message->value[0] = pid == getpid() ? 0 : UINT64_MAX; /* of no member */
 		message->value[1] = (uint64_t)-100;
 		strcpy(message->text, "/bin/true");
 		__atomic_store_n(&message->state, message->tid << MESSAGE_STATE_BITS | MESSAGE_POSTED,
@@ -430,7 +432,7 @@ static int run_exec(char *path, void *(*run)(void *))
 	if (pthread_create(&thread, NULL, run, path) != 0)
 		return 9;
 	usleep(300000);
-	return run_announce(3);
+	return run_announce(3, getpid());
 }
 
 static void *make_calls(void *count)
@@ -543,7 +545,7 @@ static int run_relative(void)
 
 int main(int argc, char **argv)
 {
-	if (argc != 3)
+	if (argc < 3)
 		return 2;
 	state = 88172645463325252u + strtoull(argv[2], NULL, 10) * 0x9e3779b97f4a7c15u;
 	if (strcmp(argv[1], "cut") == 0)
@@ -551,7 +553,7 @@ int main(int argc, char **argv)
 	if (strcmp(argv[1], "fill") == 0)
 		return run_fill(argv[2]);
 	if (strcmp(argv[1], "announce") == 0)
-		return run_announce((uint32_t)atol(argv[2]));
+		return run_announce((uint32_t)atol(argv[2]), argc > 3 ? atoi(argv[3]) : getpid());
 	if (strcmp(argv[1], "exec") == 0)
 		return run_exec(argv[2], execute);
 	if (strcmp(argv[1], "announced") == 0)

@@ -5,6 +5,7 @@
 fuzzed     each target damages what it shares in another way: at random, and next to sense (programs/hostile.c)
 rounds     one session through all rounds, as root with targets of nobody's too: what the logger holds does not grow
 held       a target announces an exec that it never makes, as often as it can
+as_logger  a target announces an exec as the logger's
 leased     a target's thread is in an exec of a script whose interpreter somebody does not let go, another one announces an exec
 sampled    a target sets options that the session does not have
 usage: hostile.py [NAME...]        ROUNDS=N, SEED=N: other rounds; SOAK=1: 1,000 of each
@@ -326,6 +327,23 @@ def held():
         session.kill()
 
 
+def as_logger():
+    """An exec that is announced as the logger's is not waited for."""
+    session = Session("as-logger")
+    try:
+        before = session.held_alone()[0]
+        hostile = Hostile(session, ["announce", "3", str(session.logger)])
+        ready, _, _ = select.select([hostile.process.stdout], [], [], LONG_SECONDS)
+        expect(ready and hostile.process.stdout.read(10) == b"announced\n", "it did not come to announce anything")
+        hostile.kill(session)
+        wait_for(f"the logger to have {before} descriptors again", lambda: session.held()[0] <= before)
+        session.ask()
+        session.answered()
+        session.end()
+    finally:
+        session.kill()
+
+
 def is_breaking():
     """Whether somebody waits for a lease of ours."""
     own = str(os.getpid())
@@ -376,4 +394,4 @@ def sampled():
     expect(calls == 1000, f"of 1000 calls {calls} are recorded")
 
 
-sys.exit(run_tests(fuzzed, rounds, held, leased, sampled))
+sys.exit(run_tests(fuzzed, rounds, held, as_logger, leased, sampled))
