@@ -180,9 +180,16 @@ export function drawHeader(app, open) {
 
 /** @param {App} app the chips of the filters */
 export function drawFilters(app) {
-	const {filters} = app.store.state;
+	const {filters, words} = app.store.state;
 	fill(
 		byId("filters"),
+		words &&
+			make(
+				"button",
+				{class: "filter", title: "Remove this filter", onclick: () => app.store.set({words: ""})},
+				name(cutText(safeText(words), 60)),
+				" ×",
+			),
 		...filters.map((filter) =>
 			make(
 				"button",

@@ -427,6 +427,11 @@ export class Panel {
 			];
 		const {choice, model} = this.app.picture,
 			{bounds} = model.cells;
+		if (this.app.store.state.words)
+			return [
+				section("Freed by"),
+				make("p", {class: "faint"}, "Not known for filtered blocks: remove the filter."),
+			];
 		const query = {
 			node: pathKey(model, node),
 			...(choice.kind === "moment"
