@@ -28,7 +28,7 @@ strict: $(BUILD)/build.ninja
 check: setup-check
 	@$(MAKE) --no-print-directory strict all
 	@ninja -C $(BUILD) --quiet unit-programs live-programs
-	@tests/run --build $(BUILD) --jobs $(JOBS) $(if $(filter no,$(BOOT)),--without live/boot/) $(TESTS)
+	@tests/run --build $(BUILD) --jobs $(JOBS) --again $(if $(filter no,$(BOOT)),--without live/boot/) $(TESTS)
 
 # Compiles what is installed with clang, too, whose warnings are errors. (make distcheck also runs tests of such a build.)
 clang: setup-check

@@ -133,6 +133,19 @@ _xheap_dump() {
 	esac
 }
 
+_xheap_export() {
+	local options="-format -o -shortNames -by -timing -range -at -lifetime -size -requireFrames -requireFreeFrames -pids -threads -heap -innermost \
+		-window -closed -cullFrames -cullLists -noDefaultCull -defaultCull -lines -session -noIndex --help"
+	case $(_xheap_option "$2") in
+	-format) _xheap_reply "pprof speedscope callgrind firefox heaptrack dhat folded" "$1" ;;
+	*)
+		case $1 in
+		-*) _xheap_reply "$options" "$1" ;;
+		*) _xheap_heap "$1" "$2" ;;
+		esac ;;
+	esac
+}
+
 _xheap_dx() {
 	case $2 in
 	-gc | --gc | -c | -r | -memory | --memory) ;;
@@ -236,7 +249,7 @@ _xheap() {
 
 	COMPREPLY=()
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		_xheap_reply "record start update query sessions flush stop launch image autologger boottrace top report view recover heap diff check symbols merge clean dump dx info help version" "$current"
+		_xheap_reply "record start update query sessions flush stop launch image autologger boottrace top report view recover heap diff check symbols merge clean dump export dx info help version" "$current"
 		return
 	fi
 	case ${COMP_WORDS[1]} in
@@ -277,13 +290,14 @@ _xheap() {
 		*) _xheap_traces "$current" ;;
 		esac ;;
 	dump) _xheap_dump "$current" "$previous" ;;
+	export) _xheap_export "$current" "$previous" ;;
 	dx) _xheap_dx "$current" "$previous" ;;
 	info) _xheap_info "$current" "$previous" ;;
 	help)
 		case $previous in
 		image) _xheap_reply "add list show remove enable disable watch" "$current" ;;
 		autologger) _xheap_reply "add list show enable disable remove run stop" "$current" ;;
-		*) _xheap_reply "record start update query sessions flush stop launch image autologger boottrace top report view recover heap diff check symbols merge clean dump dx info version --help" "$current" ;;
+		*) _xheap_reply "record start update query sessions flush stop launch image autologger boottrace top report view recover heap diff check symbols merge clean dump export dx info version --help" "$current" ;;
 		esac ;;
 	version) _xheap_reply "--help" "$current" ;;
 	esac

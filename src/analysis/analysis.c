@@ -213,8 +213,9 @@ int analysis_check_patterns(const struct heap_patterns *patterns, const char *wo
 	return diag_fail(diag, ENOMSG, "%s: %s", word, reason);
 }
 
-int analysis_check_required(const struct heap_filter *filter, const char *const *words, struct heap_names *names,
-			    const struct analysis_caller *caller, struct diag *diag)
+/* Check what the filter requires as analysis_check_patterns() does. words: by enum analysis_pattern. */
+static int check_required(const struct heap_filter *filter, const char *const *words, struct heap_names *names,
+			  const struct analysis_caller *caller, struct diag *diag)
 {
 	int error = analysis_check_patterns(&filter->required, words[ANALYSIS_REQUIRED], names, caller, diag);
 	int other = analysis_check_patterns(&filter->required_of_free, words[ANALYSIS_REQUIRED_OF_FREE], names, caller,
@@ -282,14 +283,13 @@ int analysis_prepare(struct analysis *analysis, struct diag *diag)
 	}
 	error = error ? error : analysis_check_cancelled(&request->caller, diag);
 	if (!error && request->asked)
-		error = analysis_check_required(&request->asked->filter, request->pattern_words,
-						action_names(&analysis->input), &request->caller, diag);
+		error = check_required(&request->asked->filter, request->pattern_words, action_names(&analysis->input),
+				       &request->caller, diag);
 	for (unsigned i = 0; i < analysis->source_count && !error && !request->without_windows; i++)
 		error = source_check(analysis, i, diag);
 	for (unsigned i = 0; i < analysis->source_count && !error && !request->without_windows; i++) {
 		struct analysis_own *own = &analysis->own[i];
-		heap_window_make(&own->window, analysis->sources[i].table, &own->filter, own->range, request->by,
-				 false);
+		heap_window_make(&own->window, analysis->sources[i].table, &own->filter, own->range, request->by);
 		analysis->sources[i].window = &own->window;
 	}
 	return error ? error : analysis_check_cancelled(&request->caller, diag);

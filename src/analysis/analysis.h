@@ -84,10 +84,6 @@ void analysis_close(struct analysis *analysis);
 int analysis_check_patterns(const struct heap_patterns *patterns, const char *word, struct heap_names *names,
 			    const struct analysis_caller *caller, struct diag *diag);
 
-/** The same of what the filter requires. words: by enum analysis_pattern. */
-int analysis_check_required(const struct heap_filter *filter, const char *const *words, struct heap_names *names,
-			    const struct analysis_caller *caller, struct diag *diag);
-
 /** Narrow *range, which is all of a trace, to what was asked for: a range, or all up to a moment. is_typed: the reason
     begins with the option. Return 0, or -EINVAL with the reason in `diag`. */
 int analysis_range(struct filter_request *asked, const struct trace *trace, bool is_typed, struct heap_range *range,

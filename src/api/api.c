@@ -85,6 +85,11 @@ int api_run(const xheap_callbacks *callbacks, xheap_error *error, int (*work)(vo
 	return status_of(-call.result);
 }
 
+void api_end(void (*end)(void *context), void *context)
+{
+	memory_try(end, context);
+}
+
 /* ---- structs that grow ---- */
 
 int api_take(void *own, size_t own_size, const void *given, const char *what, struct diag *diag)

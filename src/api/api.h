@@ -21,6 +21,10 @@
 int api_run(const xheap_callbacks *callbacks, xheap_error *error, int (*work)(void *context, struct diag *diag),
 	    void *context);
 
+/** Run end(context), which frees a handle. Nothing in it ends the program. If an assertion is broken, some memory stays
+ *  allocated. */
+void api_end(void (*end)(void *context), void *context);
+
 /** An assertion of ours is broken: the call of the API ends here, with this text. */
 _Noreturn void api_give_up(const char *file, unsigned line, const char *claim);
 

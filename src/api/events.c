@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Events, as runs of rows of decoded blocks. */
-#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -201,7 +200,6 @@ API int xheap_events_next_batch(xheap_events *events, const xheap_event_batch **
 
 static void event_take(struct xheap_events *events, uint32_t i)
 {
-	assert(i < events->batch.count);
 	const xheap_event_batch *batch = &events->batch;
 	const struct trace_dictionary *dictionary = trace_dictionary(events->trace->trace);
 #define X(member, from_member, column) .member = batch->member[i],
@@ -226,13 +224,18 @@ API int xheap_events_next(xheap_events *events, const xheap_event **event, xheap
 	return XHEAP_OK;
 }
 
-API void xheap_events_close(xheap_events *events)
+static void close_work(void *context)
 {
-	if (!events)
-		return;
+	struct xheap_events *events = context;
 	heap_stream_free(events->stream);
 	if (events->cursor)
 		trace_cursor_free(events->cursor);
 	api_trace_release(events->trace);
 	free(events);
+}
+
+API void xheap_events_close(xheap_events *events)
+{
+	if (events)
+		api_end(close_work, events);
 }

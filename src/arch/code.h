@@ -29,9 +29,7 @@ struct code {
 	uint8_t field_bytes; /**< 1 or 4; 0: none */
 	uint8_t opcode;      /**< last opcode byte */
 	uint8_t prefixes;    /**< bytes before the opcode */
-	/** CODE_CALL_FAR, or a CODE_END that jumps. The operand is relative unless field_bytes is 0 */
-	bool is_indirect;
-	uint64_t target; /**< of a direct branch, or the address of the relative operand */
+	uint64_t target;     /**< of a direct branch, or the address of the relative operand */
 };
 
 /** Decode the instruction at `address`. Return false if the bytes are no instruction, or are cut. */

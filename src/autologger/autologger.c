@@ -354,13 +354,13 @@ void autologger_recording(const struct autologger *logger, struct session_option
 	session->generations = (uint32_t)number_of(logger, AUTOLOGGER_FileMax);
 }
 
-void autologger_notes(const struct autologger *logger, void (*say)(void *cookie, const char *text), void *cookie)
+void autologger_notes(const struct autologger *logger, void (*say)(const char *text))
 {
 	char text[200];
 	if (number_of(logger, AUTOLOGGER_BufferSize) < BUFFER_KB_MIN) {
 		snprintf(text, sizeof(text), "BufferSize = %s becomes %d KB, the least",
 			 autologger_text(logger, AUTOLOGGER_BufferSize), BUFFER_KB_MIN);
-		say(cookie, text);
+		say(text);
 	}
 	uint64_t buffer_kb = number_of(logger, AUTOLOGGER_BufferSize);
 	if (buffer_kb > BUFFER_KB_MIN && buffer_kb % (PAGE_BYTES / KB)) {
@@ -368,21 +368,21 @@ void autologger_notes(const struct autologger *logger, void (*say)(void *cookie,
 			 autologger_text(logger, AUTOLOGGER_BufferSize),
 			 (unsigned long long)((buffer_kb + PAGE_BYTES / KB - 1) / (PAGE_BYTES / KB) *
 					      (PAGE_BYTES / KB)));
-		say(cookie, text);
+		say(text);
 	}
 	if (number_of(logger, AUTOLOGGER_MaximumBuffers) < buffer_min_of(logger)) {
 		snprintf(text, sizeof(text), "MaximumBuffers = %s becomes %llu, two for each processor",
 			 autologger_text(logger, AUTOLOGGER_MaximumBuffers), (unsigned long long)buffer_min_of(logger));
-		say(cookie, text);
+		say(text);
 	}
 	if (is_set(logger, AUTOLOGGER_MinimumBuffers) &&
 	    number_of(logger, AUTOLOGGER_MinimumBuffers) < buffer_min_of(logger)) {
 		snprintf(text, sizeof(text), "MinimumBuffers = %s becomes %llu, two for each processor",
 			 autologger_text(logger, AUTOLOGGER_MinimumBuffers), (unsigned long long)buffer_min_of(logger));
-		say(cookie, text);
+		say(text);
 	}
 	if (stack_filter_has_ignored(logger->values[AUTOLOGGER_StackWalkingFilter].text))
-		say(cookie, "StackWalkingFilter has 0x0262, VirtualAlloc, which is ignored: xheap records heap calls");
+		say("StackWalkingFilter has 0x0262, VirtualAlloc, which is ignored: xheap records heap calls");
 }
 
 uint32_t autologger_error_number(int error)

@@ -53,7 +53,7 @@ void autologger_recording(const struct autologger *logger, struct session_option
 			  char path[AUTOLOGGER_TEXT_BYTES]);
 
 /** Call `say` with each thing that the session does otherwise than the values say. */
-void autologger_notes(const struct autologger *logger, void (*say)(void *cookie, const char *text), void *cookie);
+void autologger_notes(const struct autologger *logger, void (*say)(const char *text));
 
 /** Return the documented number for a negative errno: the number of Status. 0 for 0. */
 uint32_t autologger_error_number(int error);

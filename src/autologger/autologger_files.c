@@ -29,11 +29,11 @@ void autologger_directory(enum autologger_directory directory, char *path, size_
 	snprintf(path, size, "%s%s", trusted_root(), paths[directory]);
 }
 
-int autologger_directory_make(enum autologger_directory directory, mode_t mode, struct diag *diag)
+int autologger_make_traces(struct diag *diag)
 {
 	char path[PATH_BYTES];
-	autologger_directory(directory, path, sizeof(path));
-	return trusted_directory_make(path, mode, diag);
+	autologger_directory(AUTOLOGGER_DIRECTORY_TRACES, path, sizeof(path));
+	return trusted_directory_make(path, 0700, diag);
 }
 
 /* ---- reading ---- */
@@ -237,7 +237,6 @@ void autologger_status_read(const char *name, struct autologger_status *status)
 	status->is_known = true;
 	status->number = (uint32_t)fields_number(text, "Status", 0);
 	status->at_s = (int64_t)fields_number(text, "at_s", 0);
-	status->boot_us = fields_number(text, "since_boot_us", 0);
 	fields_value(text, "text", status->text, sizeof(status->text));
 	free(text);
 }
@@ -246,13 +245,11 @@ int autologger_status_write(const char *name, int error, const char *text, struc
 {
 	char file[AUTOLOGGER_NAME_BYTES + 8];
 	struct fields fields = {.text = NULL};
-	struct timespec now, boot;
+	struct timespec now;
 	clock_gettime(CLOCK_REALTIME, &now);
-	clock_gettime(CLOCK_BOOTTIME, &boot);
 	fields_add_number(&fields, "Status", autologger_error_number(error));
 	fields_add(&fields, "text", text);
 	fields_add_number(&fields, "at_s", (uint64_t)now.tv_sec);
-	fields_add_number(&fields, "since_boot_us", (uint64_t)boot.tv_sec * 1000000 + (uint64_t)boot.tv_nsec / 1000);
 	status_file(name, file, sizeof(file));
 	int written = autologger_state_write(file, &fields, diag);
 	fields_fini(&fields);

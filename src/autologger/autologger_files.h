@@ -19,8 +19,8 @@ enum autologger_directory {
 /** Write the directory's path, behind trusted_root(). */
 void autologger_directory(enum autologger_directory directory, char *path, size_t size);
 
-/** Make the directory and those above it. Return 0 or a negative errno. */
-int autologger_directory_make(enum autologger_directory directory, mode_t mode, struct diag *diag);
+/** Make the directory for traces, which is its owner's alone, and those above it. Return 0 or a negative errno. */
+int autologger_make_traces(struct diag *diag);
 
 /** A file as it was read. */
 struct autologger_entry {
@@ -54,11 +54,10 @@ int autologger_file_remove(const char *name, struct diag *diag);
 
 /** The last start of an autologger. */
 struct autologger_status {
-	bool is_known;    /**< it was started once */
-	uint32_t number;  /**< Status: 0, or the documented number of the error */
-	int64_t at_s;     /**< time of the start, seconds since the epoch */
-	uint64_t boot_us; /**< the same since the boot */
-	char text[512];   /**< of the error; "": there was none */
+	bool is_known;   /**< it was started once */
+	uint32_t number; /**< Status: 0, or the documented number of the error */
+	int64_t at_s;    /**< time of the start, seconds since the epoch */
+	char text[512];  /**< of the error; "": there was none */
 };
 
 /** Read the status; is_known is false if there is none. */

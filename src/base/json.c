@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <inttypes.h>
 
+#include "base/digits.h"
 #include "base/text.h"
 
 /* A number of JavaScript has so many bits. */
@@ -111,24 +112,27 @@ void json_known_text(struct json *json, const char *key, const char *text)
 		json_text(json, key, text);
 }
 
-/* Return what stands before and behind the digits of a number of this size. */
-static const char *digits_quote(const struct json *json, uint64_t size)
+/* A script reads no number of more bits as it is, so it gets the text. */
+static void put_number(struct json *json, const char *key, bool is_negative, uint64_t size)
 {
-	return json->is_for_script && size >> SCRIPT_BITS ? "\"" : "";
+	const bool is_quoted = json->is_for_script && size >> SCRIPT_BITS;
+	char digits[1 + DIGITS_BYTES], *end = digits + sizeof(digits), *begin = digits_before(end, size);
+	if (is_negative)
+		*--begin = '-';
+	json_key(json, key);
+	sink_bytes(json->out, "\"", is_quoted);
+	sink_bytes(json->out, begin, (size_t)(end - begin));
+	sink_bytes(json->out, "\"", is_quoted);
 }
 
 void json_count(struct json *json, const char *key, uint64_t count)
 {
-	const char *quote = digits_quote(json, count);
-	json_key(json, key);
-	sink_format(json->out, "%s%" PRIu64 "%s", quote, count, quote);
+	put_number(json, key, false, count);
 }
 
 void json_number(struct json *json, const char *key, int64_t number)
 {
-	const char *quote = digits_quote(json, number < 0 ? 0 - (uint64_t)number : (uint64_t)number);
-	json_key(json, key);
-	sink_format(json->out, "%s%" PRId64 "%s", quote, number, quote);
+	put_number(json, key, number < 0, number < 0 ? 0 - (uint64_t)number : (uint64_t)number);
 }
 
 void json_bool(struct json *json, const char *key, bool is_true)

@@ -54,13 +54,10 @@ static const struct {
 
 static uint64_t number_of(const struct list_field *field, const void *record)
 {
-	const char *at = (const char *)record + field->offset;
-	uint64_t wide;
-	uint32_t narrow;
-	if (field->size == sizeof(wide))
-		return memcpy(&wide, at, sizeof(wide)), wide;
-	assert(field->size == sizeof(narrow));
-	return memcpy(&narrow, at, sizeof(narrow)), narrow;
+	uint64_t number = 0;
+	assert(field->size <= sizeof(number));
+	memcpy(&number, (const char *)record + field->offset, field->size);
+	return number;
 }
 
 /* ---- fields ---- */
@@ -82,7 +79,7 @@ static bool is_known(const struct list_field *field, const void *record)
 	if (field->is_known)
 		return field->is_known(record);
 	if (field->may_be_none)
-		return number_of(field, record) != (field->size == sizeof(uint64_t) ? UINT64_MAX : UINT32_MAX);
+		return number_of(field, record) != UINT64_MAX >> (64 - 8 * field->size);
 	return !field->may_be_unset || (is_text(field) ? *text_of(field, record) != 0 : number_of(field, record) > 0);
 }
 
@@ -130,9 +127,9 @@ void list_field_json(struct json *json, const struct list_field *fields, const v
 	}
 }
 
-void list_field_json_object(struct json *json, const char *key, const struct list_field *fields, const void *record)
+void list_field_json_object(struct json *json, const struct list_field *fields, const void *record)
 {
-	json_begin_object(json, key);
+	json_begin_object(json, NULL);
 	list_field_json(json, fields, record);
 	json_end_object(json);
 }

@@ -15,7 +15,7 @@
 #include "base/grid.h"
 #include "base/json.h"
 
-/** What a value is. Numbers have 4 or 8 bytes and are not negative. */
+/** What a value is. Numbers are of any width, and not negative. */
 enum list_field_kind {
 	FIELD_TEXT,         /**< const char *, NULL: "" */
 	FIELD_CHARS,        /**< an array of char, which ends with a NUL */
@@ -56,7 +56,7 @@ void list_field_row(struct grid *grid, const struct list_field *fields, const vo
 /** Write the fields with a key as keys of an open object. */
 void list_field_json(struct json *json, const struct list_field *fields, const void *record);
 
-/** Write an object of them. */
-void list_field_json_object(struct json *json, const char *key, const struct list_field *fields, const void *record);
+/** Write them as an object of an array. */
+void list_field_json_object(struct json *json, const struct list_field *fields, const void *record);
 
 #endif

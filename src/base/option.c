@@ -150,10 +150,12 @@ const struct option_choice *option_choice_find(const struct option_choice *choic
 static int store_choice(const struct option *option, void *context, const char *word, struct diag *why)
 {
 	const struct option_choice *choice = option_choice_find(option->choices, word);
-	if (!choice)
-		return refuse(option, why, "");
-	member_set(option, context, choice->number);
-	return 0;
+	if (choice) {
+		member_set(option, context, choice->number);
+		return 0;
+	}
+	int error = option->parse ? option->parse(context, word, why) : 0;
+	return error ? error : refuse(option, why, "");
 }
 
 static int store_set(const struct option *option, void *context, const char *word, struct diag *why)

@@ -76,7 +76,7 @@ struct option {
 	const char *key;          /**< the option's name in a trace; NULL: it is not in the trace */
 	unsigned flags;           /**< enum option_flags */
 	/** Of VALUE_PARSED: store the word (NULL: no word) in `context`. 0, or a negative errno with the reason in
-	    `why`. */
+	    `why`. Of VALUE_CHOICE: give a better reason to refuse a word that is no choice, or return 0. */
 	int (*parse)(void *context, const char *word, struct diag *why);
 	/** Of VALUE_TAKEN: take the words that belong to the option. 0, or an exit status after a message. */
 	int (*take)(void *context, struct words *words, int number);

@@ -79,21 +79,6 @@ int sink_end(struct sink *sink)
 	return error;
 }
 
-char *sink_take(struct sink *sink, size_t *length)
-{
-	size_t used = sink->used;
-	if (!sink_reserve(sink, 1)) {
-		sink_end(sink);
-		memory_exhausted(used);
-	}
-	char *text = sink->buffer;
-	text[used] = 0;
-	if (length)
-		*length = used;
-	sink_to_memory(sink);
-	return text;
-}
-
 static bool memory_reserve(struct sink *sink, size_t size)
 {
 	size_t needed;
@@ -109,7 +94,8 @@ static bool memory_reserve(struct sink *sink, size_t size)
 	return true;
 }
 
-bool sink_reserve(struct sink *sink, size_t size)
+/* Make room in the buffer for `size` bytes. Return false if the sink has an error or no such buffer. */
+static bool reserve(struct sink *sink, size_t size)
 {
 	if (sink->error)
 		return false;
@@ -120,15 +106,30 @@ bool sink_reserve(struct sink *sink, size_t size)
 	return !sink_flush(sink) && size <= sink->capacity;
 }
 
+char *sink_take(struct sink *sink, size_t *length)
+{
+	size_t used = sink->used;
+	if (!reserve(sink, 1)) {
+		sink_end(sink);
+		memory_exhausted(used);
+	}
+	char *text = sink->buffer;
+	text[used] = 0;
+	if (length)
+		*length = used;
+	sink_to_memory(sink);
+	return text;
+}
+
 void sink_bytes(struct sink *sink, const char *data, size_t size)
 {
 	if (!size)
 		return;
-	if (sink_reserve(sink, size)) {
+	if (reserve(sink, size)) {
 		memcpy(sink->buffer + sink->used, data, size);
 		sink->used += size;
 	} else if (!sink->error) {
-		/* More than the buffer holds: sink_reserve() has written what came before. */
+		/* More than the buffer holds: reserve() has written what came before. */
 		sink->error = sink->write(sink->context, data, size);
 	}
 }

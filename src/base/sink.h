@@ -49,9 +49,6 @@ int sink_end(struct sink *sink);
  *  NULL. Without memory, give up (base/memory.h). */
 char *sink_take(struct sink *sink, size_t *length);
 
-/** Make room in the buffer for `size` bytes. Return false if the sink has an error or no such buffer. */
-bool sink_reserve(struct sink *sink, size_t size);
-
 /** Write the bytes. */
 void sink_bytes(struct sink *sink, const char *data, size_t size);
 

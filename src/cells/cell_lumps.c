@@ -39,7 +39,7 @@ static struct site_share *sites_weigh(const struct heap_table *table, const stru
 {
 	struct site_share *sites = memory_zeroed(table->site_count, sizeof(*sites));
 	struct heap_window window;
-	heap_window_make(&window, table, filter, range, HEAP_BY_NONE, false);
+	heap_window_make(&window, table, filter, range, HEAP_BY_NONE);
 	const struct heap_numbers *all = &window.totals;
 	for (uint32_t i = 0; i < table->site_count; i++) {
 		const struct heap_numbers *own = &window.numbers[i];

@@ -3,7 +3,6 @@
 #ifndef XHEAP_CLI_CLI_H
 #define XHEAP_CLI_CLI_H
 
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -35,10 +34,10 @@ struct command {
 };
 
 extern const struct command command_autologger, command_boottrace;
-extern const struct command command_check, command_clean, command_diff, command_dump, command_dx, command_flush,
-	command_fold, command_heap, command_help, command_image, command_index, command_info, command_launch,
-	command_merge, command_query, command_record, command_recover, command_report, command_sessions, command_start,
-	command_stop, command_symbols, command_top, command_update, command_version, command_view;
+extern const struct command command_check, command_clean, command_diff, command_dump, command_dx, command_export,
+	command_flush, command_fold, command_heap, command_help, command_image, command_index, command_info,
+	command_launch, command_merge, command_query, command_record, command_recover, command_report, command_sessions,
+	command_start, command_stop, command_symbols, command_top, command_update, command_version, command_view;
 
 /** The command with this name in any case, or NULL. */
 const struct command *command_find(const char *name);
@@ -69,7 +68,6 @@ void cli_print_words(FILE *out, const char *words, unsigned column, unsigned wid
 /** Say "xheap: what" on stderr, as one line, whatever texts are in it (base/text.h). A terminal gets it broken into
     lines of its width. */
 __attribute__((format(printf, 1, 2))) void cli_say(const char *format, ...);
-__attribute__((format(printf, 1, 0))) void cli_vsay(const char *format, va_list arguments);
 
 /** Return "next: " and the command that reports on a trace, as one types it, for the caller to free. */
 char *cli_next(const char *trace);

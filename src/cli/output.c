@@ -23,12 +23,23 @@ int cli_error_number(void)
 	return error_number;
 }
 
+__attribute__((format(printf, 1, 0))) static void vsay(const char *format, va_list arguments)
+{
+	char *text = NULL;
+	if (vasprintf(&text, format, arguments) < 0)
+		text = NULL;
+	unsigned column = (unsigned)fprintf(stderr, "xheap: ");
+	cli_print_words(stderr, text ? text_make_harmless(text) : "no memory for a message", column,
+			cli_terminal_width(STDERR_FILENO));
+	free(text);
+}
+
 int cli_fail(const char *format, ...)
 {
 	va_list arguments;
 	error_number = error_number ? error_number : diag_last_error();
 	va_start(arguments, format);
-	cli_vsay(format, arguments);
+	vsay(format, arguments);
 	va_end(arguments);
 	return CLI_FAILED;
 }
@@ -51,22 +62,11 @@ void cli_print_words(FILE *out, const char *words, unsigned column, unsigned wid
 	putc('\n', out);
 }
 
-void cli_vsay(const char *format, va_list arguments)
-{
-	char *text = NULL;
-	if (vasprintf(&text, format, arguments) < 0)
-		text = NULL;
-	unsigned column = (unsigned)fprintf(stderr, "xheap: ");
-	cli_print_words(stderr, text ? text_make_harmless(text) : "no memory for a message", column,
-			cli_terminal_width(STDERR_FILENO));
-	free(text);
-}
-
 void cli_say(const char *format, ...)
 {
 	va_list arguments;
 	va_start(arguments, format);
-	cli_vsay(format, arguments);
+	vsay(format, arguments);
 	va_end(arguments);
 }
 

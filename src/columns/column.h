@@ -118,8 +118,9 @@ enum { COLUMN_TEXT_BYTES = 512 };
 struct column {
 	const char *name; /**< NULL: the source lacks it */
 	enum column_type type;
-	int width;       /**< in dump's text; negative: aligned to the left; 0: dump leaves the column out */
-	unsigned strips; /**< that allocations need for it: PACK_TIMES, ... */
+	int width; /**< in dump's text; negative: aligned to the left; 0: dump leaves the column out */
+	/** what allocations need for it: PACK_TIMES, ...; of events: PACK_ADDRESSES or 0 */
+	unsigned strips;
 	/** Set the value and return true. If it is absent, return false and set the value that the C interface has. */
 	bool (*get)(const struct column_row *row, uint64_t *value);
 	/** Do the same for all rows. Set absent[i] to 1 if value i is absent, else to 0. */

@@ -46,6 +46,11 @@ static inline bool has_function(const struct column_row *row)
 	return row->event.kind != EVENT_EARLIER && row->event.entry < row->dictionary->entry_count;
 }
 
+static inline uint32_t stack_of(const struct column_row *row)
+{
+	return row->event.flags & EVENT_NO_STACK ? 0 : row->event.stack;
+}
+
 static inline bool has_flag(const struct column_row *row, enum event_flag flag)
 {
 	return row->event.flags & flag;
@@ -124,6 +129,7 @@ VALUES(argument, row->event.argument, ALWAYS)
 VALUES(argument_2, row->event.argument2, ALWAYS)
 VALUES(result, has_flag(row, EVENT_FAILED) ? (int64_t)row->event.result : 0, !has_flag(row, EVENT_IN_FLIGHT))
 VALUES(flags, row->event.flags, ALWAYS)
+VALUES(site, stack_of(row) * (uint64_t)row->dictionary->entry_count + row->event.entry, has_function(row))
 VALUES(stack, row->event.stack, row->event.stack && !has_flag(row, EVENT_NO_STACK))
 
 #define OF(name) get_##name, fill_##name
@@ -152,9 +158,9 @@ const struct column column_of_events[COLUMN_COUNT] = {
 		.help = "Handle of the heap.", .absent = "not known"},
 	[COLUMN_HEAP_ID] = {"heap_id", TYPE_HEAP, 0, 0, OF(heap_id),
 		.help = "Id of the heap in the trace.", .absent = "not known"},
-	[COLUMN_ADDRESS] = {"address", TYPE_ADDRESS, -14, 0, OF(address),
+	[COLUMN_ADDRESS] = {"address", TYPE_ADDRESS, -14, PACK_ADDRESSES, OF(address),
 		.help = "Address of the block.", .absent = "the call failed"},
-	[COLUMN_PREVIOUS_ADDRESS] = {"previous_address", TYPE_ADDRESS, -16, 0, OF(previous_address),
+	[COLUMN_PREVIOUS_ADDRESS] = {"previous_address", TYPE_ADDRESS, -16, PACK_ADDRESSES, OF(previous_address),
 		.help = "Address of the old block of a realloc.", .absent = "none"},
 	[COLUMN_SIZE] = {"size", TYPE_BYTES, 9, 0, OF(size),
 		.help = "Requested bytes.", .absent = "the event has none"},
@@ -172,6 +178,9 @@ const struct column column_of_events[COLUMN_COUNT] = {
 		.absent = "the call had not returned", .absent_word = "in-flight"},
 	[COLUMN_FLAGS] = {"flags", TYPE_NUMBER, 0, 0, OF(flags),
 		.help = "Bits of enum event_flag."},
+	[COLUMN_SITE] = {"site_id", TYPE_NUMBER, 0, 0, OF(site),
+		.help = "Stack and function, as one number: the stack times the trace's functions, and the function.",
+		.absent = "a block from before the attach, or an unknown function"},
 	[COLUMN_STACK] = {"stack_id", TYPE_STACK, 8, 0, OF(stack),
 		.help = "The stack: a stack_id of dump -stacks.", .absent = "not recorded"},
 };

@@ -142,6 +142,15 @@ static enum dx_status refuse(struct sink *errors, const char *text, const struct
 
 /* ---- answers ---- */
 
+/* What the value is, and which plans there were on the way to it. */
+static void explain(struct dx_query *query, const struct dx_value *value, struct sink *out)
+{
+	dx_print_help(query, value, out);
+	char *plans = sink_take(query->explanation->out, NULL);
+	sink_text(out, plans);
+	free(plans);
+}
+
 static void answer(struct dx_query *query, const struct dx_command *command, const char *text,
 		   const struct dx_value *value, const struct dx_layout *layout, struct sink *out)
 {
@@ -149,7 +158,7 @@ static void answer(struct dx_query *query, const struct dx_command *command, con
 	if (*limits && command->format == DX_FORMAT_TEXT)
 		sink_format(out, "(%s)\n", limits);
 	if (command->wants_help)
-		dx_print_help(query, value, out);
+		explain(query, value, out);
 	else if (command->format == DX_FORMAT_JSON)
 		dx_print_json(query, text, value, layout, out);
 	else if (command->format == DX_FORMAT_CSV)
@@ -231,10 +240,15 @@ enum dx_status dx_command_run(struct dx_session *session, const struct dx_comman
 	query.steps_max = command->steps_max;
 	query.planner = command->is_naive ? NULL : &dx_planner;
 	query.is_cancelled = command->is_cancelled;
+	struct sink plans;
+	struct dx_explanation explanation = {.out = &plans};
+	sink_to_memory(&plans);
+	query.explanation = command->wants_help ? &explanation : NULL;
 	session->out = out;
 	session->uses = 0;
 	enum dx_status status = query_run(&query, command, out, errors);
 	session->out = NULL;
+	free(sink_take(&plans, NULL));
 	dx_query_fini(&query);
 	dx_session_clean(session);
 	return status;

@@ -13,8 +13,14 @@ enum export_flag {
 	EXPORT_ONE_ACTION = 1 << 0, /**< it holds the rows of one action */
 	/** it holds all stacks, whole and in its own order: the action is stacks, and no rows are made */
 	EXPORT_ALL_STACKS = 1 << 1,
-	EXPORT_CAVEATS = 1 << 2 /**< it says what keeps the numbers from being exact, and an answer from being empty */
+	EXPORT_CAVEATS = 1 << 2, /**< it says what keeps the numbers from being exact, and an answer from being empty */
+	EXPORT_LINES = 1 << 3,   /**< it has lines of sources: frames are by line */
+	EXPORT_BINARY = 1 << 4,  /**< no text: never for a terminal */
+	EXPORT_EACH_BLOCK = 1 << 5, /**< it has the blocks one by one */
+	EXPORT_SUMS_MANY = 1 << 6   /**< above EXPORT_BLOCKS_MAX blocks it has sums of them */
 };
+
+enum { EXPORT_BLOCKS_MAX = 2000000 };
 
 /** X(id, name, flags, writer) */
 #define REPORT_FORMATS(X) \
@@ -23,15 +29,31 @@ enum export_flag {
 	X(JSON, "json", EXPORT_CAVEATS, report_json) \
 	X(FOLDED, "folded", EXPORT_ALL_STACKS, report_collapsed)
 
+/** The formats of other tools, which are over one source: X(id, name, flags, writer, the tool, what it cannot say) */
+#define TOOL_FORMATS(X) \
+	X(PPROF, "pprof", EXPORT_ALL_STACKS | EXPORT_LINES | EXPORT_BINARY, export_pprof, \
+	  "pprof and what reads its profiles: Pyroscope, Parca", "peaks, lifetimes or times") \
+	X(SPEEDSCOPE, "speedscope", EXPORT_ALL_STACKS, export_speedscope, "speedscope", "lifetimes or times") \
+	X(CALLGRIND, "callgrind", EXPORT_ALL_STACKS | EXPORT_LINES, export_callgrind, \
+	  "KCachegrind, QCachegrind, callgrind_annotate", "lifetimes or times; its calls are allocations") \
+	X(FIREFOX, "firefox", EXPORT_ALL_STACKS | EXPORT_LINES | EXPORT_EACH_BLOCK | EXPORT_SUMS_MANY, export_firefox, \
+	  "profiler.firefox.com", "peaks of stacks or findings") \
+	X(HEAPTRACK, "heaptrack", EXPORT_ALL_STACKS | EXPORT_LINES | EXPORT_EACH_BLOCK, export_heaptrack, \
+	  "heaptrack_gui, heaptrack_print", "threads, addresses or resident memory") \
+	X(DHAT, "dhat", EXPORT_ALL_STACKS | EXPORT_LINES | EXPORT_EACH_BLOCK, export_dhat, "dh_view.html of Valgrind", \
+	  "times of blocks or accesses to them")
+
 enum report_format {
-#define X(id, name, flags, writer) REPORT_##id,
-	REPORT_FORMATS(X)
+#define X(id, ...) REPORT_##id,
+	REPORT_FORMATS(X) TOOL_FORMATS(X)
 #undef X
+		REPORT_FORMAT_COUNT
 };
 
 /** The writer of each format. The sink has the error, if there is one. */
-#define X(id, name, flags, writer) void writer(const struct report *report, struct sink *out);
+#define X(id, name, flags, writer, ...) void writer(const struct report *report, struct sink *out);
 REPORT_FORMATS(X)
+TOOL_FORMATS(X)
 #undef X
 
 /** The formats, by enum report_format. */
@@ -39,7 +61,9 @@ extern const struct export_format {
 	const char *name; /**< as a value of -format */
 	unsigned flags;   /**< of enum export_flag */
 	void (*write)(const struct report *report, struct sink *out);
-} export_formats[];
+	const char *tool;  /**< what opens it; NULL: a format of reports */
+	const char *lacks; /**< what of a trace it cannot say */
+} export_formats[REPORT_FORMAT_COUNT];
 
 /** Make what the format needs: the rows of the parts (report_make()), or the names of all stacks. End the report with
     report_fini(). Afterwards all files are known that names are read from. */

@@ -18,6 +18,7 @@
 #include "base/grow.h"
 
 #include "heapwalk/chunk_chains.h"
+#include "heapwalk/thread_caches.h"
 
 enum {
 	WINDOW_MIN = 1 << 10,
@@ -202,6 +203,8 @@ static enum outcome window_walk(struct heap_reading *reading, const struct chunk
 	struct glibc_piece pieces[4];
 	struct chunk_window window, after;
 	pid_t pid = reading->walk->pid;
+	/* Threads begin and end while the window is read: note those that live before that, and those that live after. */
+	caches_follow(reading);
 	if (!glibc_read_pieces(pid, pieces, bounds_pieces(chain, &bounds[0], pieces)) ||
 	    (has_to_be_calm && !is_calm(reading, &bounds[0])) || !window_bound(reading, chain, &bounds[0], &window) ||
 	    place->at > window.limit - GLIBC_FENCE)
@@ -213,6 +216,7 @@ static enum outcome window_walk(struct heap_reading *reading, const struct chunk
 	    (has_to_be_calm && !is_calm(reading, &bounds[1])) || !window_bound(reading, chain, &bounds[1], &after) ||
 	    !are_alike(&window, &after, place->at))
 		return BROKEN;
+	caches_follow(reading);
 	uint32_t count;
 	uint64_t next;
 	enum outcome outcome = window_follow(reading, chain, place, &window, &count, &next);

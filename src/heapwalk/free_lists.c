@@ -57,14 +57,20 @@ static bool list_read(const struct heap_reading *reading, uint64_t *page, uint64
 struct kind {
 	uint64_t named_at; /* of a chunk */
 	uint64_t bytes;    /* 0: not all have as many */
-	bool has_key;      /* of the caches */
+	uint64_t cache;    /* that they lie in; 0: in none */
 };
+
+/* Return whether a block with this second word can lie in the cache. The cache's thread may have begun just now. */
+static bool is_key_of(const struct heap_reading *reading, uint64_t cache, uint64_t word)
+{
+	return reading->glibc.layout->has_random_key ? map_find(&reading->keys, word) != NULL : word == cache;
+}
 
 static bool is_of_kind(const struct heap_reading *reading, const struct kind *kind, uint64_t chunk,
 		       const struct glibc_chunk *head)
 {
 	return !(chunk & 15) && (!kind->bytes || (head->word & ~(uint64_t)GLIBC_BITS) == kind->bytes) &&
-	       (!kind->has_key || reading_has_key(reading, head->user[1]));
+	       (!kind->cache || is_key_of(reading, kind->cache, head->user[1]));
 }
 
 /* Follow a list to its end. False: it does not lead there now. */
@@ -155,7 +161,7 @@ static bool bin_read_once(const struct heap_reading *reading, uint64_t cache, ui
 	uint64_t first, after;
 	list->count = 0;
 	if (!glibc_read(reading->walk->pid, at, &first, sizeof(first)) ||
-	    !list_follow(reading, list, first, &(struct kind){.named_at = GLIBC_CHUNK_HEAD, .has_key = true}))
+	    !list_follow(reading, list, first, &(struct kind){.named_at = GLIBC_CHUNK_HEAD, .cache = cache}))
 		return false;
 	*holds = list_holds(reading, list) && glibc_read(reading->walk->pid, at, &after, sizeof(after)) &&
 		 first == after;

@@ -135,7 +135,8 @@ static uint64_t bins_at(const struct glibc *glibc)
 	return offsetof(struct glibc_arena, words) + (top_index(glibc) + 2) * sizeof(uint64_t);
 }
 
-uint64_t glibc_no_top(const struct glibc *glibc, uint64_t arena)
+/* Return the value of an arena's top before it has a chunk. */
+static uint64_t no_top(const struct glibc *glibc, uint64_t arena)
 {
 	return arena + bins_at(glibc) - PAIR_BYTES;
 }
@@ -258,7 +259,7 @@ static bool begins_right(const struct glibc *glibc, const uint64_t *parameters, 
 {
 	uint64_t start = parameters[START];
 	int32_t mapped[3]; /* their number now, the most that there may be, the most that there have been */
-	if (top != glibc_no_top(glibc, glibc->main_arena))
+	if (top != no_top(glibc, glibc->main_arena))
 		return start && start <= top && top - start <= system_bytes;
 	memcpy(mapped, data - glibc->layout->mapped_count_before, sizeof(mapped));
 	return !start && mapped[0] >= 0 && mapped[1] >= mapped[0] && mapped[1] && mapped[2] >= mapped[0] &&

@@ -92,9 +92,6 @@ uint64_t glibc_top(const struct glibc *glibc, const struct glibc_arena *arena);
 /** Return its fast bins; the layout's fast_count of them exist. */
 const uint64_t *glibc_fast(const struct glibc_arena *arena);
 
-/** Return the value of an arena's top before it has a chunk. */
-uint64_t glibc_no_top(const struct glibc *glibc, uint64_t arena);
-
 /** Return the size of an arena's structure in bytes. */
 uint64_t glibc_arena_bytes(const struct glibc *glibc);
 

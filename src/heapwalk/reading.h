@@ -22,6 +22,7 @@ struct heap_reading {
 	struct map listed;       /**< chunks in fast bins */
 	struct map keys;         /**< the random keys in the second word of cached blocks */
 	struct map caches;       /**< addresses of the threads' caches, which are blocks that no caller owns */
+	uint32_t thread_serial;  /**< the region's at the last caches_renew() */
 	/** bytes from a thread's pointer to the address of its cache; 0: no thread names one */
 	int64_t cache_offset;
 	uint64_t data;           /**< where the library's writable data begins */

@@ -280,24 +280,38 @@ static bool caches_read(const struct heap_reading *reading, struct map *caches)
 	return true;
 }
 
-/* Read the caches again, including those of new threads: these have called the heap, and so have slots. A thread whose
-   variable points to no cache has none. */
-static void caches_read_again(const struct heap_reading *reading, struct map *caches)
+/* Read the caches of the threads with this serial or a later one. They have called the heap, and so have slots. A thread
+   whose variable points to no cache has none. */
+static void new_caches_read(const struct heap_reading *reading, uint32_t serial, struct map *caches)
 {
 	const struct region *region = reading->region;
 	uint32_t ready = __atomic_load_n(&region->header->slot_ready, __ATOMIC_ACQUIRE);
-	caches_read(reading, caches);
 	for (uint32_t i = 0; i < ready && i < region->limits.slot_max; i++) {
-		uint64_t fs_base = LOAD(&region_slot(region, i)->fs_base);
-		if (fs_base)
+		const struct region_slot *slot = region_slot(region, i);
+		uint64_t fs_base = LOAD(&slot->fs_base);
+		if (fs_base && LOAD(&slot->serial) >= serial)
 			cache_read(reading, fs_base, caches);
 	}
 }
 
+/* Read the caches again, including those of new threads. */
+static void caches_read_again(const struct heap_reading *reading, struct map *caches)
+{
+	caches_read(reading, caches);
+	new_caches_read(reading, 0, caches);
+}
+
 void caches_renew(struct heap_reading *reading)
 {
+	reading->thread_serial = LOAD(&reading->region->header->thread_serial);
 	if (reading->cache_offset)
 		caches_read_again(reading, &reading->caches);
+}
+
+void caches_follow(struct heap_reading *reading)
+{
+	if (reading->cache_offset && LOAD(&reading->region->header->thread_serial) != reading->thread_serial)
+		new_caches_read(reading, reading->thread_serial, &reading->caches);
 }
 
 bool caches_list(struct heap_reading *reading, const struct cache_bins *bins, struct map *cached)

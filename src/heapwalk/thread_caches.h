@@ -14,6 +14,9 @@ bool caches_find(struct heap_reading *reading);
 /** Note the caches of threads that have begun since. */
 void caches_renew(struct heap_reading *reading);
 
+/** Note the caches of threads that have called the heap first since caches_renew(). */
+void caches_follow(struct heap_reading *reading);
+
 /** Remove the caches themselves from the found blocks, also those of threads that have begun since. Return false if one
     that was not seen may be among the blocks. */
 bool caches_drop(struct heap_reading *reading);

@@ -51,9 +51,10 @@ static bool is_each(const struct watcher *watcher, uint32_t option)
 	return row && row->option.is_each;
 }
 
-/* The count is exact; the message, which has the reason, may find no room. */
-void watcher_report(const struct watcher *watcher, uint32_t option, pid_t pid, enum control_outcome outcome,
-		    const char *why, const struct taker *taker)
+/* Report a start to the keeper. taker: its logger; NULL: none. The count is exact; the message, which has the reason,
+   may find no room. */
+static void report(const struct watcher *watcher, uint32_t option, pid_t pid, enum control_outcome outcome,
+		   const char *why, const struct taker *taker)
 {
 	struct watch_message message = {.kind = WATCH_STARTED, .id = option, .pid = pid, .value = (int32_t)outcome};
 	if (taker)
@@ -97,7 +98,7 @@ static void start_end(struct watcher *watcher, struct start *start, pid_t pid, e
 	start_allow(watcher, start);
 	free(start->waiting);
 	start->waiting = NULL;
-	watcher_report(watcher, start->option, pid, outcome, why, watcher_taker(watcher, start->logger));
+	report(watcher, start->option, pid, outcome, why, watcher_taker(watcher, start->logger));
 	start->token = 0;
 	watcher->start_count--;
 }
@@ -136,7 +137,8 @@ struct taker *watcher_taker(struct watcher *watcher, uint32_t id)
 	return NULL;
 }
 
-void watcher_taker_gone(struct watcher *watcher, struct taker *taker)
+/* Answer and report all starts of a logger that has ended, and forget it. */
+static void taker_gone(struct watcher *watcher, struct taker *taker)
 {
 	for (int i = 0; i < START_MAX; i++) {
 		struct start *start = &watcher->starts[i];
@@ -209,7 +211,7 @@ void watcher_take_answers(struct watcher *watcher, struct taker *taker)
 		take_answer(watcher, taker, &message);
 	}
 	if (got < 0)
-		watcher_taker_gone(watcher, taker);
+		taker_gone(watcher, taker);
 }
 
 /* Return the first taker of the kind that is the option's for the share `user`, or is for all and is the user's or
@@ -496,7 +498,7 @@ static bool take_start(struct watcher_reader *reader, const struct registered *r
 					  : pass_on(reader, row, &start, &message);
 		if (outcome != CONTROL_OUTCOME_TRACED) {
 			reported_add(watcher, event->pid, &start.file);
-			watcher_report(watcher, row->id, event->pid, outcome, "", NULL);
+			report(watcher, row->id, event->pid, outcome, "", NULL);
 		}
 	}
 	pthread_mutex_unlock(&watcher->lock);

@@ -17,17 +17,10 @@ void watcher_take_answers(struct watcher *watcher, struct taker *taker);
 /** Answer starts whose deadline is over. Return the time until the next deadline in ms, WATCHER_BEAT_MS at most. */
 int watcher_check_deadlines(struct watcher *watcher);
 
-/** Report a start to the keeper. taker: its logger; NULL: none. */
-void watcher_report(const struct watcher *watcher, uint32_t option, pid_t pid, enum control_outcome outcome,
-		    const char *why, const struct taker *taker);
-
 /** Send the starts that wait for a logger, if there is one for them by now. */
 void watcher_send_waiting(struct watcher *watcher);
 
 /** Return the taker with the number; NULL: it is gone. */
 struct taker *watcher_taker(struct watcher *watcher, uint32_t id);
-
-/** Answer and report all starts of a logger that has ended, and forget it. */
-void watcher_taker_gone(struct watcher *watcher, struct taker *taker);
 
 #endif

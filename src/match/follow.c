@@ -24,8 +24,10 @@ struct heap_follow {
 	const char *path;
 	struct heap_follow_increments increments;
 	struct matching *matching;
-	struct trace *trace; /* of the last look; NULL before */
-	int error;           /* of an increment: the matching cannot be continued */
+	struct trace *trace;  /* NULL before the first look */
+	uint32_t block_count; /* of the trace, at the last increment */
+	uint64_t event_count; /* then */
+	int error;            /* of an increment: the matching cannot be continued */
 };
 
 struct heap_follow *heap_follow_new(const char *path, const struct heap_build *how,
@@ -50,24 +52,19 @@ static int64_t first_ns_from(const struct trace *trace, uint32_t block)
 	return first_ns;
 }
 
-/* Return whether all that was taken for granted holds. */
-static int follow_check(const struct heap_follow *follow, const struct trace *trace, struct diag *diag)
+/* Return whether new event blocks lie behind what is matched. */
+static int blocks_check(const struct heap_follow *follow, const struct trace *trace, struct diag *diag)
 {
-	if (!follow->trace)
-		return 0;
-	if (!trace_continues(follow->trace, trace))
-		return diag_fail(diag, ESTALE, "what was read of it before is not there any more");
-	if (first_ns_from(trace, trace_block_count(follow->trace)) <= matching_passed_ns(follow->matching))
-		return diag_fail(diag, ESTALE, "events were written late");
-	return 0;
+	return first_ns_from(trace, follow->block_count) > matching_passed_ns(follow->matching)
+		       ? 0
+		       : diag_fail(diag, ESTALE, "events were written late");
 }
 
-static bool is_worth_an_increment(const struct heap_follow *follow, const struct trace *trace)
+static bool is_worth_an_increment(const struct heap_follow *follow)
 {
-	uint64_t count = trace_dictionary(trace)->event_count,
-		 before = follow->trace ? trace_dictionary(follow->trace)->event_count : 0;
-	return count - before >= follow->increments.least_events &&
-	       (!follow->increments.least_part || count - before >= count / follow->increments.least_part);
+	uint64_t count = trace_dictionary(follow->trace)->event_count, added = count - follow->event_count;
+	return added >= follow->increments.least_events &&
+	       (!follow->increments.least_part || added >= count / follow->increments.least_part);
 }
 
 struct block_ending {
@@ -114,24 +111,32 @@ static int advance_by_steps(struct heap_follow *follow, const struct trace *trac
 	return error;
 }
 
+/* Read the trace, or what was added to it. */
+static int follow_look(struct heap_follow *follow, uint64_t size_bytes, struct diag *diag)
+{
+	if (!follow->trace) {
+		int error = trace_open_growing(&follow->trace, follow->path, diag);
+		if (error)
+			return error;
+	} else if ((follow->error = trace_go_on(follow->trace, diag))) {
+		return follow->error;
+	}
+	const struct trace_dictionary *dictionary = trace_dictionary(follow->trace);
+	follow->error = !dictionary->is_complete && dictionary->cut_offset < size_bytes
+				? diag_fail(diag, ESTALE, "%s", dictionary->cut_reason)
+				: blocks_check(follow, follow->trace, diag);
+	return follow->error;
+}
+
 int heap_follow_advance(struct heap_follow *follow, int64_t until_ns, uint64_t size_bytes, const bool *is_over,
 			struct diag *diag)
 {
-	struct trace *trace;
-	int error = follow->error ? follow->error : trace_open(&trace, follow->path, diag);
-	if (error)
+	int error = follow->error ? follow->error : follow_look(follow, size_bytes, diag);
+	if (error || !is_worth_an_increment(follow))
 		return error;
-	const struct trace_dictionary *dictionary = trace_dictionary(trace);
-	if (!dictionary->is_complete && dictionary->cut_offset < size_bytes)
-		error = diag_fail(diag, ESTALE, "%s", dictionary->cut_reason);
-	error = error ? error : follow_check(follow, trace, diag);
-	if (!error && !is_worth_an_increment(follow, trace)) {
-		trace_close(trace);
-		return 0;
-	}
-	follow->error = error ? error : advance_by_steps(follow, trace, until_ns, is_over, diag);
-	trace_close(follow->trace);
-	follow->trace = trace;
+	follow->error = advance_by_steps(follow, follow->trace, until_ns, is_over, diag);
+	follow->block_count = trace_block_count(follow->trace);
+	follow->event_count = trace_dictionary(follow->trace)->event_count;
 	return follow->error;
 }
 
@@ -145,7 +150,9 @@ int heap_follow_end(struct heap_follow *follow, struct trace **trace, struct hea
 	int error = follow->error ? follow->error : trace_open(trace, follow->path, diag);
 	if (error)
 		return error;
-	error = follow_check(follow, *trace, diag);
+	if (follow->trace && !trace_continues(follow->trace, *trace))
+		error = diag_fail(diag, ESTALE, "what was read of it before is not there any more");
+	error = error ? error : blocks_check(follow, *trace, diag);
 	error = error ? error : matching_end(follow->matching, *trace, table, diag);
 	if (error)
 		trace_close(*trace);

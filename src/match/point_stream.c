@@ -21,9 +21,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bisect.h"
 #include "base/events.h"
 #include "base/memory.h"
 #include "base/order.h"
+#include "base/priority_queue.h"
 #include "base/worker_pool.h"
 #include "match/block_match.h"
 #include "trace/process_rows.h"
@@ -84,7 +86,7 @@ struct heap_stream {
 	const struct heap_times *times;   /* until the lanes are made; NULL: all from from_ns on */
 	struct skipped *skipped_blocks;   /* of a stream of some times, by first_ns */
 	size_t skipped_count, skipped_capacity;
-	const bool *is_again;             /* by process: those whose passed points are gone through; NULL: no such */
+	const bool *is_again; /* by process: those whose passed points are gone through; NULL: no such */
 	struct lane *lanes;
 	struct lane **heap;
 	uint32_t lane_count, heap_count;
@@ -118,19 +120,7 @@ static bool lane_is_before(const struct lane *a, const struct lane *b)
 	return lane_time_is_before(a, a->time_ns, b);
 }
 
-static void heap_sift_down(struct heap_stream *stream, uint32_t at)
-{
-	assert(at < stream->heap_count);
-	struct lane **heap = stream->heap, *lane = heap[at];
-	for (uint32_t child; (child = at * 2 + 1) < stream->heap_count; at = child) {
-		if (child + 1 < stream->heap_count && lane_is_before(heap[child + 1], heap[child]))
-			child++;
-		if (!lane_is_before(heap[child], lane))
-			break;
-		heap[at] = heap[child];
-	}
-	heap[at] = lane;
-}
+PRIORITY_QUEUE(lane_queue, struct lane *, const void *, lane_is_before(*one, *other))
 
 /* Return whether a block is not wanted: earlier increments have passed it, or it ends before the range. */
 static bool is_gone_through(const struct heap_stream *stream, const struct trace_block *head, uint32_t block)
@@ -146,15 +136,9 @@ static bool is_gone_through(const struct heap_stream *stream, const struct trace
 /* Return whether the block has, or encloses, one of the times. */
 static bool has_time(const struct heap_times *times, const struct trace_block *head)
 {
-	uint32_t low = 0, high = times->count;
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-		if (times->items[middle] < head->first_ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < times->count && times->items[low] <= head->last_ns;
+	uint32_t place;
+	BISECT(place, times->count, i, times->items[i] < head->first_ns);
+	return place < times->count && times->items[place] <= head->last_ns;
 }
 
 static bool is_left_out(struct heap_stream *stream, const struct trace_block *head)
@@ -250,16 +234,10 @@ static void skipped_sort(struct heap_stream *stream)
 
 bool heap_stream_skipped_before(const struct heap_stream *stream, int64_t time_ns, uint64_t *count)
 {
-	size_t low = 0, high = stream->skipped_count;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		if (stream->skipped_blocks[middle].first_ns <= time_ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	*count = low ? stream->skipped_blocks[low - 1].count : 0;
-	return !low || stream->skipped_blocks[low - 1].last_ns < time_ns;
+	size_t place;
+	BISECT(place, stream->skipped_count, i, stream->skipped_blocks[i].first_ns <= time_ns);
+	*count = place ? stream->skipped_blocks[place - 1].count : 0;
+	return !place || stream->skipped_blocks[place - 1].last_ns < time_ns;
 }
 
 /* ---- isolated event blocks ---- */
@@ -603,8 +581,7 @@ static struct heap_stream *stream_new(const struct heap_stream *how, int64_t to_
 	stream->pool = worker_pool_new(stream_block_count(stream));
 	if (stream->order == HEAP_ORDER_MATCHED)
 		stream_find_isolated(stream);
-	for (uint32_t i = stream->heap_count / 2; i-- > 0;)
-		heap_sift_down(stream, i);
+	lane_queue_make(NULL, stream->heap, stream->heap_count);
 	return stream;
 }
 
@@ -655,10 +632,10 @@ static void stream_pass(struct heap_stream *stream)
 	} else {
 		reader_give_back(stream, lane->reader);
 		lane->reader = NULL;
-		stream->heap[0] = stream->heap[--stream->heap_count];
+		lane_queue_pop(NULL, stream->heap, --stream->heap_count);
+		return;
 	}
-	if (stream->heap_count)
-		heap_sift_down(stream, 0);
+	lane_queue_sink(NULL, stream->heap, stream->heap_count, 0);
 }
 
 /* Return how many of the top lane's points come before those of all other lanes. */
@@ -702,7 +679,7 @@ int heap_stream_run(struct heap_stream *stream, struct heap_run *run, struct dia
 			continue;
 		}
 		lane->time_ns = lane->reader->places[lane->next].time_ns;
-		heap_sift_down(stream, 0);
+		lane_queue_sink(NULL, stream->heap, stream->heap_count, 0);
 	}
 	return 0;
 }

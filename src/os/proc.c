@@ -493,7 +493,9 @@ static bool count_mapping(void *cookie, pid_t pid)
 	return false;
 }
 
-uint32_t proc_count_mapping(const char *path, int fd)
+/* Return how many processes have the file `path`, open here as fd, mapped. Processes that may not be inspected are
+   not counted. */
+static uint32_t mapping_count(const char *path, int fd)
 {
 	struct stat status;
 	if (fstat(fd, &status) != 0)
@@ -510,7 +512,7 @@ bool proc_is_in_use(const char *path, int fd)
 		fcntl(fd, F_SETLEASE, F_UNLCK);
 		return false;
 	}
-	return errno == EAGAIN || proc_count_mapping(path, fd) > 0;
+	return errno == EAGAIN || mapping_count(path, fd) > 0;
 }
 
 uint64_t proc_run_ns(pid_t pid)

@@ -150,10 +150,6 @@ pid_t proc_outer_thread(pid_t pid, pid_t inner);
 /** Call visit for each process until it returns true. Return that process, else 0. */
 pid_t proc_search(bool (*visit)(void *cookie, pid_t pid), void *cookie);
 
-/** Return how many processes have the file `path`, open here as fd, mapped. Processes that may not be inspected are not
-    counted. */
-uint32_t proc_count_mapping(const char *path, int fd);
-
 /** Set a function to call when memory for reading is lacking. Without it, or when it returns, the answer is that for a
     process that is gone. */
 void proc_on_no_memory(void (*call)(void));

@@ -182,16 +182,31 @@ static void apply_is_absent(const struct operation *of)
 	memset(of->to->absent, 0, sizeof(of->to->absent));
 }
 
-/* Take b where the bit is set, else c. */
+/* Take b where the bit is set, else c. Nobody reads values of absent ones: where c has no others, b has all values. */
 static void choose(const struct operation *of, const struct plan_vector *b, const struct plan_vector *c,
 		   const uint64_t *bits)
 {
+	uint64_t from_c = 0;
 	for (unsigned i = 0; i < PLAN_WORDS; i++) {
 		of->to->absent[i] = (b->absent[i] & bits[i]) | (c->absent[i] & ~bits[i]);
 		of->to->truth[i] = (b->truth[i] & bits[i]) | (c->truth[i] & ~bits[i]);
+		from_c |= ~c->absent[i] & ~bits[i];
 	}
-	for (uint32_t i = 0; of->type != PLAN_TRUTH && i < PLAN_BATCH; i++)
+	if (of->type == PLAN_TRUTH)
+		return;
+	if (!from_c)
+		of->to->values = b->values;
+	for (uint32_t i = 0; from_c && i < PLAN_BATCH; i++)
 		of->room[i] = bits[i / 64] >> i % 64 & 1 ? b->values[i] : c->values[i];
+}
+
+/* Mostly all are present. */
+static void apply_if_absent(const struct operation *of)
+{
+	uint64_t present[PLAN_WORDS];
+	for (unsigned i = 0; i < PLAN_WORDS; i++)
+		present[i] = ~of->a->absent[i];
+	choose(of, of->a, of->b, present);
 }
 
 static void apply_choose(const struct operation *of)
@@ -277,7 +292,7 @@ static void apply(const struct plan_node *node, const struct operation *of)
 		apply_is_absent(of);
 		break;
 	case PLAN_IF_ABSENT:
-		choose(of, of->b, of->a, of->a->absent);
+		apply_if_absent(of);
 		break;
 	case PLAN_CHOOSE:
 		apply_choose(of);

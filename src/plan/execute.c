@@ -21,6 +21,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "base/threads.h"
+#include "plan/block_ranks.h"
 #include "plan/bounds.h"
 #include "plan/evaluate.h"
 #include "plan/plan_groups.h"
@@ -29,7 +30,7 @@
 #include "trace/reader.h"
 #include "trace/trace.h"
 
-enum { WORKERS_MAX = 16, RANGE_FIRST = 4, RANGE_MOST = 256, SHOWN = 1024 };
+enum { WORKERS_MAX = 16, RANGE_FIRST = 4, RANGE_MOST = 256, SHOWN = 1024, BLOCK_ROW_BITS = 32 };
 
 /* Where rows end. */
 enum ending { ENDING_ROWS, ENDING_ORDER, ENDING_GROUPS };
@@ -43,6 +44,9 @@ struct plan_worker {
 	uint64_t *rows;
 	size_t row_count, row_capacity;
 	uint32_t from, to;
+	/* Groups of events in the order of first rows: their places are times, and from block_first on numbers. */
+	bool has_times;
+	uint64_t block_first;
 	uint64_t read, left_out;
 	int error;
 	struct diag diag;
@@ -67,7 +71,7 @@ struct execution {
 	unsigned next_shown; /* worker whose rows come next */
 	struct heap_stream *stream;
 	uint64_t event_number;
-	bool is_stream_over;
+	uint32_t *block_ranks; /* by event block: its place among those of all threads, thread by thread; or NULL */
 	/* An order, and groups. */
 	bool is_collected;
 	struct records sorted_groups;
@@ -133,6 +137,15 @@ static void late_remove(const struct plan_worker *worker, uint64_t passes[PLAN_W
 	}
 }
 
+/* Return the places of the rows: their numbers, or those of events without numbers: their times. */
+static struct row_places places_of(const struct plan_worker *worker, const struct column_rows *batch)
+{
+	if (!worker->has_times)
+		return (struct row_places){.first = batch->first_id};
+	return (struct row_places){.times = batch->block->time_ns + batch->first,
+				   .first = worker->block_first + batch->first};
+}
+
 static void batch_take(struct plan_worker *worker, const struct column_rows *batch, uint64_t passes[PLAN_WORDS])
 {
 	enum ending ending = worker->execution->ending;
@@ -140,7 +153,8 @@ static void batch_take(struct plan_worker *worker, const struct column_rows *bat
 		return;
 	plan_output_batch(&worker->evaluation, batch);
 	if (ending == ENDING_GROUPS) {
-		if (!plan_groups_add(&worker->groups, &worker->evaluation, passes))
+		const struct row_places places = places_of(worker, batch);
+		if (!plan_groups_add(&worker->groups, &worker->evaluation, passes, &places))
 			worker->error = -ENOMEM;
 		return;
 	}
@@ -271,6 +285,9 @@ static void blocks_scan(struct plan_worker *worker, struct trace_cursor *cursor)
 			continue;
 		}
 		worker->read++;
+		worker->has_times = execution->block_ranks;
+		worker->block_first =
+			execution->block_ranks ? (uint64_t)execution->block_ranks[number] << BLOCK_ROW_BITS : 0;
 		worker->error = trace_cursor_read(cursor, number, &block, &worker->diag);
 		for (uint32_t at = 0; !worker->error && at < block.count; at += PLAN_BATCH) {
 			uint32_t left = block.count - at;
@@ -288,6 +305,8 @@ static void blocks_work(void *context)
 	struct trace_cursor *cursor = trace_cursor_new(worker->execution->run->target.trace);
 	if (!cursor)
 		memory_exhausted(0);
+	if (!(plan_needs(worker->execution->run->plan) & PACK_ADDRESSES))
+		trace_cursor_leave_addresses_out(cursor);
 	blocks_scan(worker, cursor);
 	trace_cursor_free(cursor);
 }
@@ -303,7 +322,8 @@ static bool has_id(const struct plan *plan)
 static bool needs_stream(const struct execution *execution)
 {
 	const struct plan *plan = execution->run->plan;
-	return plan->source == COLUMNS_OF_EVENTS && (execution->ending != ENDING_GROUPS || has_id(plan));
+	return plan->source == COLUMNS_OF_EVENTS && (execution->ending != ENDING_GROUPS || has_id(plan) ||
+						     (plan->keeps_first_order && !execution->block_ranks));
 }
 
 static void stream_begin(struct execution *execution)
@@ -437,8 +457,26 @@ static int groups_join(struct execution *execution)
 			return -ENOMEM;
 		plan_groups_end(&execution->workers[i].groups);
 	}
+	if (execution->run->plan->regrouping && !plan_groups_regroup(groups))
+		return -ENOMEM;
 	/* Of no rows there are sums, too: of nothing. */
 	return execution->run->plan->key_count || plan_groups_add_none(groups) ? 0 : -ENOMEM;
+}
+
+/* Add the computed values. Return false if the group is not wanted. */
+static bool group_finish(const struct execution *execution, uint64_t *record)
+{
+	const struct plan *plan = execution->run->plan;
+	const struct plan_finishing *finishing = plan->finishing;
+	uint32_t width = plan_width(plan);
+	uint64_t absent = 0;
+	if (!finishing)
+		return true;
+	uint64_t *values = record + width - finishing->count;
+	const struct plan_rows row = {.plan = plan, .count = 1, .cells = record, .stride = execution->stride};
+	bool is_wanted = finishing->finish(finishing->context, &row, values, &absent);
+	record[width] |= absent << (width - finishing->count);
+	return is_wanted;
 }
 
 static int groups_sort(struct execution *execution, struct diag *diag)
@@ -449,11 +487,14 @@ static int groups_sort(struct execution *execution, struct diag *diag)
 		first->error = error;
 		return worker_check(execution, first, diag);
 	}
+	uint64_t record[PLAN_OUTPUTS_MAX + 2 + FIRST_ROW_WORDS];
 	for (uint32_t i = 0; i < first->groups.count && !plan_run_is_cancelled(execution->run); i++) {
-		uint32_t failed = plan_groups_record(&first->groups, i, records_add(&execution->sorted_groups));
+		uint32_t failed = plan_groups_record(&first->groups, i, record);
 		if (failed != PLAN_NOTHING)
 			return diag_fail(diag, EOVERFLOW, "sum: aggregate number %u has no room in 64 bits",
 					 failed + 1);
+		if (group_finish(execution, record))
+			memcpy(records_add(&execution->sorted_groups), record, execution->stride * sizeof(*record));
 	}
 	plan_groups_end(&first->groups);
 	records_sort(&execution->sorted_groups);
@@ -529,6 +570,7 @@ static void execution_end(struct plan_run *run)
 	if (execution->spill.fd >= 0)
 		close(execution->spill.fd);
 	free(execution->shown);
+	free(execution->block_ranks);
 	free(execution);
 }
 
@@ -597,12 +639,14 @@ void plan_run_columns(struct plan_run *run)
 						: ENDING_ROWS,
 		.memory = {.limit_bytes = plan_run_memory(run), .is_cancelled = run->target.is_cancelled},
 		.spill = {.directory = run->target.directory, .fd = -1},
-		.stride = record_stride(plan_width(plan)),
 		.range = RANGE_FIRST};
 	plan_bounds_find(&execution->bounds, plan);
 	record_order_make(&execution->order, plan);
+	execution->stride = execution->order.stride;
 	execution->order.is_cancelled = run->target.is_cancelled;
 	places_find(execution);
+	if (plan->source == COLUMNS_OF_EVENTS && plan->keeps_first_order && !has_id(plan))
+		execution->block_ranks = block_ranks_new(execution->run->target.trace);
 	execution->width = width_of(execution);
 	execution->next_shown = execution->width;
 	for (unsigned i = 0; i < execution->width; i++)

@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "plan/run.h"
@@ -21,8 +22,19 @@ void plan_fini(struct plan *plan)
 
 /* ---- nodes ---- */
 
+static bool node_is_same(const struct plan_node *one, const struct plan_node *other)
+{
+	return one->operation == other->operation && one->type == other->type && one->is_absent == other->is_absent &&
+	       one->number == other->number && one->lookup == other->lookup &&
+	       !memcmp(one->operands, other->operands, sizeof(one->operands));
+}
+
+/* An expression that is there already is computed once. */
 static uint32_t node_add(struct plan *plan, struct plan_node node)
 {
+	for (uint32_t i = 0; i < plan->node_count; i++)
+		if (node_is_same(&plan->nodes[i], &node))
+			return i;
 	if (plan->node_count >= PLAN_NODES_MAX)
 		return PLAN_NOTHING;
 	memory_grow(plan->nodes, plan->node_count, plan->node_capacity);
@@ -210,8 +222,11 @@ enum plan_type plan_output_type(const struct plan *plan, uint32_t output)
 	assert(output < plan_width(plan));
 	if (!plan_is_grouped(plan))
 		return plan->nodes[plan->outputs[output]].type;
-	return output < plan->key_count ? plan->nodes[plan->keys[output]].type
-					: aggregate_type(plan, &plan->aggregates[output - plan->key_count]);
+	if (output < plan->key_count)
+		return plan->nodes[plan->keys[output]].type;
+	return output < plan->key_count + plan->aggregate_count
+		       ? aggregate_type(plan, &plan->aggregates[output - plan->key_count])
+		       : PLAN_NUMBER;
 }
 
 struct plan_value plan_cell(const struct plan_rows *rows, uint32_t i, uint32_t output)
@@ -269,6 +284,7 @@ bool plan_is_valid(const struct plan *plan)
 	bool is_valid = plan->source < COLUMN_SOURCES && plan->node_count <= plan->node_capacity &&
 			plan->node_count <= PLAN_NODES_MAX && plan->output_count <= PLAN_OUTPUTS_MAX &&
 			plan->key_count + plan->aggregate_count <= PLAN_OUTPUTS_MAX &&
+			(!plan_is_grouped(plan) || plan_width(plan) <= PLAN_OUTPUTS_MAX) &&
 			plan->order_count <= PLAN_OUTPUTS_MAX;
 	for (uint32_t i = 0; is_valid && i < plan->node_count; i++)
 		is_valid = node_is_valid(plan, i);

@@ -35,11 +35,17 @@ static struct aggregate_places places_find(const struct plan *plan)
 void plan_groups_begin(struct plan_groups *groups, const struct plan *plan, struct plan_memory *memory)
 {
 	*groups = (struct plan_groups){.plan = plan, .memory = memory, .places = places_find(plan)};
-	groups->stride = plan->key_count + 1 + plan->aggregate_count * SUM_WORDS;
+	groups->stride = plan->key_count + 1 + plan->aggregate_count * SUM_WORDS +
+			 (plan->keeps_first_order ? FIRST_ROW_WORDS : 0);
 }
 
 void plan_groups_end(struct plan_groups *groups)
 {
+	size_t bytes = groups->capacity * groups->stride * sizeof(*groups->items) +
+		       (groups->bits ? sizeof(*groups->cells) << groups->bits : 0) +
+		       groups->dense_count * sizeof(*groups->dense);
+	if (groups->memory)
+		__atomic_sub_fetch(&groups->memory->used_bytes, bytes, __ATOMIC_RELAXED);
 	free(groups->items);
 	free(groups->cells);
 	free(groups->dense);
@@ -168,6 +174,8 @@ static bool group_append(struct plan_groups *groups, const uint64_t *keys)
 	uint64_t *group = groups->items + (size_t)groups->count++ * groups->stride;
 	memset(group, 0, groups->stride * sizeof(*group));
 	memcpy(group, keys, key_words(groups) * sizeof(*keys));
+	if (groups->plan->keeps_first_order)
+		group[groups->stride - FIRST_ROW_WORDS] = INT64_MAX;
 	return true;
 }
 
@@ -222,6 +230,30 @@ static struct plan_sum *sum_of(const struct plan_groups *groups, uint32_t group,
 {
 	return (struct plan_sum *)(groups->items + (size_t)group * groups->stride + key_words(groups) +
 				   aggregate * SUM_WORDS);
+}
+
+/* ---- first rows ---- */
+
+/* Rows come mostly in their order: a group has its first one at once. */
+static inline void first_row_take(uint64_t *first, int64_t number, uint64_t second)
+{
+	if (__builtin_expect(number < (int64_t)first[0] || (number == (int64_t)first[0] && second < first[1]), 0)) {
+		first[0] = (uint64_t)number;
+		first[1] = second;
+	}
+}
+
+static inline void first_row_take_at(uint64_t *first, const struct row_places *places, uint32_t row)
+{
+	bool has_times = places->times != NULL;
+	first_row_take(first, has_times ? places->times[row] : (int64_t)(places->first + row),
+		       has_times ? places->first + row : 0);
+}
+
+/* Behind the sums of a group. */
+static uint64_t *first_row_of(const struct plan_groups *groups, struct plan_sum *sums)
+{
+	return (uint64_t *)(sums + groups->plan->aggregate_count);
 }
 
 /* ---- adding rows ---- */
@@ -337,9 +369,18 @@ static void rows_add(const struct plan_groups *groups, const struct chosen_rows 
 	}
 }
 
-/* Add a whole batch with one key in one pass. Return false if the memory is exceeded. */
-static bool batch_add(struct plan_groups *groups, const uint64_t *keys, const uint64_t *values)
+static void rows_take_first(const struct plan_groups *groups, const struct chosen_rows *chosen,
+			    const struct row_places *places)
 {
+	for (uint32_t i = 0; i < chosen->count; i++)
+		first_row_take_at(first_row_of(groups, chosen->sums[i]), places, chosen->rows[i]);
+}
+
+/* Add a whole batch with one key in one pass. Return false if the memory is exceeded. */
+static bool batch_add(struct plan_groups *groups, const uint64_t *keys, const uint64_t *values,
+		      const struct row_places *places)
+{
+	bool keeps_first = groups->plan->keeps_first_order;
 	const uint32_t *dense = groups->dense;
 	size_t dense_count = groups->dense_count, stride = groups->stride * sizeof(*groups->items);
 	char *first = (char *)sum_of(groups, 0, 0);
@@ -359,11 +400,24 @@ static bool batch_add(struct plan_groups *groups, const uint64_t *keys, const ui
 		sums[count_at].count++;
 		if (__builtin_expect(__builtin_add_overflow(sums[sum_at].low, values[i], &sums[sum_at].low), 0))
 			sums[sum_at].high++;
+		if (keeps_first)
+			first_row_take_at((uint64_t *)(sums + 2), places, i);
 	}
 	return true;
 }
 
-/* Return whether all rows of the batch pass, and have the key and the number that is summed: as in most batches. */
+/* Return the numbers of a batch, with 0 for absent ones. */
+static const uint64_t *numbers_present(const struct plan_vector *vector, uint64_t room[PLAN_BATCH])
+{
+	if (!has_absent(vector))
+		return vector->values;
+	for (uint32_t word = 0; word < PLAN_WORDS; word++)
+		for (uint32_t i = 0; i < 64; i++)
+			room[word * 64 + i] = vector->values[word * 64 + i] & ((vector->absent[word] >> i & 1) - 1);
+	return room;
+}
+
+/* Return whether all rows of the batch pass and have the key: as in most batches. */
 static bool is_simple_batch(const struct plan_groups *groups, const struct plan_evaluation *evaluation,
 			    const uint64_t passes[PLAN_WORDS])
 {
@@ -375,7 +429,7 @@ static bool is_simple_batch(const struct plan_groups *groups, const struct plan_
 		return false;
 	const struct plan_vector *key = &evaluation->vectors[plan->keys[0]],
 				 *number = &evaluation->vectors[plan->aggregates[groups->places.sum].node];
-	return key->values && number->values && !has_absent(key) && !has_absent(number);
+	return key->values && number->values && !has_absent(key);
 }
 
 static bool counts_only(const struct plan *plan)
@@ -401,15 +455,18 @@ static bool bits_count(struct plan_groups *groups, const uint64_t passes[PLAN_WO
 }
 
 bool plan_groups_add(struct plan_groups *groups, const struct plan_evaluation *evaluation,
-		     const uint64_t passes[PLAN_WORDS])
+		     const uint64_t passes[PLAN_WORDS], const struct row_places *places)
 {
 	const struct plan *plan = groups->plan;
 	struct chosen_rows chosen;
 	if (counts_only(plan))
 		return bits_count(groups, passes);
-	if (is_simple_batch(groups, evaluation, passes))
-		return batch_add(groups, evaluation->vectors[plan->keys[0]].values,
-				 evaluation->vectors[plan->aggregates[groups->places.sum].node].values);
+	if (is_simple_batch(groups, evaluation, passes)) {
+		uint64_t room[PLAN_BATCH];
+		const struct plan_vector *number = &evaluation->vectors[plan->aggregates[groups->places.sum].node];
+		return batch_add(groups, evaluation->vectors[plan->keys[0]].values, numbers_present(number, room),
+				 places);
+	}
 	rows_choose(&chosen, passes);
 	if (!groups_choose(groups, evaluation, &chosen))
 		return false;
@@ -424,6 +481,8 @@ bool plan_groups_add(struct plan_groups *groups, const struct plan_evaluation *e
 		else
 			rows_add(groups, &chosen, i, vector);
 	}
+	if (plan->keeps_first_order)
+		rows_take_first(groups, &chosen, places);
 	return true;
 }
 
@@ -449,7 +508,8 @@ static uint32_t hashed_group(const struct plan_groups *groups, const uint64_t *k
 bool plan_groups_are_valid(const struct plan_groups *groups)
 {
 	if (groups->count > groups->capacity ||
-	    groups->stride != key_words(groups) + groups->plan->aggregate_count * SUM_WORDS)
+	    groups->stride != key_words(groups) + groups->plan->aggregate_count * SUM_WORDS +
+				      (groups->plan->keeps_first_order ? FIRST_ROW_WORDS : 0))
 		return false;
 	if (!groups->plan->key_count)
 		return groups->count <= 1 && !groups->bits && !groups->dense_count;
@@ -463,22 +523,48 @@ bool plan_groups_are_valid(const struct plan_groups *groups)
 	return true;
 }
 
-bool plan_groups_merge(struct plan_groups *groups, const struct plan_groups *from)
+/* Add a group of another thread, under these keys. */
+static bool group_merge(struct plan_groups *groups, const uint64_t *keys, const struct plan_groups *from, uint32_t i)
 {
 	const struct plan *plan = groups->plan;
-	assert(from->plan == plan && from->stride == groups->stride);
-	CHECK_VALID(plan_groups_are_valid(from));
-	for (uint32_t i = 0; i < from->count; i++) {
-		if (cancel_is_asked(groups->memory->is_cancelled))
-			break;
-		uint32_t group = group_find(groups, from->items + (size_t)i * from->stride);
-		if (group == PLAN_NOTHING)
-			return false;
-		for (uint32_t k = 0; k < plan->aggregate_count; k++)
-			sum_merge(sum_of(groups, group, k), sum_of(from, i, k), plan->aggregates[k].kind,
-				  type_of(plan, &plan->aggregates[k]));
+	uint32_t group = group_find(groups, keys);
+	if (group == PLAN_NOTHING)
+		return false;
+	for (uint32_t k = 0; k < plan->aggregate_count; k++)
+		sum_merge(sum_of(groups, group, k), sum_of(from, i, k), plan->aggregates[k].kind,
+			  type_of(plan, &plan->aggregates[k]));
+	if (plan->keeps_first_order) {
+		const uint64_t *first = first_row_of(from, sum_of(from, i, 0));
+		first_row_take(first_row_of(groups, sum_of(groups, group, 0)), (int64_t)first[0], first[1]);
 	}
 	return true;
+}
+
+bool plan_groups_merge(struct plan_groups *groups, const struct plan_groups *from)
+{
+	assert(from->plan == groups->plan && from->stride == groups->stride);
+	CHECK_VALID(plan_groups_are_valid(from));
+	for (uint32_t i = 0; i < from->count && !cancel_is_asked(groups->memory->is_cancelled); i++)
+		if (!group_merge(groups, from->items + (size_t)i * from->stride, from, i))
+			return false;
+	return true;
+}
+
+bool plan_groups_regroup(struct plan_groups *groups)
+{
+	const struct plan_regrouping *regrouping = groups->plan->regrouping;
+	uint64_t keys[PLAN_OUTPUTS_MAX + 1];
+	struct plan_groups joined;
+	bool is_good = true;
+	plan_groups_begin(&joined, groups->plan, groups->memory);
+	for (uint32_t i = 0; i < groups->count && is_good && !cancel_is_asked(groups->memory->is_cancelled); i++) {
+		memcpy(keys, groups->items + (size_t)i * groups->stride, key_words(groups) * sizeof(*keys));
+		regrouping->replace(regrouping->context, keys, &keys[groups->plan->key_count]);
+		is_good = group_merge(&joined, keys, groups, i);
+	}
+	plan_groups_end(groups);
+	*groups = joined;
+	return is_good;
 }
 
 uint32_t plan_groups_record(const struct plan_groups *groups, uint32_t group, uint64_t *record)
@@ -498,5 +584,8 @@ uint32_t plan_groups_record(const struct plan_groups *groups, uint32_t group, ui
 	}
 	record[width] = absent;
 	record[width + 1] = group;
+	if (plan->keeps_first_order)
+		memcpy(record + width + 2, first_row_of(groups, sum_of(groups, group, 0)),
+		       FIRST_ROW_WORDS * sizeof(*record));
 	return PLAN_NOTHING;
 }

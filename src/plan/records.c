@@ -15,20 +15,27 @@
 
 /* ---- the order ---- */
 
-static void order_add(struct record_order *order, const struct plan *plan, uint32_t output, bool is_descending)
+static void order_add(struct record_order *order, uint32_t output, enum plan_type type, bool is_descending)
 {
 	order->keys[order->count].output = output;
-	order->keys[order->count].type = (uint8_t)plan_output_type(plan, output);
+	order->keys[order->count].type = (uint8_t)type;
 	order->keys[order->count++].is_descending = is_descending;
 }
 
 void record_order_make(struct record_order *order, const struct plan *plan)
 {
-	*order = (struct record_order){.width = plan_width(plan)};
+	uint32_t width = plan_width(plan), first_row = width + 2;
+	*order = (struct record_order){.width = width, .stride = first_row};
 	for (uint32_t i = 0; i < plan->order_count; i++)
-		order_add(order, plan, plan->orders[i].output, plan->orders[i].is_descending);
-	for (uint32_t i = 0; i < plan->key_count; i++)
-		order_add(order, plan, i, false);
+		order_add(order, plan->orders[i].output, plan_output_type(plan, plan->orders[i].output),
+			  plan->orders[i].is_descending);
+	if (plan->keeps_first_order) {
+		order->stride += FIRST_ROW_WORDS;
+		order_add(order, first_row, PLAN_TIME, false);
+		order_add(order, first_row + 1, PLAN_NUMBER, false);
+	}
+	for (uint32_t i = 0; i < plan->key_count && !plan->keeps_first_order; i++)
+		order_add(order, i, plan_output_type(plan, i), false);
 }
 
 static int value_compare(uint8_t type, uint64_t a, uint64_t b)
@@ -68,7 +75,7 @@ void records_begin(struct records *records, const struct record_order *order, st
 		   uint64_t memory_bytes)
 {
 	/* A record and its place for sorting, and both once more while they are sorted. */
-	uint64_t each = 2 * (record_stride(order->width) * sizeof(uint64_t) + sizeof(uint64_t *));
+	uint64_t each = 2 * (order->stride * sizeof(uint64_t) + sizeof(uint64_t *));
 	*records = (struct records){.order = order, .spill = spill, .most = most};
 	records->room = memory_bytes / each > SMALL_ROOM ? memory_bytes / each : SMALL_ROOM;
 }
@@ -82,7 +89,7 @@ static int indirect_compare(const void *a, const void *b, void *context)
 static const uint64_t **records_sorted(const struct records *records)
 {
 	const uint64_t **sorted = memory_resize(NULL, records->count + 1, sizeof(*sorted));
-	uint32_t stride = record_stride(records->order->width);
+	uint32_t stride = records->order->stride;
 	for (size_t i = 0; i < records->count; i++)
 		sorted[i] = records->items + i * stride;
 	pointers_sort((void **)sorted, records->count, indirect_compare, (void *)records->order,
@@ -106,7 +113,7 @@ static bool spill_reserve(struct record_spill *spill, uint64_t bytes, uint64_t *
 
 static void run_write(struct records *records, const uint64_t *const *sorted, size_t count)
 {
-	uint32_t stride = record_stride(records->order->width), filled = 0;
+	uint32_t stride = records->order->stride, filled = 0;
 	uint64_t offset, words[RUN_WORDS];
 	if (!spill_reserve(records->spill, count * stride * sizeof(uint64_t), &offset))
 		return;
@@ -128,7 +135,7 @@ static void run_write(struct records *records, const uint64_t *const *sorted, si
 /* Keep the first ones, and remember the last of them. */
 static void records_cut(struct records *records)
 {
-	uint32_t stride = record_stride(records->order->width);
+	uint32_t stride = records->order->stride;
 	const uint64_t **sorted = records_sorted(records);
 	size_t count = records->count < records->most ? records->count : (size_t)records->most;
 	uint64_t *kept = memory_resize(NULL, records->capacity * stride, sizeof(*kept));
@@ -160,7 +167,7 @@ static void records_spill(struct records *records)
 /* The record that was added last comes too late to be wanted. */
 static void last_drop(struct records *records)
 {
-	uint32_t stride = record_stride(records->order->width);
+	uint32_t stride = records->order->stride;
 	if (records->has_threshold && records->count &&
 	    record_compare(records->order, records->items + (records->count - 1) * stride, records->threshold) > 0)
 		records->count--;
@@ -168,7 +175,7 @@ static void last_drop(struct records *records)
 
 uint64_t *records_add(struct records *records)
 {
-	uint32_t stride = record_stride(records->order->width);
+	uint32_t stride = records->order->stride;
 	last_drop(records);
 	assert(records->count <= records->capacity);
 	if (records->most <= records->room / 2 && records->count >= 2 * records->most + SMALL_ROOM)
@@ -194,12 +201,18 @@ void records_sort(struct records *records)
 
 bool records_are_sorted(const struct records *records)
 {
-	uint32_t stride = record_stride(records->order->width);
+	uint32_t stride = records->order->stride;
 	const uint64_t *items = records->items;
 	for (size_t i = 1; i < records->count; i++)
 		if (record_compare(records->order, items + (i - 1) * stride, items + i * stride) >= 0)
 			return false;
 	return records->count <= records->most;
+}
+
+/* A value, or a part of the first row. */
+static bool is_compared(const struct record_order *order, uint32_t word)
+{
+	return word < order->width || (word > order->width + 1 && word < order->stride);
 }
 
 /* Records that were added last are not filled in yet: they are not looked at. */
@@ -210,11 +223,10 @@ bool records_are_valid(const struct records *records)
 			records->run_count <= records->run_capacity && records->has_threshold <= !!records->threshold &&
 			records->order->count <= sizeof(records->order->keys) / sizeof(*records->order->keys);
 	for (uint32_t i = 0; is_valid && i < records->order->count; i++)
-		is_valid = records->order->keys[i].output < records->order->width;
+		is_valid = is_compared(records->order, records->order->keys[i].output);
 	for (uint32_t i = 0; is_valid && i < records->run_count; i++) {
 		is_valid = records->runs[i].count && records->runs[i].offset >= end;
-		end = records->runs[i].offset +
-		      records->runs[i].count * record_stride(records->order->width) * sizeof(uint64_t);
+		end = records->runs[i].offset + records->runs[i].count * records->order->stride * sizeof(uint64_t);
 	}
 	return is_valid && end <= records->spill->end;
 }
@@ -250,7 +262,7 @@ struct record_merge {
 
 static void source_fill(struct record_merge *merge, struct source *source)
 {
-	uint32_t stride = record_stride(merge->order->width);
+	uint32_t stride = merge->order->stride;
 	size_t count = source->left < merge->window_records ? (size_t)source->left : merge->window_records,
 	       bytes = count * stride * sizeof(uint64_t);
 	source->next = NULL;
@@ -268,7 +280,7 @@ static void source_fill(struct record_merge *merge, struct source *source)
 
 static void source_pass(struct record_merge *merge, struct source *source)
 {
-	source->next += record_stride(merge->order->width);
+	source->next += merge->order->stride;
 	if (--source->at_hand == 0)
 		source_fill(merge, source);
 }
@@ -293,7 +305,7 @@ static void sift_down(struct record_merge *merge, uint32_t at)
 
 static void sources_add(struct record_merge *merge, const struct records *records)
 {
-	uint32_t stride = record_stride(merge->order->width);
+	uint32_t stride = merge->order->stride;
 	if (records->count)
 		merge->sources[merge->source_count++] =
 			(struct source){.next = records->items, .at_hand = records->count};
@@ -307,7 +319,7 @@ static void sources_add(struct record_merge *merge, const struct records *record
 
 struct record_merge *record_merge_new(struct records *records, unsigned count, uint64_t memory_bytes)
 {
-	uint32_t sources = 0, runs = 0, stride = record_stride(records[0].order->width);
+	uint32_t sources = 0, runs = 0, stride = records[0].order->stride;
 	assert(count > 0);
 	for (unsigned i = 0; i < count; i++) {
 		assert(records[i].order == records[0].order && records[i].spill == records[0].spill);

@@ -9,30 +9,29 @@
 
 #include "plan/plan.h"
 
+/** The place of a group's first row among all rows: a time or a number, and the place among those of one time. */
+enum { FIRST_ROW_WORDS = 2 };
+
 /** How records are ordered. */
 struct record_order {
 	uint32_t width; /**< values of a record; behind them come the absent bits and the number */
+	uint32_t
+		stride; /**< words of a record; behind the number, of a group in the order of first rows, its first row */
 	/** when it is set, sorting ends soon, with any of the records in any order; NULL: it is never set */
 	const bool *is_cancelled;
 	uint32_t count;
 	struct {
-		uint32_t output;
+		uint32_t output; /**< a word of the record */
 		uint8_t type;
 		bool is_descending;
-	} keys[2 * PLAN_OUTPUTS_MAX];
+	} keys[2 * PLAN_OUTPUTS_MAX + FIRST_ROW_WORDS];
 };
 
-/** Return the order of a plan's result: its orders, for grouped rows its keys after them. */
+/** Return the order of a plan's result: its orders; for grouped rows their keys, or first rows, after them. */
 void record_order_make(struct record_order *order, const struct plan *plan);
 
 /** Return less than, equal to or greater than 0, as a comes before, is equal to, or comes after b. */
 int record_compare(const struct record_order *order, const uint64_t *a, const uint64_t *b);
-
-/** Words of a record. */
-static inline uint32_t record_stride(uint32_t width)
-{
-	return width + 2;
-}
 
 /** The file for what does not fit into memory; threads share it. */
 struct record_spill {

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/bisect.h"
 #include "base/cancel.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -420,17 +421,9 @@ static void fit_class(struct fits *fits, const struct heap_filter *filter, const
 
 static bool is_listed(const uint32_t *numbers, size_t count, uint32_t number)
 {
-	size_t from = 0, to = count;
-	while (from < to) {
-		size_t middle = from + (to - from) / 2;
-		if (numbers[middle] == number)
-			return true;
-		if (numbers[middle] < number)
-			from = middle + 1;
-		else
-			to = middle;
-	}
-	return false;
+	size_t place;
+	BISECT(place, count, i, numbers[i] < number);
+	return place < count && numbers[place] == number;
 }
 
 /* Return whether the row, which begins or ends in the moment's nanosecond, is live at the moment. */

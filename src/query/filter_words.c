@@ -83,7 +83,8 @@ struct heap_bounds *filter_word_bounds(struct filter_request *request, const str
 						  : NULL;
 }
 
-struct heap_patterns *filter_word_patterns(struct filter_request *request, const struct filter_word *word)
+/* Return the patterns of a word of FILTER_FRAMES; NULL for other words. */
+static struct heap_patterns *patterns_of(struct filter_request *request, const struct filter_word *word)
 {
 	return word->id == FILTER_WORD_REQUIRED           ? &request->filter.required
 	       : word->id == FILTER_WORD_REQUIRED_OF_FREE ? &request->filter.required_of_free
@@ -232,7 +233,7 @@ int filter_word_take(struct filter_request *request, const struct filter_word *w
 	case FILTER_NUMBERS:
 		return take_numbers(request, word, value, diag);
 	case FILTER_FRAMES:
-		return heap_patterns_add(filter_word_patterns(request, word), value, diag);
+		return heap_patterns_add(patterns_of(request, word), value, diag);
 	case FILTER_HEAP:
 		return take_heap(request, value);
 	}

@@ -113,9 +113,6 @@ struct heap_bounds *filter_word_bounds(struct filter_request *request, const str
 /** Add a number to a word of FILTER_NUMBERS. */
 void filter_word_add_number(struct filter_request *request, const struct filter_word *word, uint32_t number);
 
-/** Return the patterns of a word of FILTER_FRAMES; NULL for other words. */
-struct heap_patterns *filter_word_patterns(struct filter_request *request, const struct filter_word *word);
-
 /** Return whether the request limits what the word is about. */
 bool filter_word_is_asked(const struct filter_request *request, const struct filter_word *word);
 

@@ -21,7 +21,8 @@ enum { SLICE_EVENTS = 32, SLICE_EVENTS_BETWEEN = 8, SLICES_MAX = 1 << 20, BATCH_
 
 struct slice {
 	uint64_t began_bytes, ended_bytes;
-	uint32_t events, first_group; /* of the table: with an allocation that begins or ends in it */
+	/* first_group: of the table, with an allocation that begins or ends in it; 0: one has a copy */
+	uint32_t events, first_group;
 };
 
 /* A beginning, or an end. */
@@ -266,24 +267,24 @@ static int64_t slice_limit(const struct slicing *slicing, uint32_t slice)
 /* The pass over what has to do with the candidates of a batch: nothing that began behind the last one, or ended before
    the first one. */
 static struct pass batch_pass(const struct search *search, const struct pass *like, uint32_t first, uint32_t last,
-			      const uint64_t *starts, uint32_t *first_group)
+			      const uint64_t *starts, uint32_t *first_place)
 {
 	struct pass pass = *like;
-	uint32_t from = last, to = first;
+	uint32_t from = last, to = first, first_group = UINT32_MAX;
 	pass.first = first;
 	pass.last = last;
 	pass.starts = starts;
-	*first_group = UINT32_MAX;
 	for (uint32_t slice = first; slice < last; slice++) {
 		if (starts[slice - first] == starts[slice - first + 1])
 			continue;
 		from = from < slice ? from : slice;
 		to = slice;
-		*first_group = *first_group < search->slices[slice].first_group ? *first_group
-										: search->slices[slice].first_group;
+		first_group = first_group < search->slices[slice].first_group ? first_group
+									      : search->slices[slice].first_group;
 	}
 	pass.plan.from_ns = pass.plan.live_from_ns = slice_start(like->slicing, from);
 	pass.plan.to_ns = slice_limit(like->slicing, to);
+	*first_place = heap_scan_place(like->table, &pass.plan, first_group);
 	return pass;
 }
 

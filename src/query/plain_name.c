@@ -231,13 +231,10 @@ static bool is_rust(const char *mangled)
 static void owner_mark_rust(char *owner)
 {
 	static const char mark[] = "crate ";
-	size_t length = strlen(owner), room = NAME_OWNER_BYTES - strlen(mark) - 1;
-	if (!length)
-		return;
-	length = length < room ? length : room;
-	memmove(owner + strlen(mark), owner, length);
-	memcpy(owner, mark, strlen(mark));
-	owner[strlen(mark) + length] = 0;
+	char bare[NAME_OWNER_BYTES];
+	snprintf(bare, sizeof(bare), "%s", owner);
+	if (*bare)
+		snprintf(owner, NAME_OWNER_BYTES, "%s%.*s", mark, (int)(sizeof(bare) - sizeof(mark)), bare);
 }
 
 /* A mangled name of Rust while it is read; `at` is NULL when it cannot be. */

@@ -12,35 +12,66 @@
 
 enum { SHARE_LEAST = 32, SHARE_MOST = 256, SHARES = 64, AHEAD = 8, GROUPS_PER_THREAD = 512, THREADS_MAX = 16 };
 
-/* Begin with the copies of a checkpoint, which have no details, and whose numbers are not known. */
-static void begin_with_copies(struct heap_scan *scan)
+static bool is_wanted(const struct heap_group *group, const struct heap_scan_plan *plan)
 {
-	const struct heap_filter *filter = scan->plan.filter;
-	bool has_details = scan->plan.columns & PACK_ANY_DETAIL;
-	if (!filter || !filter->moment.is_asked || has_details || filter->moment.later_births ||
-	    filter->moment.later_ends)
-		return;
-	const struct heap_checkpoint *checkpoint =
-		heap_checkpoints_find(&scan->table->checkpoints, filter->moment.at.time_ns);
-	if (!checkpoint)
-		return;
-	scan->first_copies = checkpoint->first_copies;
-	scan->copies = checkpoint->copies;
-	scan->first_group = checkpoint->next_group;
+	if (plan->filter && plan->filter->moment.is_asked && group->end_ns < plan->filter->moment.at.time_ns)
+		return false;
+	return group->first_ns <= plan->to_ns &&
+	       (group->last_ns >= plan->from_ns || group->end_ns > plan->live_from_ns);
+}
+
+/* Return whether copies are fewer groups than those that would be read before them. Blocks from before the trace count
+   in windows that begin after their ends, of which there are no copies. */
+static bool are_fewer(const struct heap_checkpoint *checkpoint, const struct heap_groups *groups,
+		      const struct heap_scan_plan *plan)
+{
+	uint32_t wanted = 0;
+	for (uint32_t i = 0; i < checkpoint->next_group; i++) {
+		if (groups->items[i].first_ns == INT64_MIN)
+			return false;
+		wanted += is_wanted(&groups->items[i], plan);
+	}
+	return checkpoint->copies < wanted;
+}
+
+/* Return the checkpoint whose copies stand in for all groups before it, NULL: none does. They have no details. If the
+   order in a nanosecond matters, their numbers would be needed. */
+static const struct heap_checkpoint *checkpoint_find(const struct heap_table *table, const struct heap_scan_plan *plan)
+{
+	const struct heap_moment *moment = plan->filter ? &plan->filter->moment : NULL;
+	if (plan->columns & PACK_ANY_DETAIL)
+		return NULL;
+	if (moment && moment->is_asked)
+		return moment->later_births || moment->later_ends
+			       ? NULL
+			       : heap_checkpoints_find(&table->checkpoints, moment->at.time_ns);
+	const struct heap_checkpoint *checkpoint = heap_checkpoints_find(
+		&table->checkpoints, plan->from_ns < plan->live_from_ns ? plan->from_ns : plan->live_from_ns);
+	return checkpoint && are_fewer(checkpoint, &table->groups, plan) ? checkpoint : NULL;
 }
 
 void heap_scan_begin(struct heap_scan *scan, const struct heap_table *table, const struct heap_scan_plan *plan,
 		     uint32_t *shared)
 {
+	const struct heap_checkpoint *checkpoint = checkpoint_find(table, plan);
 	scan->table = table;
 	scan->plan = *plan;
 	memset(&scan->rows.columns, 0, sizeof(scan->rows.columns));
 	scan->reader = (struct groups_reader){.of = NULL};
 	scan->next = scan->end = scan->ahead = scan->own_shared = 0;
-	scan->first_copies = scan->copies = scan->first_group = 0;
+	scan->first_copies = checkpoint ? checkpoint->first_copies : 0;
+	scan->copies = checkpoint ? checkpoint->copies : 0;
+	scan->first_group = checkpoint ? checkpoint->next_group : 0;
 	scan->had_sites = false;
 	scan->shared = shared ? shared : &scan->own_shared;
-	begin_with_copies(scan);
+}
+
+uint32_t heap_scan_place(const struct heap_table *table, const struct heap_scan_plan *plan, uint32_t group)
+{
+	const struct heap_checkpoint *checkpoint = checkpoint_find(table, plan);
+	if (!checkpoint)
+		return group;
+	return group < checkpoint->next_group ? 0 : checkpoint->copies + group - checkpoint->next_group;
 }
 
 uint32_t heap_scan_places(const struct heap_scan *scan)
@@ -115,14 +146,6 @@ bool heap_scan_take(struct heap_scan *scan, uint32_t *shared, bool leaves_little
 	if (leaves_little_out)
 		read_ahead(scan, *from, share);
 	return true;
-}
-
-static bool is_wanted(const struct heap_group *group, const struct heap_scan_plan *plan)
-{
-	if (plan->filter && plan->filter->moment.is_asked && group->end_ns < plan->filter->moment.at.time_ns)
-		return false;
-	return group->first_ns <= plan->to_ns &&
-	       (group->last_ns >= plan->from_ns || group->end_ns > plan->live_from_ns);
 }
 
 /* Which rows of a group pass: as it is known, or found out now. */
@@ -201,7 +224,7 @@ static void rows_place(struct heap_scan *scan, uint32_t place)
 	const struct heap_table *table = scan->table;
 	struct heap_rows *rows = &scan->rows;
 	uint32_t first = group_at(scan, place) * PACK_ROWS, left = table->count - first;
-	rows->first = scan->copies ? place * PACK_ROWS : first;
+	rows->first = is_copies(scan, place) ? 0 : first;
 	rows->count = is_copies(scan, place) ? heap_scan_group(scan, place)->open_count
 		      : left < PACK_ROWS     ? left
 					     : PACK_ROWS;

@@ -20,8 +20,8 @@ struct heap_scan_plan {
 #define HEAP_SCAN_ALL ((struct heap_scan_plan){INT64_MIN, INT64_MAX, INT64_MIN, PACK_ALL, NULL, NULL})
 
 struct heap_rows {
-	/** number of the first allocation, and how many there are. If the filter has a moment and no details are
-	    wanted, they may be copies (table/checkpoints.h): `first` is PACK_ROWS times their place in the pass then */
+	/** number of the first allocation, and how many there are. If no details are wanted, they may be copies
+	    (table/checkpoints.h) of what is live at the filter's moment, or before the range: `first` is 0 then */
 	uint32_t first, count;
 	struct pack_columns columns;            /**< if they were asked for */
 	struct heap_details details[PACK_ROWS]; /**< if they were asked for */
@@ -62,13 +62,15 @@ struct heap_scan {
 	struct heap_rows rows;
 };
 
-/** Begin a pass. Threads of one pass share `shared`, which is the first group that is wanted at first; NULL: a pass of
+/** Begin a pass. Threads of one pass share `shared`, which is the first place that is wanted at first; NULL: a pass of
  *  its own, of all groups. End it with heap_scan_end(). */
 void heap_scan_begin(struct heap_scan *scan, const struct heap_table *table, const struct heap_scan_plan *plan,
 		     uint32_t *shared);
 
 /** Return how many groups the pass has: those of copies, and of the table. */
 uint32_t heap_scan_places(const struct heap_scan *scan);
+/** Return the place of a group of the table in a pass with this plan; 0 if copies stand in for it. */
+uint32_t heap_scan_place(const struct heap_table *table, const struct heap_scan_plan *plan, uint32_t group);
 /** Return the group at a place in the pass. */
 const struct heap_group *heap_scan_group(const struct heap_scan *scan, uint32_t place);
 /** Return the sizes of the group at a place; NULL: they are not known. */

@@ -522,7 +522,7 @@ static void window_sum(struct heap_window *window, const struct heap_window *emp
 }
 
 void heap_window_make(struct heap_window *window, const struct heap_table *table, const struct heap_filter *filter,
-		      struct heap_range range, enum heap_by by, bool is_by_heap)
+		      struct heap_range range, enum heap_by by)
 {
 	struct heap_peak peak;
 	int64_t peak_from_ns;
@@ -531,15 +531,13 @@ void heap_window_make(struct heap_window *window, const struct heap_table *table
 	struct window_making making = {
 		.table = table,
 		.filter = filter,
-		.is_summed =
-			is_all_time && filter->is_of_sites && by == HEAP_BY_NONE && !is_by_heap && table->sums.numbers,
+		.is_summed = is_all_time && filter->is_of_sites && by == HEAP_BY_NONE && table->sums.numbers,
 		.search = is_known ? NULL
 				   : heap_peak_search_new(table, filter, (struct heap_range){peak_from_ns, range.to_ns},
 							  1)};
 	const struct heap_window empty = {.range = range,
 					  .is_moment = filter->moment.is_asked,
 					  .by = by,
-					  .is_by_heap = is_by_heap,
 					  .peak_at_ns = peak.time_ns,
 					  .overhead_site = filter->has_overhead ? table->site_count - 1 : HEAP_NONE,
 					  .peak_from_ns = peak_from_ns,

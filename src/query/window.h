@@ -65,7 +65,7 @@ struct heap_window {
 
 /** Add up; the filter was prepared with the table. End the window with heap_window_fini(). */
 void heap_window_make(struct heap_window *window, const struct heap_table *table, const struct heap_filter *filter,
-		      struct heap_range range, enum heap_by by, bool is_by_heap);
+		      struct heap_range range, enum heap_by by);
 
 /** Add up by heap, for another filter, with the range, split and moment of the peak of `like`. */
 void heap_window_make_by_heap(struct heap_window *window, const struct heap_window *like,

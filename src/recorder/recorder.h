@@ -315,7 +315,6 @@ struct recorder {
 	uint64_t ticks_per_ms;
 	/** the vDSO's clock_gettime, if the session uses the kernel's clock; 0: it takes a system call */
 	uint64_t vdso_clock;
-	struct thread *free_threads;
 	struct recorder_pool *pool; /**< the newest */
 	struct recorder_mappings mappings;
 

@@ -33,7 +33,9 @@ static bool name_is_mark(const char *text, size_t length)
 	return false;
 }
 
-size_t name_plain_length(const char *symbol)
+/* Return the length of the symbol without its version ("@@GLIBC_2.2") and the marks of split or cloned parts
+   (".cold", ".isra.0"). */
+static size_t plain_length(const char *symbol)
 {
 	size_t length = strcspn(symbol, "@"), end = length;
 
@@ -149,7 +151,7 @@ static const char *name_demangle_d(struct arena *arena, const char *symbol)
 const char *name_demangle(struct arena *arena, const char *symbol)
 {
 	struct name_output output;
-	size_t length = name_plain_length(symbol);
+	size_t length = plain_length(symbol);
 	char *plain = arena_alloc(arena, 1, length + 1);
 
 	memcpy(plain, symbol, length);

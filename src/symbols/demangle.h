@@ -8,10 +8,6 @@
 
 #include "base/arena.h"
 
-/** Return the length of the symbol without its version ("@@GLIBC_2.2") and the marks of split or cloned parts (".cold",
-    ".isra.0"). */
-size_t name_plain_length(const char *symbol);
-
 /** Return whether the symbol is mangled by C++, Rust or D. */
 bool name_is_mangled(const char *symbol);
 

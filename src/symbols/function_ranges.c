@@ -4,6 +4,8 @@
 #include <gelf.h>
 #include <string.h>
 
+#include "base/bisect.h"
+
 enum { TABLE_VERSION = 1, TABLE_HEAD_BYTES = 12, TABLE_ROW_BYTES = 8 };
 
 /* Encodings of pointers (DWARF, as the Linux Standard Base extends it). */
@@ -137,18 +139,12 @@ static uint64_t function_size(const struct function_ranges *ranges, uint64_t add
 
 bool function_ranges_find(const struct function_ranges *ranges, uint64_t address, uint64_t *low, uint64_t *high)
 {
-	uint32_t from = 0, to = ranges->row_count;
+	uint32_t place;
 	/* The rows are sorted; the last one that begins at the address or before it. */
-	while (from < to) {
-		uint32_t middle = from + (to - from) / 2;
-		if (row_address(ranges, middle, 0) <= address)
-			from = middle + 1;
-		else
-			to = middle;
-	}
-	if (!from)
+	BISECT(place, ranges->row_count, i, row_address(ranges, (uint32_t)i, 0) <= address);
+	if (!place)
 		return false;
-	*low = row_address(ranges, from - 1, 0);
-	*high = *low + function_size(ranges, row_address(ranges, from - 1, 1));
+	*low = row_address(ranges, place - 1, 0);
+	*high = *low + function_size(ranges, row_address(ranges, place - 1, 1));
 	return *low <= address && address < *high;
 }

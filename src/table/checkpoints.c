@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/bisect.h"
 #include "base/memory.h"
 #include "table/table.h"
 #include "table/table_limits.h"
@@ -153,15 +154,9 @@ bool heap_checkpoints_make(struct heap_checkpoints *checkpoints, const struct he
 
 const struct heap_checkpoint *heap_checkpoints_find(const struct heap_checkpoints *checkpoints, int64_t time_ns)
 {
-	uint32_t from = 0, to = checkpoints->count;
-	while (from < to) {
-		uint32_t middle = from + (to - from) / 2;
-		if (checkpoints->items[middle].time_ns < time_ns)
-			from = middle + 1;
-		else
-			to = middle;
-	}
-	return from ? &checkpoints->items[from - 1] : NULL;
+	uint32_t place;
+	BISECT(place, checkpoints->count, i, checkpoints->items[i].time_ns < time_ns);
+	return place ? &checkpoints->items[place - 1] : NULL;
 }
 
 bool heap_checkpoints_are_good(const struct heap_checkpoints *checkpoints, uint32_t group_count)

@@ -4,7 +4,8 @@
  * sizes of each group.
  *
  * A checkpoint lies between two groups. It has copies of all allocations of the groups before it that live longer than
- * its time. So the heap at a later moment is among these and the groups behind the checkpoint:
+ * its time. So the heap at a later moment, and all that a later window wants, is among these and the groups behind the
+ * checkpoint:
  *
  *     groups       | 0 1 2 3 | 4 5 6 7 | 8 9 ...            at T: the copies of checkpoint 1, and groups 4, 5, 6
  *     checkpoints            1         2                          up to the first that begins behind T

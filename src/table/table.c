@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "base/bisect.h"
 #include "base/map.h"
 #include "base/memory.h"
 #include "base/order.h"
@@ -77,15 +78,9 @@ uint32_t heap_table_step(const struct heap_table *table, uint32_t point)
 {
 	if (point == HEAP_NONE)
 		return 0;
-	uint32_t first = 0; /* instants that begin at the point or before it */
-	for (uint32_t end = table->instant_count; first < end;) {
-		uint32_t middle = first + (end - first) / 2;
-		if (table->instants[middle].first_point <= point)
-			first = middle + 1;
-		else
-			end = middle;
-	}
-	const struct heap_instant *instant = first ? &table->instants[first - 1] : NULL;
+	uint32_t place; /* behind the instants that begin at the point or before it */
+	BISECT(place, table->instant_count, i, table->instants[i].first_point <= point);
+	const struct heap_instant *instant = place ? &table->instants[place - 1] : NULL;
 	bool is_in = instant && point - instant->first_point < instant->point_count;
 	return is_in ? point - instant->first_point + 1 : 1;
 }

@@ -269,8 +269,9 @@ static bool read_address(struct columns_decoder *decoder, uint32_t i, bool is_fr
 	return is_free ? read_freed(decoder, i, how) : read_place(decoder, i, how, class);
 }
 
-static bool decode_event(struct columns_decoder *decoder, uint32_t i, struct progress *progress, uint32_t cut_bits,
-			 const struct columns_scope *scope)
+static inline __attribute__((always_inline)) bool decode_event(struct columns_decoder *decoder, uint32_t i,
+							       struct progress *progress, uint32_t cut_bits,
+							       const struct columns_scope *scope, bool with_addresses)
 {
 	struct columns *columns = &decoder->columns;
 	struct reading *streams = decoder->streams;
@@ -305,21 +306,43 @@ static bool decode_event(struct columns_decoder *decoder, uint32_t i, struct pro
 	struct model_columns inspected = {columns->address, columns->usable, columns->previous};
 	struct model_class *class = model_class(&decoder->model, *usable);
 	uint8_t how = control / CONTROL_PLACE & CONTROL_PLACE_MASK;
-	if (!read_address(decoder, i, is_free, how, class))
+	if (with_addresses && !read_address(decoder, i, is_free, how, class))
 		return false;
 	bool has_rest = control & CONTROL_REST || known->has_rest ? read_rest(decoder, i, control & CONTROL_REST, known)
 								  : false;
 	*stack = (struct model_stack){decoder->model.epoch << 16 | i, stack->next, descriptor, has_rest, size};
-	if (is_free)
+	if (with_addresses && is_free)
 		model_free(&decoder->model, &inspected, columns->address[i]);
-	else
+	else if (with_addresses)
 		model_allocate(&decoder->model, &inspected, i, class, how);
 	read_time(decoder, i, node, is_free, &progress->end, cut_bits);
 	return true;
 }
 
+/* Decode all events. False: one refers to what is not there. */
+static bool decode_events(struct columns_decoder *decoder, uint32_t count, uint32_t cut_bits,
+			  const struct columns_scope *scope)
+{
+	struct progress progress = {0};
+	for (uint32_t i = 0; i < count; i++)
+		if (!decode_event(decoder, i, &progress, cut_bits, scope, true))
+			return false;
+	return true;
+}
+
+static bool decode_without_addresses(struct columns_decoder *decoder, uint32_t count, uint32_t cut_bits,
+				     const struct columns_scope *scope)
+{
+	struct progress progress = {0};
+	for (uint32_t i = 0; i < count; i++)
+		if (!decode_event(decoder, i, &progress, cut_bits, scope, false))
+			return false;
+	return true;
+}
+
 const char *columns_decode(struct columns_decoder *decoder, const uint8_t *payload, size_t payload_bytes,
-			   uint32_t count, const struct columns_scope *scope, struct columns *columns)
+			   uint32_t count, const struct columns_scope *scope, bool with_addresses,
+			   struct columns *columns)
 {
 	struct reading reading = {.at = payload, .end = payload + payload_bytes};
 	if (count > FORMAT_EVENTS_MAX)
@@ -336,11 +359,9 @@ const char *columns_decode(struct columns_decoder *decoder, const uint8_t *paylo
 	const uint8_t *cut_bits = reading_bytes(&decoder->streams[STREAM_TIME], 1);
 	if (count && (!cut_bits || *cut_bits >= 64))
 		return "times of an impossible resolution";
-	struct progress progress = {0};
 	clear_rests(decoder);
-	for (uint32_t i = 0; i < count; i++)
-		if (!decode_event(decoder, i, &progress, *cut_bits, scope))
-			return "an event that refers to what is not there";
+	if (count && !(with_addresses ? decode_events : decode_without_addresses)(decoder, count, *cut_bits, scope))
+		return "an event that refers to what is not there";
 	for (int i = 0; i < STREAM_COUNT; i++)
 		if (decoder->streams[i].has_failed)
 			return "a column that ends too early";

@@ -3,6 +3,7 @@
 #ifndef XHEAP_TRACE_DECODE_H
 #define XHEAP_TRACE_DECODE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -16,8 +17,10 @@ struct columns_decoder *columns_decoder_new(void);
 /** Free the decoder, which may be NULL. */
 void columns_decoder_free(struct columns_decoder *decoder);
 
-/** Decode `count` events. NULL, or what is wrong with the payload. The columns are valid until the next call. */
+/** Decode `count` events. NULL, or what is wrong with the payload. The columns are valid until the next call. Addresses
+    take half of the time. Without them, `address` and `previous` have any values, and mistakes in them are not found. */
 const char *columns_decode(struct columns_decoder *decoder, const uint8_t *payload, size_t payload_bytes,
-			   uint32_t count, const struct columns_scope *scope, struct columns *columns);
+			   uint32_t count, const struct columns_scope *scope, bool with_addresses,
+			   struct columns *columns);
 
 #endif

@@ -23,6 +23,7 @@ struct output {
 	struct output_segment *segments; /* those that are there, oldest first */
 	uint32_t segment_count, segment_capacity;
 	uint32_t first_number;   /* of the oldest */
+	bool has_end;            /* of a process, whose row may have come behind its last event */
 	uint64_t dropped_events; /* of those that are there no more */
 };
 

@@ -28,6 +28,13 @@ static int read_segments(struct load *load, const struct format_header *header, 
 		       : load_read_overwritten(load, header, path, diag);
 }
 
+static void note_end(struct load *load)
+{
+	if (!load->is_complete)
+		load_cut(load, load->end, "the file ends without a footer, at offset %llu",
+			 (unsigned long long)load->end);
+}
+
 int load_file(struct load *load, const char *path, struct diag *diag)
 {
 	struct format_header header;
@@ -57,6 +64,7 @@ int load_file(struct load *load, const char *path, struct diag *diag)
 		return diag_fail(diag, EINVAL, "%s: the header at offset 0 is not valid", path);
 	if (!load_begin(load, &header))
 		return diag_fail(diag, ENOMEM, "no memory to read %s", path);
+	load->only_grows = !(header.flags & FORMAT_CIRCULAR);
 	int error = read_segments(load, &header, path, diag);
 	if (cancel_is_asked(load->is_cancelled))
 		return diag_fail(diag, ECANCELED, "cancelled");
@@ -64,9 +72,32 @@ int load_file(struct load *load, const char *path, struct diag *diag)
 		return error;
 	if (load->lacks_memory)
 		return diag_fail(diag, ENOMEM, "no memory to read %s", path);
-	if (!load->is_complete)
-		load_cut(load, load->end, "the file ends without a footer, at offset %llu",
-			 (unsigned long long)load->end);
+	note_end(load);
+	return 0;
+}
+
+/* Nothing before the last block was written again if that block is as it was: all heads differ. */
+static bool is_as_before(struct load *load, const struct stat *status)
+{
+	struct load_found last;
+	return load->only_grows && (uint64_t)status->st_size >= load->end &&
+	       (!load->last_offset ||
+		(load_find_block(load, load->last_offset, &last) && last.block.head_checksum == load->last_checksum));
+}
+
+int load_go_on(struct load *load, struct diag *diag)
+{
+	struct stat status;
+	if (fstat(load->fd, &status) != 0 || !is_as_before(load, &status))
+		return diag_fail(diag, ESTALE, "what was read of it before is not there any more");
+	/* The end of the file was no damage. */
+	if (load->cut_offset == load->end)
+		load->cut_reason[0] = 0;
+	load->size = (uint64_t)status.st_size;
+	load_walk(load, load->end, load->size);
+	if (load->lacks_memory)
+		return diag_fail(diag, ENOMEM, "no memory to read the trace");
+	note_end(load);
 	return 0;
 }
 

@@ -42,7 +42,9 @@ struct load_block {
 
 struct load {
 	int fd;
-	uint64_t size, end; /* of the file; where the last whole block ends */
+	uint64_t size, end;                  /* of the file; where the last whole block ends */
+	uint64_t last_offset, last_checksum; /* of that block, and of its head */
+	bool only_grows;                     /* what is in the file stays there */
 	uint8_t trace_id[16];
 	uint64_t contents; /* a hash of the trace's id and of all its blocks */
 	bool keeps_ticks;  /* in rows: set it before load_file() */
@@ -60,8 +62,7 @@ struct load {
 	struct map origins;                      /* of trace ids: their numbers */
 	struct map processes, threads, mappings; /* origin and the file's number: trace-wide ids */
 	const char *clock_name;
-	bool has_footer, is_complete, lacks_memory;
-	uint32_t footer_segments; /* segments that the newest footer lists */
+	bool is_complete, lacks_memory;
 	struct rows_unwritten unwritten;
 	uint64_t cut_offset;
 	/* of what is torn from there on, in the midst of a circular file; 0: nothing is */
@@ -74,6 +75,9 @@ struct load {
 
 /** Read the file. 0 or a negative errno; load_fini() is needed either way. */
 int load_file(struct load *load, const char *path, struct diag *diag);
+
+/** Read what was added to a file that only grows. Return 0 or a negative errno with the reason in `diag`. */
+int load_go_on(struct load *load, struct diag *diag);
 
 /** Free what was read, and close the file. */
 void load_fini(struct load *load);

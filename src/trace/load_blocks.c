@@ -184,7 +184,6 @@ static bool take_segment(struct load *load, const struct load_found *found)
 		load->dictionary.host = host;
 	}
 	load->segments[load->segment_count++] = segment;
-	load->has_footer = false;
 	return true;
 }
 
@@ -207,7 +206,6 @@ static bool take_footer(struct load *load, const struct load_found *found)
 	if (reading.has_failed)
 		return load_cut(load, found->offset, "the footer at offset %llu is not valid",
 				(unsigned long long)found->offset);
-	load->has_footer = true;
 	if (found->block.count != load->segment_count || events != known)
 		load_cut(load, found->offset,
 			 "the footer at offset %llu lists %u segments with %llu events, found were %u with %llu",
@@ -332,6 +330,8 @@ void load_walk(struct load *load, uint64_t offset, uint64_t end)
 		/* An errno of an earlier failure is not this block's. */
 		errno = 0;
 		if (load_find_block(load, offset, &found) && take_block(load, &found)) {
+			load->last_offset = offset;
+			load->last_checksum = found.block.head_checksum;
 			offset = load->end = load_found_end(&found);
 			load_current(load)->end = offset;
 			load->wasted = 0;

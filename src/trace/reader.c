@@ -141,25 +141,31 @@ static void summarize(struct trace *trace)
 	view->cut_reason = load->cut_reason;
 	view->size_bytes = load->size;
 	view->contents = load->contents;
-	view->unwritten_blocks = load->unwritten.blocks;
 	view->unwritten_events = load->unwritten.events;
 	view->statistics = load->dictionary.statistics;
 }
 
-static int open_file(struct trace **out, const char *path, bool keeps_ids, const bool *is_cancelled, struct diag *diag)
+/* How a file is opened. */
+struct opening {
+	bool keeps_ids, may_grow;
+	const bool *is_cancelled;
+};
+
+static int open_file(struct trace **out, const char *path, const struct opening *how, struct diag *diag)
 {
 	struct trace *trace = calloc(1, sizeof(*trace));
 	if (!trace)
 		return diag_fail(diag, ENOMEM, "no memory to open %s", path);
-	trace->load.keeps_ids = keeps_ids;
-	trace->load.is_cancelled = is_cancelled;
+	trace->load.keeps_ids = how->keeps_ids;
+	trace->load.is_cancelled = how->is_cancelled;
 	int error = load_file(&trace->load, path, diag);
 	if (error) {
 		trace_close(trace);
 		return error;
 	}
 	trace->load.is_cancelled = NULL;
-	tree_settle(&trace->load.dictionary.tree);
+	if (!how->may_grow)
+		tree_settle(&trace->load.dictionary.tree);
 	summarize(trace);
 	*out = trace;
 	return 0;
@@ -167,17 +173,32 @@ static int open_file(struct trace **out, const char *path, bool keeps_ids, const
 
 int trace_open(struct trace **out, const char *path, struct diag *diag)
 {
-	return open_file(out, path, false, NULL, diag);
+	return open_file(out, path, &(struct opening){.may_grow = false}, diag);
 }
 
 int trace_open_unless(struct trace **out, const char *path, const bool *is_cancelled, struct diag *diag)
 {
-	return open_file(out, path, false, is_cancelled, diag);
+	return open_file(out, path, &(struct opening){.is_cancelled = is_cancelled}, diag);
 }
 
 int trace_open_as_written(struct trace **out, const char *path, struct diag *diag)
 {
-	return open_file(out, path, true, NULL, diag);
+	return open_file(out, path, &(struct opening){.keeps_ids = true}, diag);
+}
+
+int trace_open_growing(struct trace **out, const char *path, struct diag *diag)
+{
+	return open_file(out, path, &(struct opening){.may_grow = true}, diag);
+}
+
+int trace_go_on(struct trace *trace, struct diag *diag)
+{
+	int error = load_go_on(&trace->load, diag);
+	if (error)
+		return error;
+	trace->dictionary = (struct trace_dictionary){.event_count = 0};
+	summarize(trace);
+	return 0;
 }
 
 void trace_close(struct trace *trace)
@@ -258,6 +279,7 @@ struct trace_cursor {
 	const struct trace *trace;
 	struct columns_decoder *decoder;
 	struct bytes payload;
+	bool leaves_addresses_out;
 };
 
 struct trace_cursor *trace_cursor_new(const struct trace *trace)
@@ -272,6 +294,11 @@ struct trace_cursor *trace_cursor_new(const struct trace *trace)
 		return NULL;
 	}
 	return cursor;
+}
+
+void trace_cursor_leave_addresses_out(struct trace_cursor *cursor)
+{
+	cursor->leaves_addresses_out = true;
 }
 
 void trace_cursor_free(struct trace_cursor *cursor)
@@ -392,8 +419,8 @@ int trace_cursor_read(struct trace_cursor *cursor, uint32_t i, struct trace_bloc
 	if (error)
 		return error;
 	errno = 0;
-	const char *what =
-		columns_decode(cursor->decoder, cursor->payload.data, own->payload_bytes, own->count, &scope, &columns);
+	const char *what = columns_decode(cursor->decoder, cursor->payload.data, own->payload_bytes, own->count, &scope,
+					  !cursor->leaves_addresses_out, &columns);
 	if (!what && !counts_agree(own, &columns))
 		what = "other counts than its head";
 	if (!what && !convert_times(cursor, own, &columns))

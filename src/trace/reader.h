@@ -55,6 +55,14 @@ int trace_open_unless(struct trace **out, const char *path, const bool *is_cance
     more are blank. */
 int trace_open_as_written(struct trace **out, const char *path, struct diag *diag);
 
+/** As trace_open(), of a file that may grow: trace_go_on() reads what is added. */
+int trace_open_growing(struct trace **out, const char *path, struct diag *diag);
+
+/** Read what was added to the file of trace_open_growing() since then. All that is known keeps its place; pointers into
+    the dictionary, and cursors, are not valid any more. Return 0; or a negative errno with the reason in `diag`: -ESTALE
+    if the file has not only grown. */
+int trace_go_on(struct trace *trace, struct diag *diag);
+
 /** Close the file, and free all that is of the trace. */
 void trace_close(struct trace *trace);
 
@@ -76,6 +84,10 @@ struct trace_cursor;
 
 /** Return a cursor, which must be freed before the trace is closed; NULL without memory. */
 struct trace_cursor *trace_cursor_new(const struct trace *trace);
+
+/** Have later reads leave addresses out, which take half of the time: `address` and `previous` of blocks have any values
+    then, and damage of these columns is not found. */
+void trace_cursor_leave_addresses_out(struct trace_cursor *cursor);
 
 /** Free the cursor, which may be NULL. */
 void trace_cursor_free(struct trace_cursor *cursor);

@@ -667,6 +667,7 @@ void writer_update_process(struct writer *writer, uint32_t id, const struct trac
 	if (!dictionary_set_process(&writer->dictionary, id, process))
 		writer_fail(writer, -ENOMEM);
 	segment_put_process(writer, id);
+	writer->output.has_end |= process->end != TRACE_END_OPEN;
 }
 
 void writer_update_thread(struct writer *writer, uint32_t id, const struct trace_thread *thread)

@@ -9,21 +9,7 @@
 #include <stdint.h>
 
 #include "base/events.h"
-
-/** The cost of tracing, summed by the logger at the session's end. */
-struct trace_statistics {
-	bool is_known;           /**< the trace has them: a recording that did not end has not */
-	uint64_t waits, wait_ns; /**< times that targets waited for a free buffer, and for how long */
-	uint64_t logger_cpu_ns;  /**< user and system time of the logger */
-	uint64_t recorder_ns;    /**< estimate of the time spent in hooks; 0 when not known */
-	uint64_t buffers_written, buffer_size, peak_buffers;
-	uint64_t suppressed; /**< calls nested in the allocator, not events */
-	uint64_t unwatched;  /**< blocks of a sample whose end was not watched for: too many were live */
-	/** events of annotated heaps of which it is not told which: there were too many heaps */
-	uint64_t heapless;
-	/** of threads and processes that found no room, or inside of others: they are no events */
-	uint64_t untraced_calls;
-};
+#include "trace/statistics.h"
 
 /** The dictionaries of the whole file, merged over its segments. */
 struct trace_dictionary {
@@ -87,9 +73,9 @@ struct trace_dictionary {
 	uint64_t kind_count[EVENT_KIND_COUNT]; /**< successful ones by kind, likewise */
 	uint64_t folded_count;                 /**< of all these events, those that are folded */
 	uint64_t failed_count, in_flight_count;
-	struct stack_ends ends; /**< of the stacks of all these events */
-	bool is_whole_known;    /**< ends.whole is a number: no part of the trace is older than it */
-	uint64_t unwritten_blocks, unwritten_events; /**< what could not be written though recording went on */
+	struct stack_ends ends;    /**< of the stacks of all these events */
+	bool is_whole_known;       /**< ends.whole is a number: no part of the trace is older than it */
+	uint64_t unwritten_events; /**< what could not be written though recording went on */
 	/** of segments that are not there any more: the past of a circular file, a flight recorder */
 	uint64_t dropped_events;
 	int64_t dropped_until_ns; /**< the last of those; from there on nothing is missing */

@@ -679,6 +679,7 @@ static int end_piece(struct writer *writer, struct diag *diag)
 	error = writer->options.next(writer->options.cookie, output->size, events, path, sizeof(path), diag);
 	output->first_number += output->segment_count;
 	output->segment_count = 0;
+	output->has_end = false;
 	output->end = output->size = output->allocated = 0;
 	error = error ? error : writer_open_locked(writer, path, true, diag);
 	return error ? error : writer_write_header(writer, path, diag);
@@ -686,11 +687,11 @@ static int end_piece(struct writer *writer, struct diag *diag)
 
 int writer_turn(struct writer *writer, bool is_forced, struct diag *diag)
 {
-	bool has_events = is_forced;
+	bool has_news = is_forced || writer->output.has_end;
 	int error = writer_flush(writer, diag);
 	for (uint32_t i = 0; i < writer->output.segment_count; i++)
-		has_events |= writer->output.segments[i].events > 0;
-	if (!error && has_events)
+		has_news |= writer->output.segments[i].events > 0;
+	if (!error && has_news)
 		error = turn(writer, diag);
 	return error;
 }

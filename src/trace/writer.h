@@ -232,7 +232,7 @@ int writer_write_events(struct writer *writer, const struct writer_events *event
 /** Dictionary rows and everything before are in the file (not necessarily on the disk). */
 int writer_flush(struct writer *writer, struct diag *diag);
 
-/** End a file of pieces, if it has events or is_forced, and go on in the next. */
+/** End a file of pieces, if it has events, the end of a process, or is_forced, and go on in the next. */
 int writer_turn(struct writer *writer, bool is_forced, struct diag *diag);
 
 /** For recovery: the last buffer sequence written for (region, slot), or UINT32_MAX when none. */

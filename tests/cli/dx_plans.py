@@ -18,6 +18,11 @@ TRUTHS = {"Heap": ("true", "false"), "Allocations": ("x.IsOutstanding", "x.IsRea
 # Without a translation: the interpreter has them, beside parts that have one.
 OTHERS = {"Heap": ("x.Thread.UniqueId > 2", "x.Size * 2 > 100", "x.TimeStart < x.TimeEnd", "x.Size"), "Allocations": ("x.Size % 3 == 0", "x.Stack != \"\"", "x.FreeThread.Id > 0")}
 
+# Keys of groups that are made of ids, beside plain members.
+KEYS = {"Heap": ("x.Stack", "x.Thread", "x.Thread.Id", "x.Thread.Name", "x.Process", "x.Process.Id", "x.Process.Name", "x.Stack.Length", "x.Thread.Process.UniqueId"),
+        "Allocations": ("x.Stack", "x.FreeStack", "x.Thread", "x.Thread.UniqueId", "x.FreeThread", "x.FreeThread.Name", "x.Process.Id", "x.Process.Name", "x.Stack.Contains(\"main\")",
+                        "x.Process.Parent.Id")}
+
 
 class Maker:
     def __init__(self, seed):
@@ -57,13 +62,51 @@ class Maker:
         steps += [f".{self.one(('ThenBy', 'ThenByDescending'))}(x => x.{self.one(NUMBERS[self.source])})" for _ in range(self.choose.randrange(3))]
         return "".join(steps)
 
-    def groups(self):
+    def key(self):
+        return self.one(KEYS[self.source]) if self.choose.random() < 0.5 else f"x.{self.member()}"
+
+    def aggregate(self):
         numbers = NUMBERS[self.source]
-        calls = ("g.Count()", f"g.Count(x => {self.condition(1)})", f"g.Sum(x => x.{self.one(numbers)})", f"g.Average(x => x.{self.one(numbers)})",
-                 f"g.Min(x => x.{self.one(numbers)})", f"g.Max(x => x.{self.one(numbers)})", f"g.First().{self.member()}", "g.Any()")
-        chosen = self.choose.sample(calls, self.choose.randrange(1, 4))
-        made = chosen[0] if len(chosen) == 1 else "new { " + ", ".join(f"C{i} = {call}" for i, call in enumerate(chosen)) + " }"
-        return f".GroupBy(x => x.{self.member()}).Select(g => {made})"
+        return self.one(("g.Count()", f"g.Count(x => {self.condition(1)})", f"g.Sum(x => x.{self.one(numbers)})", f"g.Average(x => x.{self.one(numbers)})",
+                         f"g.Min(x => x.{self.one(numbers)})", f"g.Max(x => x.{self.one(numbers)})", "g.Any()"))
+
+    def computed(self, of):
+        """What groups are ordered by: a sum, or something made of two."""
+        one, other = self.one(of), self.one(of)
+        return self.one((one, one, one, f"{one} / {other}", f"{one} + {other}", f"-{one}", f"{one} % 7"))
+
+    def cuts(self):
+        return "".join(f".{self.one(('Skip', 'Take', 'Take'))}({self.choose.randrange(30)})" for _ in range(self.choose.randrange(3)))
+
+    def groups_steps(self, of, name):
+        """Conditions and orders of groups, or of what is made of them."""
+        text = ""
+        for _ in range(self.choose.randrange(3)):
+            if self.choose.random() < 0.3:
+                text += f".Where({name} => {self.computed(of)} {self.one(('>', '<', '!='))} {self.choose.randrange(200)})"
+                continue
+            text += f".{self.one(('OrderBy', 'OrderByDescending', 'OrderByDescending'))}({name} => {self.computed(of)})"
+            text += f".{self.one(('ThenBy', 'ThenByDescending'))}({name} => {self.computed(of)})" if self.choose.random() < 0.3 else ""
+        return text
+
+    def groups(self):
+        key = self.key()
+        shown = key
+        if self.choose.random() < 0.2:
+            keys = [key, self.key()]
+            key, shown = "new { " + ", ".join(f"K{i} = {one}" for i, one in enumerate(keys)) + " }", self.one(keys)
+        calls = [self.aggregate() for _ in range(self.choose.randrange(1, 4))]
+        if self.choose.random() < 0.5:
+            calls.append("g.First()" + shown[1:] if self.choose.random() < 0.7 else f"g.First().{self.member()}")
+        text = f".GroupBy(x => {key})"
+        if self.choose.random() < 0.1:
+            return text + (self.groups_steps(calls[:1], "g") if "First" not in calls[0] and self.choose.random() < 0.5 else "") + self.cuts() + ".Count()"
+        text += self.groups_steps([self.aggregate() for _ in range(2)], "g") if self.choose.random() < 0.4 else ""
+        text += self.cuts() if self.choose.random() < 0.1 else ""
+        if len(calls) == 1 and self.choose.random() < 0.7:
+            return text + f".Select(g => {calls[0]})" + (self.groups_steps(["y"], "y") if self.choose.random() < 0.5 else "") + self.cuts()
+        text += ".Select(g => new { " + ", ".join(f"C{i} = {call}" for i, call in enumerate(calls)) + " })"
+        return text + self.groups_steps([f"y.C{i}" for i in range(len(calls))], "y") + self.cuts()
 
     def end(self):
         members = [self.member() for _ in range(self.choose.randrange(1, 5))]
@@ -78,7 +121,7 @@ class Maker:
         for _ in range(self.choose.randrange(4)):
             kind = self.choose.random()
             text += self.order() if kind < 0.4 else f".Where(x => {self.condition()})" if kind < 0.85 else f".{self.one(('Skip', 'Take'))}({self.choose.randrange(60)})"
-        if self.choose.random() < 0.25:
+        if self.choose.random() < 0.4:
             return text + self.groups()
         for _ in range(self.choose.randrange(3)):
             text += f".{self.one(('Skip', 'Take', 'Take'))}({self.choose.randrange(40)})"

@@ -14,7 +14,7 @@ PAGES = sorted((SOURCE / "man").glob("xheap*.[15]"))
 COMPLETIONS = [SOURCE / "completions" / name for name in ("xheap.bash", "_xheap", "xheap.fish")]
 # Where each command has its options: the page, and the headings before and behind them.
 COMMANDS = {command: (f"xheap-{command}.1", "\n.Sh OPTIONS", "\n.Sh ")
-            for command in ("record", "recover", "heap", "diff", "dump", "info", "symbols", "merge", "clean", "report", "view", "check", "image", "autologger", "boottrace")}
+            for command in ("record", "recover", "heap", "diff", "dump", "export", "info", "symbols", "merge", "clean", "report", "view", "check", "image", "autologger", "boottrace")}
 COMMANDS["dx"] = ("xheap-dx.7", "\n.Sh OPTIONS", "\n.Sh ")
 COMMANDS |= {command: ("xheap-session.1", f"\n.Ss {command}\n", "\n.S") for command in ("update", "query", "sessions", "top")}
 # What --help may leave out: itself, and second spellings.
@@ -117,7 +117,7 @@ def values_of_help(command):
 
 def check_values(command):
     lists = values_of_help(command)
-    for name in {"record": ("stackwalk", "clock", "on-full", "file-mode", "trigger"), "heap": ("by", "format", "KEY"), "dump": ("format",)}.get(command, ()):
+    for name in {"record": ("stackwalk", "clock", "on-full", "file-mode", "trigger"), "heap": ("by", "format", "KEY"), "dump": ("format",), "export": ("format", "by")}.get(command, ()):
         if len(lists.get(name, ())) < 2:
             complain(f"xheap {command} --help has no list of {name}")
     for name, value in ((name, value) for name, values in lists.items() for value in values):

@@ -126,6 +126,31 @@ def limited():
     expect(runner.process.returncode == 1 and "of processor time" in output, output)
 
 
+def again():
+    """Who fails once only is told of and does not fail the whole; who fails again does; and nobody is asked again unless the runner is told to."""
+    tests, here = pathlib.Path("again/tests").resolve(), pathlib.Path("again.here").resolve()
+    (tests / "cli").mkdir(parents=True)
+    for file in ("run", "guard", "known-failures"):
+        shutil.copy(SOURCE / "tests" / file, tests / file)
+    for name, text in (("always", "exit 3"), ("once", "[ -e $HERE/once ] || { touch $HERE/once; echo the first time; exit 4; }"), ("passes", "exit 0")):
+        (tests / "cli" / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tests / "cli" / name).chmod(0o755)
+
+    def told(*words):
+        shutil.rmtree(here, ignore_errors=True)
+        here.mkdir()
+        ran = subprocess.run([sys.executable, tests / "run", "--build", here, *words], stdout=subprocess.PIPE, text=True, env=dict(os.environ, HERE=str(here)))
+        return ran.returncode, ran.stdout
+
+    status, output = told()
+    expect(status == 1 and "1 passed, 2 failed, 0 skipped" in output, output)
+    status, output = told("--again")
+    expect(status == 1 and "1 passed, 1 unstable, 1 failed, 0 skipped" in output and "the first time" in output, output)
+    expect(output.splitlines()[-3:-1] == ["FAIL cli/always", "unstable cli/once"], output)
+    status, output = told("--again", "cli/once")
+    expect(status == 0 and "0 passed, 1 unstable, 0 failed, 0 skipped" in output, output)
+
+
 def run(*words):
     """The names of tests."""
     return subprocess.run([sys.executable, SOURCE / "tests/run", "--build", os.environ["BUILD"], "--list", *words], stdout=subprocess.PIPE, text=True, check=True).stdout.split()
@@ -147,5 +172,5 @@ def functions():
     expect(other.returncode == 2 and "in_fork: there is no such function" in other.stdout, f"{other.returncode} {other.stdout}")
 
 
-for test in (ended, limited, left_out, functions, killed):
+for test in (ended, limited, again, left_out, functions, killed):
     test()

@@ -104,7 +104,7 @@ REFUSED = (
     ("--trigger exit=1", "--trigger exit=1: "), ("--file-mode flight --trigger rss=0", "--trigger rss=0: "),
     ("--clock sun", "--clock sun: "), ("--permissions 777", "--permissions 777: "), ("--permissions 400", "--permissions 400: "),
     ("--permissions rw", "--permissions rw: "), ("--flush-timer 5ms", "--flush-timer 5ms: "), ("--flush-timer 61s", "--flush-timer 61s: "),
-    ("--index --file-mode append", "--index"), ("--index --sample 1K", "--index"), ("--duration 1s", "--duration"), ("--duration 0", "--duration 0: "),
+    ("--index --file-mode append", "--index"), ("--duration 1s", "--duration"), ("--duration 0", "--duration 0: "),
     ("-p x", "--pid x: "), ("-p 1,", "--pid 1,: "), ("-p 1,,2", "--pid 1,,2: "), ("-p 0", "--pid 0: "), ("-p -5", "--pid -5: "), ("-p 99999999999", "--pid 9999"),
     ("-p 1", "either"), ("-o=a.xht", "-o=a.xht: "), ("-p1,2", "either"), ("--pid=1 -d 1s", "either"), ("-o", "-o: "),
 )

@@ -43,8 +43,7 @@ static void check_folded(const char *path, uint64_t event_count)
 	expect(trace_dictionary(trace)->event_count == event_count);
 	if (heap_table_build(&table, trace, NULL, &diag) == 0) {
 		heap_filter_init(&filter);
-		heap_window_make(&window, table, &filter, (struct heap_range){0, table->duration_ns}, HEAP_BY_NONE,
-				 false);
+		heap_window_make(&window, table, &filter, (struct heap_range){0, table->duration_ns}, HEAP_BY_NONE);
 		heap_window_fini(&window);
 		heap_filter_fini(&filter);
 		heap_table_free(table);

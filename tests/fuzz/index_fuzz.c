@@ -195,14 +195,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (heap_index_read(&table, trace, trace_path, &path, 1) != 0)
 		return 0;
 	struct heap_filter filter;
-	struct heap_window window;
+	struct heap_window window, by_heap;
 	heap_filter_init(&filter);
 	check_rows(table);
 	check_cells(table);
 	for (int by = HEAP_BY_NONE; by <= HEAP_BY_CLASS; by++) {
 		heap_window_make(&window, table, &filter,
 				 (struct heap_range){by % 2 ? 1000 : 0, by % 2 ? 5000 : table->duration_ns},
-				 (enum heap_by)by, by % 3 == 2);
+				 (enum heap_by)by);
+		heap_window_make_by_heap(&by_heap, &window, table, &filter);
+		heap_window_fini(&by_heap);
 		heap_window_fini(&window);
 	}
 	heap_filter_fini(&filter);
@@ -211,7 +213,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		heap_filter_init(&filter);
 		filter.moment = (struct heap_moment){.is_asked = true, .at = {at_ns, POSITION_LAST}};
 		heap_filter_prepare(&filter, table, NULL, &diag);
-		heap_window_make(&window, table, &filter, (struct heap_range){0, at_ns}, HEAP_BY_NONE, false);
+		heap_window_make(&window, table, &filter, (struct heap_range){0, at_ns}, HEAP_BY_NONE);
 		heap_window_fini(&window);
 		heap_filter_fini(&filter);
 	}

@@ -104,7 +104,7 @@ static void read_events(const struct trace *trace)
 static void read_model(const struct trace *trace)
 {
 	struct heap_table *table;
-	struct heap_window window;
+	struct heap_window window, by_heap;
 	struct diag diag = {""};
 	if (heap_table_build(&table, trace, NULL, &diag)) {
 		expect(diag.text[0]);
@@ -115,9 +115,11 @@ static void read_model(const struct trace *trace)
 	for (int by = HEAP_BY_NONE; by <= HEAP_BY_CLASS; by++) {
 		heap_window_make(&window, table, &filter,
 				 (struct heap_range){by % 2 ? 1000 : 0, by % 2 ? 5000 : table->duration_ns},
-				 (enum heap_by)by, by % 3 == 2);
+				 (enum heap_by)by);
+		heap_window_make_by_heap(&by_heap, &window, table, &filter);
 		for (uint32_t i = 0; i < window.cell_count && i < 16; i++)
 			free(heap_by_text(&window, table, window.cells[i].by));
+		heap_window_fini(&by_heap);
 		heap_window_fini(&window);
 	}
 	heap_filter_fini(&filter);

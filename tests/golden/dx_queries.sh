@@ -125,3 +125,15 @@ ask random.xht '@$cursession.TTD.Data.Allocations().Select(b => b.Event).Except(
 ask random.xht '@$cursession.TTD.Data.Allocations().Where(b => b.End == "free" || b.End == "realloc").Select(b => b.FreeEvent).Except(@$cursession.TTD.Data.Heap()).Count(),d'
 ask random.xht -memory 16M '@$cursession.TTD.Data.Allocations().Where(b => b.End == "free").Where(b => b.FreeEvent.Address != b.Address || b.FreeEvent.TimeStart != b.TimeEnd).Count(),d'
 ask random.xht -memory 16M '@$cursession.TTD.Data.Allocations().Where(b => b.End == "realloc").Where(b => b.FreeEvent.PreviousAddress != b.Address).Count(),d'
+# Which part of a query is a plan, or why none is: the last lines of -explain.
+explain() {
+	echo "> $*"
+	"$XHEAP" dx c.xht -explain "$@" 2>&1 | sed -n '/, column [0-9]*: /,$p'
+}
+explain '@$cursession.TTD.Data.Heap().Where(h => h.Size > 100).GroupBy(h => h.Stack).Select(g => new { N = g.Count(), B = g.Sum(h => h.Size) }).OrderByDescending(x => x.B).ThenBy(x => x.B / x.N).Skip(1).Take(5)'
+explain '@$cursession.TTD.Data.Allocations().Where(a => a.IsRealloc).OrderByDescending(a => a.Size).Select(a => new { S = a.Size, F = a.Function })'
+explain '@$cursession.TTD.Data.Allocations().Count(a => a.Size > 5)'
+explain '@$cursession.TTD.Data.Heap().Where(h => h.TimeStart > h.TimeEnd).GroupBy(h => h.Size).Select(g => g.Count())'
+explain '@$cursession.TTD.Data.Heap().GroupBy(h => h.Stack).Select(g => g.Last())'
+explain '@$cursession.TTD.Data.Heap().OrderBy(h => h.Size)'
+explain '@$curprocess.TTD.Data.Heap().Where(h => h.Size > 5)'

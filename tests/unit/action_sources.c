@@ -108,7 +108,7 @@ static void sources_begin(unsigned trace_count, const struct heap_range *ranges,
 		unsigned trace = trace_count > 1 ? i : 0;
 		heap_filter_init_for(&filters[i], tables[trace]);
 		heap_window_make(&windows[i], tables[trace], &filters[i],
-				 ranges ? ranges[i] : (struct heap_range){0, tables[trace]->duration_ns}, by, false);
+				 ranges ? ranges[i] : (struct heap_range){0, tables[trace]->duration_ns}, by);
 		sources[i] = (struct action_source){.path = paths[trace],
 						    .trace = traces[trace],
 						    .table = tables[trace],

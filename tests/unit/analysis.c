@@ -103,17 +103,14 @@ int __wrap_heap_filter_prepare_shared(struct heap_filter *filter, struct heap_fi
 }
 
 void __real_heap_window_make(struct heap_window *window, const struct heap_table *table,
-			     const struct heap_filter *filter, struct heap_range range, enum heap_by by,
-			     bool is_by_heap);
+			     const struct heap_filter *filter, struct heap_range range, enum heap_by by);
 void __wrap_heap_window_make(struct heap_window *window, const struct heap_table *table,
-			     const struct heap_filter *filter, struct heap_range range, enum heap_by by,
-			     bool is_by_heap);
+			     const struct heap_filter *filter, struct heap_range range, enum heap_by by);
 void __wrap_heap_window_make(struct heap_window *window, const struct heap_table *table,
-			     const struct heap_filter *filter, struct heap_range range, enum heap_by by,
-			     bool is_by_heap)
+			     const struct heap_filter *filter, struct heap_range range, enum heap_by by)
 {
 	stage_begin(STAGE_WINDOW);
-	__real_heap_window_make(window, table, filter, range, by, is_by_heap);
+	__real_heap_window_make(window, table, filter, range, by);
 }
 
 void __real_heap_peak_search_finish(struct heap_peak_search *search, struct heap_peak *peaks);

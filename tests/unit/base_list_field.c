@@ -2,6 +2,7 @@
 /* One table of fields as columns for people and as keys of JSON: units, and values that are not known. */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
@@ -12,14 +13,15 @@
 struct item {
 	uint32_t id;
 	uint64_t size, count, age_ns;
-	uint32_t patience_ms, is_old;
+	uint32_t patience_ms;
+	bool is_old;
 	const char *path;
 	char name[8];
 };
 
 static bool is_old(const void *record)
 {
-	return ((const struct item *)record)->is_old != 0;
+	return ((const struct item *)record)->is_old;
 }
 
 static const char *shape(const void *record)
@@ -74,7 +76,7 @@ static void keys(void **state)
 	struct json json = {.out = &out};
 	json_begin_array(&json, NULL);
 	for (int i = 0; i < 2; i++)
-		list_field_json_object(&json, NULL, fields, &items[i]);
+		list_field_json_object(&json, fields, &items[i]);
 	json_end_array(&json);
 	char *text = sink_take(&out, NULL);
 	assert_string_equal(text, "[{\"id\": 1234, \"size_bytes\": 2048, \"count\": 12345, \"age_us\": 1.5, "

@@ -89,7 +89,7 @@ static void sum(int64_t from_ns, int64_t to_ns)
 	struct heap_filter filter;
 	heap_filter_init(&filter);
 	heap_window_fini(&window);
-	heap_window_make(&window, table, &filter, (struct heap_range){from_ns, to_ns}, HEAP_BY_NONE, false);
+	heap_window_make(&window, table, &filter, (struct heap_range){from_ns, to_ns}, HEAP_BY_NONE);
 }
 
 static void sum_all(void)
@@ -882,7 +882,7 @@ static void test_classes(void **state)
 	}
 	struct heap_filter filter;
 	heap_filter_init(&filter);
-	heap_window_make(&window, table, &filter, (struct heap_range){20, 40}, HEAP_BY_CLASS, false);
+	heap_window_make(&window, table, &filter, (struct heap_range){20, 40}, HEAP_BY_CLASS);
 	uint64_t bytes[HEAP_CLASS_NONE + 1] = {0};
 	for (uint32_t i = 0; i < window.cell_count; i++)
 		bytes[window.cells[i].by] += window.numbers[i].total_bytes;

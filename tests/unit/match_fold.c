@@ -100,7 +100,7 @@ static struct heap_numbers numbers_of(const struct heap_table *table, struct hea
 	struct heap_numbers numbers = {0};
 	heap_filter_init_for(&filter, table);
 	assert_int_equal(heap_folded_check(table, &filter, range, by, &diag), 0);
-	heap_window_make(&window, table, &filter, range, by, false);
+	heap_window_make(&window, table, &filter, range, by);
 	for (uint32_t i = 0; i < window.cell_count; i++)
 		if (by == HEAP_BY_NONE || window.cells[i].by == part)
 			heap_numbers_add(&numbers, &window.numbers[i]);

@@ -469,6 +469,37 @@ static void test_forked_late(void **state)
 	assert_string_equal(reason.text, "a fork is earlier than events that were matched already");
 }
 
+/* What was read must stay: a file that is cut, or written again, is not read on. */
+static void test_cut_short(void **state)
+{
+	struct stat status;
+	(void)state;
+	scene_alloc(&scene, threads[0], 10, 0x1000, 5);
+	assert_int_equal(look(20), 0);
+	assert_int_equal(stat(path, &status), 0);
+	assert_int_equal(truncate(path, status.st_size - 8), 0);
+	assert_int_equal(heap_follow_advance(follow, 20, 0, &is_over, &reason), -ESTALE);
+	assert_string_equal(reason.text, "what was read of it before is not there any more");
+	finish(-ESTALE);
+}
+
+static void test_written_again(void **state)
+{
+	struct stat before, after;
+	(void)state;
+	scene_alloc(&scene, threads[0], 10, 0x1000, 5);
+	flush();
+	assert_int_equal(stat(path, &before), 0);
+	scene_alloc(&scene, threads[0], 20, 0x2000, 5);
+	assert_int_equal(look(30), 0);
+	assert_int_equal(stat(path, &after), 0);
+	/* as long as before, with other bytes where the last block was */
+	assert_int_equal(truncate(path, before.st_size), 0);
+	assert_int_equal(truncate(path, after.st_size), 0);
+	assert_int_equal(heap_follow_advance(follow, 30, 0, &is_over, &reason), -ESTALE);
+	finish(-ESTALE);
+}
+
 /* A loss is told before anything after it is matched. */
 static void test_lost(void **state)
 {
@@ -529,6 +560,8 @@ int main(void)
 		TEST(test_sums),
 		TEST(test_forked),
 		TEST(test_forked_late),
+		TEST(test_cut_short),
+		TEST(test_written_again),
 		TEST(test_lost),
 		TEST(test_lost_late),
 		TEST(test_whole),

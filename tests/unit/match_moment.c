@@ -89,7 +89,7 @@ static void assert_live(const struct live_blocks *live, struct position at)
 	filter.moment = (struct heap_moment){.is_asked = true, .at = at};
 	heap_moment_find(&filter.moment, table);
 	assert_int_equal(heap_filter_prepare(&filter, table, NULL, &diag), 0);
-	heap_window_make(&window, table, &filter, (struct heap_range){0, at.time_ns}, HEAP_BY_NONE, false);
+	heap_window_make(&window, table, &filter, (struct heap_range){0, at.time_ns}, HEAP_BY_NONE);
 	assert_int_equal(window.totals.total_count, count);
 	assert_int_equal(window.totals.total_bytes, bytes);
 	assert_int_equal(window.totals.outstanding_count, count);

@@ -105,7 +105,7 @@ static void look(enum heap_nesting nesting, const char *heap)
 		filter.heap_count = filter.heap_capacity = 1;
 	}
 	assert_int_equal(heap_filter_prepare(&filter, table, NULL, &diag), 0);
-	heap_window_make(&window, table, &filter, (struct heap_range){0, table->duration_ns}, HEAP_BY_NONE, false);
+	heap_window_make(&window, table, &filter, (struct heap_range){0, table->duration_ns}, HEAP_BY_NONE);
 	heap_filter_fini(&filter);
 }
 

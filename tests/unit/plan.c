@@ -213,6 +213,40 @@ static uint32_t filter_make(struct stock *stock, struct plan *plan)
 	}
 }
 
+/* Keys of few values, and some without one. */
+static void keys_replace(void *context, uint64_t *keys, uint64_t *absent)
+{
+	const struct plan *plan = context;
+	for (uint32_t i = 0; i < plan->key_count; i++) {
+		uint64_t key = (keys[i] + (*absent >> i & 1)) % 6;
+		*absent = key == 5 ? *absent | UINT64_C(1) << i : *absent & ~(UINT64_C(1) << i);
+		keys[i] = key == 5 ? 0 : plan_output_type(plan, i) == PLAN_TRUTH ? key & 1 : key;
+	}
+}
+
+static bool group_finish(void *context, const struct plan_rows *group, uint64_t *values, uint64_t *absent)
+{
+	const struct plan *plan = context;
+	struct plan_value value = plan_cell(group, 0, plan_width(plan) - plan->finishing->count - 1);
+	assert_int_equal(group->count, 1);
+	values[0] = value.is_absent ? 3 : value.number % 10;
+	*absent = values[0] == 4;
+	values[0] = values[0] == 4 ? 0 : values[0];
+	return value.number % 3 || value.is_absent;
+}
+
+/* What is done with groups. */
+static void groups_make(struct plan *plan)
+{
+	static struct plan_regrouping regrouping;
+	static struct plan_finishing finishing;
+	regrouping = (struct plan_regrouping){keys_replace, plan};
+	finishing = (struct plan_finishing){group_finish, plan, 1};
+	plan->keeps_first_order = random_below(2);
+	plan->regrouping = random_below(3) ? NULL : &regrouping;
+	plan->finishing = random_below(3) ? NULL : &finishing;
+}
+
 static void plan_make(struct plan *plan)
 {
 	struct stock stock;
@@ -227,6 +261,8 @@ static void plan_make(struct plan *plan)
 			       random_below(4) ? any(&stock) : PLAN_NOTHING);
 	if (is_grouped && !plan_is_grouped(plan))
 		plan_aggregate(plan, PLAN_COUNT, PLAN_NOTHING);
+	if (is_grouped)
+		groups_make(plan);
 	for (unsigned i = (unsigned)random_below(3); i > 0; i--)
 		plan_order(plan, (uint32_t)random_below(plan_width(plan)), random_below(2));
 	plan->skip = random_below(3) ? 0 : random_below(100);
@@ -339,7 +375,7 @@ static void test_reports(void **state)
 	(void)state;
 	const struct heap_range range = {TIMES / 4, TIMES / 2};
 	heap_filter_init_for(&filter, table);
-	heap_window_make(&window, table, &filter, range, HEAP_BY_NONE, false);
+	heap_window_make(&window, table, &filter, range, HEAP_BY_NONE);
 	plan_init(&plan, COLUMNS_OF_ALLOCATIONS);
 	plan.allocations = &filter;
 	uint32_t birth = plan_column(&plan, COLUMN_BIRTH), size = plan_column(&plan, COLUMN_SIZE),
@@ -392,7 +428,8 @@ static void test_types(void **state)
 	assert_false(plan_aggregate(&plan, PLAN_SUM, is_true));
 	assert_false(plan_output(&plan, PLAN_NOTHING));
 	assert_false(plan_order(&plan, 0, false));
-	while (plan_number(&plan, 0) != PLAN_NOTHING)
+	assert_int_equal(plan_number(&plan, 1), number); /* one node for what is the same */
+	for (uint64_t i = 2; plan_number(&plan, i) != PLAN_NOTHING; i++)
 		assert_true(plan.node_count <= PLAN_NODES_MAX);
 	plan_fini(&plan);
 }

@@ -49,6 +49,7 @@ struct naive_result {
 struct naive {
 	struct naive_result **results;
 	size_t count, capacity, next;
+	uint64_t passed; /* rows that were grouped */
 	bool is_collected;
 	uint64_t *shown;
 };
@@ -204,6 +205,11 @@ static struct plan_value event_column(const struct naive_row *row, enum column_i
 		return number_unless(block->kind[at] == EVENT_FREE && !block->size[at], block->size[at]);
 	case COLUMN_USABLE:
 		return number_unless(!block->usable[at], block->usable[at]);
+	case COLUMN_SITE:
+		return number_unless(block->kind[at] == EVENT_EARLIER || block->entry[at] >= dictionary->entry_count,
+				     (flags & EVENT_NO_STACK ? 0 : (uint64_t)block->stack[at]) *
+						     dictionary->entry_count +
+					     block->entry[at]);
 	case COLUMN_STACK:
 		return number_unless((flags & EVENT_NO_STACK) || !block->stack[at], block->stack[at]);
 	case COLUMN_FUNCTION:
@@ -327,7 +333,27 @@ static struct plan_value looked_up(const struct plan_lookup *lookup, struct plan
 	return (struct plan_value){.type = lookup->type, .number = lookup->values[at.number]};
 }
 
+/* The values of a row's nodes: expressions share them, and each would be evaluated two to the power of its depth times. */
+struct naive_memo {
+	uint64_t rows[PLAN_NODES_MAX]; /* by node: the row that it was evaluated for */
+	struct plan_value values[PLAN_NODES_MAX];
+};
+static struct naive_memo memo;
+static uint64_t row_number;
+
+static struct plan_value node_evaluate(const struct naive_row *row, uint32_t i);
+
 static struct plan_value evaluate(const struct naive_row *row, uint32_t i)
+{
+	if (memo.rows[i] != row_number) {
+		struct plan_value value = node_evaluate(row, i);
+		memo.values[i] = value;
+		memo.rows[i] = row_number;
+	}
+	return memo.values[i];
+}
+
+static struct plan_value node_evaluate(const struct naive_row *row, uint32_t i)
 {
 	const struct plan_node *node = &row->plan->nodes[i];
 	struct plan_value a, b;
@@ -405,6 +431,7 @@ static struct naive_result *group_of(struct naive *naive, const struct plan *pla
 		return naive->results[at];
 	struct naive_result *group = result_insert(naive, at);
 	memcpy(group->values, like->values, sizeof(group->values));
+	group->id = naive->passed;
 	group->sums = memory_zeroed((size_t)plan->aggregate_count + 1, sizeof(*group->sums));
 	return group;
 }
@@ -420,22 +447,38 @@ static void sum_add(struct naive_sum *sum, struct plan_value value)
 	sum->sum += value.type == PLAN_TIME ? (__int128)value.time_ns : (__int128)value.number;
 }
 
+static void keys_replace(const struct plan *plan, struct plan_value *values)
+{
+	uint64_t keys[PLAN_OUTPUTS_MAX + 1] = {0}, none = 0;
+	for (uint32_t i = 0; i < plan->key_count; i++) {
+		keys[i] = values[i].is_absent ? 0 : values[i].number;
+		none |= (uint64_t)values[i].is_absent << i;
+	}
+	plan->regrouping->replace(plan->regrouping->context, keys, &none);
+	for (uint32_t i = 0; i < plan->key_count; i++)
+		values[i] = (struct plan_value){.type = values[i].type, .is_absent = none >> i & 1, .number = keys[i]};
+}
+
 static void row_group(struct naive *naive, const struct naive_row *row)
 {
 	const struct plan *plan = row->plan;
 	struct naive_result like = {.id = 0};
 	for (uint32_t i = 0; i < plan->key_count; i++)
 		like.values[i] = evaluate(row, plan->keys[i]);
+	if (plan->regrouping)
+		keys_replace(plan, like.values);
 	struct naive_result *group = group_of(naive, plan, &like);
 	for (uint32_t i = 0; i < plan->aggregate_count; i++) {
 		uint32_t node = plan->aggregates[i].node;
 		sum_add(&group->sums[i], node == PLAN_NOTHING ? truth(true) : evaluate(row, node));
 	}
+	naive->passed++;
 }
 
 static void row_take(struct naive *naive, const struct naive_row *row)
 {
 	const struct plan *plan = row->plan;
+	row_number++;
 	struct plan_value passes = plan->filter == PLAN_NOTHING ? truth(true) : evaluate(row, plan->filter);
 	if (passes.is_absent || !passes.number)
 		return;
@@ -474,6 +517,39 @@ static int sum_finish(struct plan_value *to, const struct naive_sum *sum, enum p
 	return 0;
 }
 
+static void cells_set(const struct plan *plan, const struct naive_result *result, uint64_t *to)
+{
+	uint32_t width = plan_width(plan);
+	to[width] = 0;
+	for (uint32_t i = 0; i < width; i++) {
+		to[i] = result->values[i].is_absent ? 0 : result->values[i].number;
+		to[width] |= (uint64_t)result->values[i].is_absent << i;
+	}
+}
+
+/* Compute the values of groups, and leave out those that are not wanted. */
+static void computed_set(struct naive *naive, const struct plan *plan)
+{
+	const struct plan_value no_number = absent(PLAN_NUMBER);
+	size_t kept = 0;
+	for (size_t g = 0; g < naive->count; g++) {
+		uint64_t cells[PLAN_OUTPUTS_MAX + 1], values[PLAN_OUTPUTS_MAX] = {0}, none = 0;
+		const struct plan_rows row = {plan, 1, cells, plan_width(plan) + 1};
+		struct naive_result *group = naive->results[g];
+		cells_set(plan, group, cells);
+		if (!plan->finishing->finish(plan->finishing->context, &row, values, &none)) {
+			free(group->sums);
+			free(group);
+			continue;
+		}
+		for (uint32_t i = 0; i < plan->finishing->count; i++)
+			group->values[plan->key_count + plan->aggregate_count + i] =
+				none >> i & 1 ? no_number : number(values[i]);
+		naive->results[kept++] = group;
+	}
+	naive->count = kept;
+}
+
 static int sums_finish(struct naive *naive, const struct plan *plan, struct diag *diag)
 {
 	struct naive_result none = {.id = 0};
@@ -481,7 +557,7 @@ static int sums_finish(struct naive *naive, const struct plan *plan, struct diag
 		group_of(naive, plan, &none);
 	for (size_t g = 0; g < naive->count; g++) {
 		struct naive_result *group = naive->results[g];
-		group->id = g;
+		group->id = plan->keeps_first_order ? group->id : g;
 		for (uint32_t i = 0; i < plan->aggregate_count; i++) {
 			uint32_t node = plan->aggregates[i].node;
 			int error = sum_finish(&group->values[plan->key_count + i], &group->sums[i],
@@ -491,6 +567,8 @@ static int sums_finish(struct naive *naive, const struct plan *plan, struct diag
 				return error;
 		}
 	}
+	if (plan->finishing)
+		computed_set(naive, plan);
 	return 0;
 }
 
@@ -559,7 +637,7 @@ static int collect(struct plan_run *run, struct naive *naive, struct diag *diag)
 		plan->source == COLUMNS_OF_EVENTS ? events_read(run, naive, diag) : allocations_read(run, naive, diag);
 	if (!error && plan_is_grouped(plan))
 		error = sums_finish(naive, plan, diag);
-	if (!error && plan->order_count && naive->count)
+	if (!error && (plan->order_count || plan->keeps_first_order) && naive->count)
 		qsort_r(naive->results, naive->count, sizeof(*naive->results), ordered_compare, (void *)plan);
 	naive->is_collected = true;
 	return error;
@@ -578,12 +656,7 @@ static int naive_next(struct plan_run *run, struct plan_rows *rows, struct diag 
 	rows->cells = naive->shown;
 	for (; rows->count < SHOWN && naive->next < naive->count; rows->count++) {
 		const struct naive_result *result = naive->results[naive->next++];
-		uint64_t *to = naive->shown + (size_t)rows->count * rows->stride;
-		to[width] = 0;
-		for (uint32_t i = 0; i < width; i++) {
-			to[i] = result->values[i].is_absent ? 0 : result->values[i].number;
-			to[width] |= (uint64_t)result->values[i].is_absent << i;
-		}
+		cells_set(run->plan, result, naive->shown + (size_t)rows->count * rows->stride);
 	}
 	return rows->count > 0;
 }

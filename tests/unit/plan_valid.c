@@ -56,7 +56,7 @@ static void plans_hold(void **state)
 /* Records of one value, its absent bits and a number. Most of them go to the file. */
 static void records_hold(void **state)
 {
-	const struct record_order order = {.width = 1, .count = 1, .keys = {{.type = PLAN_NUMBER}}};
+	const struct record_order order = {.width = 1, .stride = 3, .count = 1, .keys = {{.type = PLAN_NUMBER}}};
 	struct record_spill spill = {.directory = ".", .fd = -1};
 	struct record_order other = order;
 	struct records records;
@@ -95,9 +95,10 @@ static void batch_add(struct plan_groups *groups, uint64_t first, uint64_t step)
 	struct plan_vector vector = {.values = keys};
 	const struct plan_evaluation evaluation = {.plan = groups->plan, .vectors = &vector};
 	const uint64_t passes[PLAN_WORDS] = {UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX};
+	const struct row_places places = {.first = first};
 	for (uint64_t i = 0; i < PLAN_BATCH; i++)
 		keys[i] = first + i * step;
-	assert_true(plan_groups_add(groups, &evaluation, passes));
+	assert_true(plan_groups_add(groups, &evaluation, passes, &places));
 	assert_true(plan_groups_are_valid(groups));
 }
 

@@ -56,7 +56,7 @@ static void assert_parts(enum heap_by by, struct heap_range range, const struct 
 	uint64_t total = 0;
 	uint32_t found = 0;
 	heap_filter_init(&filter);
-	heap_window_make(&window, table, &filter, range, by, false);
+	heap_window_make(&window, table, &filter, range, by);
 	for (uint32_t i = 0; i < window.cell_count; i++) {
 		/* Such a part has something at the peak only. */
 		if (!window.numbers[i].total_count)
@@ -186,7 +186,7 @@ static void classes_are_those_of_the_range(void **state)
 	struct heap_filter filter;
 	struct heap_window window;
 	heap_filter_init(&filter);
-	heap_window_make(&window, table, &filter, (struct heap_range){100, 200}, HEAP_BY_CLASS, false);
+	heap_window_make(&window, table, &filter, (struct heap_range){100, 200}, HEAP_BY_CLASS);
 	assert_int_equal(window.cell_count, 4);
 	for (uint32_t i = 0; i < 4; i++) {
 		char *text = heap_by_text(&window, table, window.cells[i].by);

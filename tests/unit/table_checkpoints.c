@@ -21,14 +21,14 @@
 #include "trace/reader.h"
 #include "trace/row_ids.h"
 
-enum { EVENTS = 200000, BLOCKS = 40000, STEP = 64 * PACK_ROWS, MOMENTS = 37, BLOCK_EVENTS = 20000 };
+enum { EVENTS = 200000, BLOCKS = 40000, STEP = 64 * PACK_ROWS, MOMENTS = 37, EARLIER = 10, BLOCK_EVENTS = 20000 };
 
 static const char path[] = "checkpoints.xht", index_path[] = "checkpoints.index";
 static struct diag diag;
 static struct trace *trace;
 static struct heap_table *whole, *indexed;
 
-static void begin(uint32_t blocks, uint32_t leak_each, uint32_t empty_each)
+static void begin(uint32_t blocks, uint32_t leak_each, uint32_t empty_each, uint32_t earlier)
 {
 	static bool is_live[BLOCKS];
 	struct scene scene;
@@ -37,6 +37,10 @@ static void begin(uint32_t blocks, uint32_t leak_each, uint32_t empty_each)
 	scene_open(&scene, path);
 	uint32_t thread = scene_thread(&scene, scene_process(&scene, 100, TRACE_NONE, 0), 100);
 	scene.stack = scene_stack(&scene, 0x1000, 0);
+	for (uint32_t i = 0; i < earlier; i++)
+		scene_earlier(&scene, thread, 0, 0x200000000 + 64 * (uint64_t)i, 100);
+	for (uint32_t i = 0; i < earlier; i++)
+		scene_free(&scene, thread, 1, 0x200000000 + 64 * (uint64_t)i);
 	for (uint32_t i = 0; i < EVENTS; i++) {
 		uint32_t at = (uint32_t)(i * UINT64_C(2654435761) >> 7) % blocks;
 		uint64_t address = 0x10000 + 64 * (uint64_t)at;
@@ -123,11 +127,66 @@ static void assert_moments(void)
 	}
 }
 
+/* Return the allocations that a pass for a range reads. */
+static uint64_t read_for(const struct heap_table *table, struct heap_range range)
+{
+	const struct heap_scan_plan plan = {range.from_ns, range.to_ns, range.from_ns, PACK_TIMES, NULL, NULL};
+	struct heap_scan scan;
+	const struct heap_rows *rows;
+	uint64_t count = 0;
+	heap_scan_begin(&scan, table, &plan, NULL);
+	while ((rows = heap_scan_next(&scan)))
+		count += rows->count;
+	heap_scan_end(&scan);
+	return count;
+}
+
+static void window_make(struct heap_window *window, const struct heap_table *table, struct heap_range range,
+			enum heap_by by)
+{
+	struct heap_filter filter;
+	heap_filter_init_for(&filter, table);
+	heap_window_make(window, table, &filter, range, by);
+	heap_filter_fini(&filter);
+}
+
+static void assert_window(struct heap_range range, enum heap_by by)
+{
+	struct heap_window want, found;
+	window_make(&want, whole, range, by);
+	window_make(&found, indexed, range, by);
+	assert_memory_equal(&found.totals, &want.totals, sizeof(want.totals));
+	assert_int_equal(found.peak_at_ns, want.peak_at_ns);
+	assert_int_equal(found.earlier_count, want.earlier_count);
+	assert_int_equal(found.earlier_bytes, want.earlier_bytes);
+	assert_int_equal(found.cell_count, want.cell_count);
+	heap_window_fini(&want);
+	heap_window_fini(&found);
+}
+
+/* What is read is at most what began in the window, and twice what was live at its beginning. */
+static void assert_windows(void)
+{
+	for (uint32_t i = 0; i < MOMENTS; i++) {
+		int64_t from_ns = whole->duration_ns / MOMENTS * i + i % 10,
+			to_ns = from_ns + whole->duration_ns / (i % 3 ? MOMENTS : 4);
+		const struct heap_range range = {from_ns, to_ns};
+		uint64_t live = sums_at(whole, from_ns).count, read = read_for(indexed, range);
+		assert_window(range, HEAP_BY_NONE);
+		assert_window(range, HEAP_BY_CLASS);
+		assert_window(range, HEAP_BY_SIZE);
+		assert_true(read <= read_for(whole, range));
+		if (read > 3 * live + (uint64_t)(to_ns - from_ns) / 10 + 2 * STEP)
+			fail_msg("from %u of %u: %zu read, %zu live", i, MOMENTS, (size_t)read, (size_t)live);
+	}
+}
+
 static void test_few(void **state)
 {
 	(void)state;
-	begin(500, 0, 0);
+	begin(500, 0, 0, 0);
 	assert_moments();
+	assert_windows();
 	end();
 }
 
@@ -135,35 +194,56 @@ static void test_few(void **state)
 static void test_scattered(void **state)
 {
 	(void)state;
-	begin(500, 300, 0);
+	begin(500, 300, 0, 0);
 	assert_moments();
+	assert_windows();
 	int64_t late_ns = whole->duration_ns - 10;
 	assert_true(sums_at(indexed, late_ns).read <= 2 * STEP);
 	assert_true(sums_at(whole, late_ns).read > 4 * STEP);
+	const struct heap_range late = {late_ns, whole->duration_ns};
+	assert_true(read_for(indexed, late) <= 2 * STEP);
+	assert_true(read_for(whole, late) > 4 * STEP);
+	end();
+}
+
+/* Blocks from before the trace are counted in every window, and have no copies when they have ended. */
+static void test_earlier(void **state)
+{
+	(void)state;
+	begin(500, 300, 0, EARLIER);
+	for (uint32_t i = 0; i < MOMENTS; i++)
+		assert_window((struct heap_range){whole->duration_ns / MOMENTS * i, whole->duration_ns}, HEAP_BY_NONE);
+	struct heap_window window;
+	window_make(&window, indexed, (struct heap_range){whole->duration_ns / 2, whole->duration_ns}, HEAP_BY_NONE);
+	assert_int_equal(window.earlier_count, EARLIER);
+	heap_window_fini(&window);
 	end();
 }
 
 static void test_many(void **state)
 {
 	(void)state;
-	begin(BLOCKS, 0, 0);
+	begin(BLOCKS, 0, 0, 0);
 	assert_moments();
+	assert_windows();
 	end();
 }
 
 static void test_more_and_more(void **state)
 {
 	(void)state;
-	begin(500, 7, 0);
+	begin(500, 7, 0, 0);
 	assert_moments();
+	assert_windows();
 	end();
 }
 
 static void test_freed_at_once(void **state)
 {
 	(void)state;
-	begin(BLOCKS / 4, 0, EVENTS / 10);
+	begin(BLOCKS / 4, 0, EVENTS / 10, 0);
 	assert_moments();
+	assert_windows();
 	end();
 }
 
@@ -174,7 +254,7 @@ static void test_sizes(void **state)
 	struct heap_scan scan;
 	const struct heap_rows *rows;
 	(void)state;
-	begin(500, 0, 0);
+	begin(500, 0, 0, 0);
 	heap_scan_begin(&scan, indexed, &plan, NULL);
 	for (uint32_t place = 0; place < heap_scan_places(&scan); place++) {
 		const struct heap_sizes *sizes = heap_scan_sizes(&scan, place);
@@ -196,7 +276,8 @@ static void test_sizes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_few),           cmocka_unit_test(test_scattered),
-					   cmocka_unit_test(test_many),          cmocka_unit_test(test_more_and_more),
-					   cmocka_unit_test(test_freed_at_once), cmocka_unit_test(test_sizes)};
+					   cmocka_unit_test(test_earlier),       cmocka_unit_test(test_many),
+					   cmocka_unit_test(test_more_and_more), cmocka_unit_test(test_freed_at_once),
+					   cmocka_unit_test(test_sizes)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

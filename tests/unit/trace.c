@@ -1209,6 +1209,41 @@ static void test_pieces(void **state)
 		unlink(names[piece]);
 }
 
+/* Who ends without a further event ends in the next piece that is whole; what else comes without events waits for some. */
+static void test_turn_at_end(void **state)
+{
+	(void)state;
+	struct diag diag = {""};
+	struct pieces pieces = {0};
+	struct writer *writer =
+		open_writer(&(struct writer_options){.mode = WRITER_PIECES, .cookie = &pieces, .next = next_piece});
+	struct rows rows = add_rows(writer, 10);
+	write_numbered(writer, &rows, 0, 10);
+	assert_int_equal(writer_turn(writer, false, &diag), 0);
+	assert_int_equal(pieces.count, 1);
+	writer_add_resident(writer, &(struct trace_resident){.process = rows.process}, NULL);
+	assert_int_equal(writer_turn(writer, false, &diag), 0);
+	assert_int_equal(pieces.count, 1);
+	writer_update_process(
+		writer, rows.process,
+		&(struct trace_process){.pid = 10, .end_ns = 8000, .end = TRACE_END_SIGNAL, .end_status = 9});
+	assert_int_equal(writer_turn(writer, false, &diag), 0);
+	assert_int_equal(pieces.count, 2);
+	assert_int_equal(writer_turn(writer, false, &diag), 0);
+	assert_int_equal(pieces.count, 2);
+	assert_int_equal(writer_close(writer, NULL, &diag), 0);
+	char name[96];
+	struct trace *trace;
+	for (uint32_t piece = 1; piece <= 2; piece++) {
+		snprintf(name, sizeof(name), "%s.%u", path, piece);
+		assert_int_equal(trace_open(&trace, name, &diag), 0);
+		if (piece == 1)
+			assert_int_equal(trace_dictionary(trace)->processes[0].end, TRACE_END_SIGNAL);
+		trace_close(trace);
+		unlink(name);
+	}
+}
+
 /* Whoever goes on with the newest piece gives no number that another one has, and learns how far threads that it does
    not name were taken. */
 static void test_newest_piece(void **state)
@@ -1452,6 +1487,7 @@ int main(void)
 		cmocka_unit_test(test_circular_overtaken),
 		cmocka_unit_test(test_circular_killed),
 		cmocka_unit_test(test_pieces),
+		cmocka_unit_test(test_turn_at_end),
 		cmocka_unit_test(test_newest_piece),
 		cmocka_unit_test(test_large_block),
 		cmocka_unit_test(test_stack_ends),

@@ -33,14 +33,19 @@ function npmReason({error, stderr}) {
 	);
 }
 
-/** @returns {(name: string) => any} requires a package. Several tests may install at once: each in a folder of its own, and the first one stays. */
-export function packages() {
-	const wanted = readFileSync(path.join(HERE, LOCK)),
+/**
+ * Several tests may install at once: each in a folder of its own, and the first one stays.
+ *
+ * @param {string} [list] the folder that lists them
+ * @returns {(name: string) => any} requires a package
+ */
+export function packages(list = HERE) {
+	const wanted = readFileSync(path.join(list, LOCK)),
 		home = path.join(FOLDER, `packages-${createHash("sha256").update(wanted).digest("hex").slice(0, 12)}`);
 	if (!existsSync(home)) {
 		mkdirSync(FOLDER, {recursive: true});
 		const made = mkdtempSync(path.join(FOLDER, "install-"));
-		for (const name of ["package.json", LOCK]) copyFileSync(path.join(HERE, name), path.join(made, name));
+		for (const name of ["package.json", LOCK]) copyFileSync(path.join(list, name), path.join(made, name));
 		const done = spawnSync("npm", ["ci", "--no-audit", "--no-fund", "--ignore-scripts", "--fetch-retries=2"], {
 			cwd: made,
 			timeout: INSTALL_MS,
@@ -49,7 +54,9 @@ export function packages() {
 		if (done.status === 0 && !existsSync(home)) renameSync(made, home);
 		else rmSync(made, {recursive: true, force: true});
 		if (!existsSync(home))
-			skip(`npm cannot install the packages of tests/viewer (is its registry reachable?): ${npmReason(done)}`);
+			skip(
+				`npm cannot install the packages of ${path.relative(SOURCE, list)} (is its registry reachable?): ${npmReason(done)}`,
+			);
 	}
 	return createRequire(path.join(home, "package.json"));
 }

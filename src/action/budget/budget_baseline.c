@@ -103,7 +103,7 @@ void budget_baseline_put(const struct budget_baseline *baseline, struct action_i
 	for (unsigned i = 0; i < input->source_count; i++) {
 		struct action_source *source = &input->sources[i];
 		heap_window_make(&windows[i], source->table, source->filter,
-				 (struct heap_range){0, source->table->duration_ns}, HEAP_BY_NONE, false);
+				 (struct heap_range){0, source->table->duration_ns}, HEAP_BY_NONE);
 		source->window = &windows[i];
 	}
 	totals_put(baseline, input, figures, out);

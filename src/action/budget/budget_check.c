@@ -22,7 +22,8 @@ uint64_t budget_check_figure(const struct budget_check *check, const struct budg
 	return report_number_at(&check->runs[run].numbers[limit->selection], limit->metric->number);
 }
 
-uint64_t budget_check_possible(const struct budget_check *check, const struct budget_limit *limit, unsigned run)
+/* Return the figure with all that may belong to it: of stacks that end early, and threads without a name. */
+static uint64_t possible_of(const struct budget_check *check, const struct budget_limit *limit, unsigned run)
 {
 	const struct budget_figures *figures = &check->runs[run];
 	if (!figures->is_doubtful[limit->selection])
@@ -72,7 +73,7 @@ static void figures_span(const struct budget_check *check, const struct budget_l
 			 high = figure > UINT64_MAX - margin ? UINT64_MAX : figure + margin;
 		*is_estimate |= margin > 0;
 		verdict->least = !run || low < verdict->least ? low : verdict->least;
-		uint64_t possible = budget_check_possible(check, limit, run);
+		uint64_t possible = possible_of(check, limit, run);
 		verdict->possible = possible > verdict->possible ? possible : verdict->possible;
 		verdict->most = !run || high > verdict->most ? high : verdict->most;
 		if (run && figure <= highest)
@@ -154,8 +155,7 @@ static void stack_source_add(struct stack_sources *stacks, const struct budget_f
 	struct heap_filter *filter = &stacks->filters[stacks->count];
 	struct heap_window *window = &stacks->windows[stacks->count];
 	budget_figures_filter(filter, figures, selection);
-	heap_window_make(window, from->table, filter, (struct heap_range){0, from->table->duration_ns}, HEAP_BY_NONE,
-			 false);
+	heap_window_make(window, from->table, filter, (struct heap_range){0, from->table->duration_ns}, HEAP_BY_NONE);
 	stacks->sources[stacks->count++] = (struct action_source){.path = from->path,
 								  .trace = from->trace,
 								  .table = from->table,

@@ -81,9 +81,6 @@ bool budget_check_is_failure(const struct budget_check *check, const struct verd
 /** Return the figure of the limit in the run. */
 uint64_t budget_check_figure(const struct budget_check *check, const struct budget_limit *limit, unsigned run);
 
-/** Return the same with all that may belong to it: of stacks that end early, and threads without a name. */
-uint64_t budget_check_possible(const struct budget_check *check, const struct budget_limit *limit, unsigned run);
-
 /** Return the limit's kind of number, as people read it: bytes with a unit, or a count. */
 struct text budget_number_text(const struct budget_limit *limit, uint64_t number);
 

@@ -273,7 +273,7 @@ static void sums_make(struct budget_figures *figures, struct heap_window *window
 	const struct action_source *source = figures->source;
 	bool is_by_thread = has_threads(figures->budget);
 	heap_window_make(window, source->table, source->filter, (struct heap_range){0, source->table->duration_ns},
-			 is_by_thread ? HEAP_BY_THREAD : HEAP_BY_NONE, false);
+			 is_by_thread ? HEAP_BY_THREAD : HEAP_BY_NONE);
 	for (uint32_t i = 0; i < window->cell_count; i++) {
 		/* Without threads all are alike; the first one stands for them. */
 		uint32_t thread = is_by_thread ? window->cells[i].by : 0;
@@ -352,7 +352,7 @@ static int selection_ask(struct budget_figures *figures, uint32_t selection, str
 	budget_figures_filter(&filter, figures, selection);
 	int error = heap_folded_check(table, &filter, range, HEAP_BY_NONE, diag);
 	if (!error) {
-		heap_window_make(&window, table, &filter, range, HEAP_BY_NONE, false);
+		heap_window_make(&window, table, &filter, range, HEAP_BY_NONE);
 		figures->numbers[selection] = window.totals;
 		figures->has_peak[selection] = window.peak_from_ns <= range.from_ns;
 		heap_window_fini(&window);

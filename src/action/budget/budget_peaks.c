@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The table has allocations in the order of their beginnings. A walk through them needs the ends of those that are
- * live, in order: a binary heap, as large as the most blocks that were live at once. A change of a group changes the
+ * live, in order: a priority queue, as large as the most blocks that were live at once. A change of a group changes the
  * level of each selection that counts it. Selections with the same groups have one level, which they share.
  */
 #include "action/budget/budget_peaks.h"
@@ -10,6 +10,7 @@
 
 #include "base/map.h"
 #include "base/memory.h"
+#include "base/priority_queue.h"
 #include "query/scan.h"
 
 /* A block that will end. */
@@ -39,7 +40,7 @@ struct peak_walk {
 	struct peak_level_list *lists; /* by group */
 	uint32_t *touched, touched_count;
 	int64_t time_ns;
-	struct peak_end *ends; /* a binary heap, the first one on top */
+	struct peak_end *ends; /* a priority queue */
 	size_t end_count, end_capacity;
 };
 
@@ -128,34 +129,13 @@ static void level_change(struct peak_walk *walk, int64_t time_ns, uint32_t group
 
 /* ---- ends ---- */
 
-static void end_push(struct peak_walk *walk, struct peak_end end)
-{
-	memory_grow(walk->ends, walk->end_count, walk->end_capacity);
-	size_t at = walk->end_count++;
-	for (size_t up; at && walk->ends[up = (at - 1) / 2].time_ns > end.time_ns; at = up)
-		walk->ends[at] = walk->ends[up];
-	walk->ends[at] = end;
-}
-
-static struct peak_end end_pop(struct peak_walk *walk)
-{
-	struct peak_end first = walk->ends[0], last = walk->ends[--walk->end_count];
-	size_t at = 0;
-	for (size_t down; (down = 2 * at + 1) < walk->end_count; at = down) {
-		if (down + 1 < walk->end_count && walk->ends[down + 1].time_ns < walk->ends[down].time_ns)
-			down++;
-		if (walk->ends[down].time_ns >= last.time_ns)
-			break;
-		walk->ends[at] = walk->ends[down];
-	}
-	walk->ends[at] = last;
-	return first;
-}
+PRIORITY_QUEUE(end_queue, struct peak_end, const void *, one->time_ns < other->time_ns)
 
 static void ends_until(struct peak_walk *walk, int64_t time_ns)
 {
 	while (walk->end_count && walk->ends[0].time_ns <= time_ns) {
-		struct peak_end end = end_pop(walk);
+		struct peak_end end = walk->ends[0];
+		end_queue_pop(NULL, walk->ends, --walk->end_count);
 		level_change(walk, end.time_ns, end.group, 0 - end.bytes, UINT64_MAX);
 	}
 }
@@ -178,8 +158,10 @@ static void row_begin(struct peak_walk *walk, const struct heap_allocation *row,
 		return;
 	ends_until(walk, time_ns);
 	level_change(walk, time_ns, group, row->size_bytes, 1);
-	if (has_end)
-		end_push(walk, (struct peak_end){row->end_ns, row->size_bytes, group});
+	if (!has_end)
+		return;
+	memory_grow(walk->ends, walk->end_count, walk->end_capacity);
+	end_queue_push(NULL, walk->ends, walk->end_count++, (struct peak_end){row->end_ns, row->size_bytes, group});
 }
 
 static void rows_walk(struct peak_walk *walk, bool is_of_base)

@@ -137,7 +137,7 @@ void budget_draft(struct action_input *input, struct action_source *source, stru
 	if (!source->table->sample_bytes)
 		sink_text(out, "temporary <= 0\n");
 	heap_window_make(&window, source->table, source->filter, (struct heap_range){0, source->table->duration_ns},
-			 HEAP_BY_NONE, false);
+			 HEAP_BY_NONE);
 	source->window = &window;
 	functions_put(input, source, out);
 	source->window = NULL;

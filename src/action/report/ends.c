@@ -39,7 +39,9 @@ static bool is_some(uint64_t count)
 	return count != TRACE_CAUSE_UNKNOWN && count;
 }
 
-const char *ends_cause(const struct trace_dictionary *dictionary, uint32_t process)
+/* Return the cause of an end by a signal, as a word: "memory_limit" (of its cgroup), "out_of_memory"; NULL: none is
+   known. The kernel counts by cgroup, or for the machine: with several ends at a time it may be that of another. */
+static const char *cause_word(const struct trace_dictionary *dictionary, uint32_t process)
 {
 	const struct trace_cause *cause = cause_of(dictionary, process);
 	if (!cause || dictionary->processes[process].end_status != SIGKILL)
@@ -55,7 +57,7 @@ const char *ends_cause(const struct trace_dictionary *dictionary, uint32_t proce
 bool ends_explain(const struct trace_dictionary *dictionary, uint32_t process, const char *lead, struct sink *out)
 {
 	const struct trace_cause *cause = cause_of(dictionary, process);
-	const char *word = ends_cause(dictionary, process);
+	const char *word = cause_word(dictionary, process);
 	if (word) {
 		bool is_group = is_some(cause->cgroup_kills);
 		uint64_t kills = is_group ? cause->cgroup_kills : cause->machine_kills;
@@ -88,8 +90,8 @@ void ends_json(struct json *json, const struct trace_dictionary *dictionary, uin
 	if (!cause)
 		return;
 	json_bool(json, "core_dumped", cause->has_core);
-	if (ends_cause(dictionary, process))
-		json_text(json, "end_cause", ends_cause(dictionary, process));
+	if (cause_word(dictionary, process))
+		json_text(json, "end_cause", cause_word(dictionary, process));
 	const struct {
 		const char *key;
 		uint64_t count;

@@ -15,10 +15,6 @@ struct trace_process;
 /** Return the end for people: "exit 3", "SIGKILL", or its word. */
 struct text ends_text(const struct trace_process *process);
 
-/** Return the cause of an end by a signal, as a word: "memory_limit" (of its cgroup), "out_of_memory"; NULL: none is
-    known. The kernel counts by cgroup, or for the machine: with several ends at a time it may be that of another. */
-const char *ends_cause(const struct trace_dictionary *dictionary, uint32_t process);
-
 /** Write what is known of the end of a process beside its signal: `lead`, and a part of a sentence. Return false, and
     write nothing, if nothing is known. */
 bool ends_explain(const struct trace_dictionary *dictionary, uint32_t process, const char *lead, struct sink *out);

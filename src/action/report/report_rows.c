@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "base/memory.h"
 #include "base/order.h"
+#include "base/priority_queue.h"
 #include "base/sort.h"
 #include "base/sink.h"
 #include "query/lifetimes.h"
@@ -317,38 +318,27 @@ static int row_compare(const void *a, const void *b, void *context)
 				     : (left->group > right->group) - (left->group < right->group);
 }
 
-/* In a heap of rows the last one in order is on top: let the one at `at` sink to where it belongs. */
-static void row_sink(struct action_row **heap, size_t count, size_t at, struct comparison *comparison)
-{
-	assert(at < count);
-	for (size_t child; (child = 2 * at + 1) < count; at = child) {
-		child += child + 1 < count && row_compare(&heap[child + 1], &heap[child], comparison) > 0;
-		if (row_compare(&heap[child], &heap[at], comparison) < 0)
-			return;
-		struct action_row *kept = heap[at];
-		heap[at] = heap[child];
-		heap[child] = kept;
-	}
-}
+/* The last one in order is at the front. */
+PRIORITY_QUEUE(row_queue, struct action_row *, struct comparison *, row_compare(one, other, context) > 0)
 
 /* Put rows that are shown to the front, in order. The others have none: most are not even compared by their texts. */
 static void rows_order(struct action_rows *rows, struct comparison *comparison)
 {
 	assert(rows->shown <= rows->count);
-	struct action_row **heap = rows->rows;
+	struct action_row **queue = rows->rows;
 	if (!rows->shown)
 		return;
-	for (size_t i = rows->shown < rows->count ? rows->shown / 2 : 0; i-- > 0;)
-		row_sink(heap, rows->shown, i, comparison);
+	if (rows->shown < rows->count)
+		row_queue_make(comparison, queue, rows->shown);
 	for (size_t i = rows->shown; i < rows->count && !is_cancelled(comparison->input); i++) {
-		if (row_compare(&heap[i], &heap[0], comparison) > 0)
+		if (row_compare(&queue[i], &queue[0], comparison) > 0)
 			continue;
-		struct action_row *kept = heap[0];
-		heap[0] = heap[i];
-		heap[i] = kept;
-		row_sink(heap, rows->shown, 0, comparison);
+		struct action_row *kept = queue[0];
+		queue[0] = queue[i];
+		queue[i] = kept;
+		row_queue_sink(comparison, queue, rows->shown, 0);
 	}
-	pointers_sort((void **)heap, rows->shown, row_compare, comparison,
+	pointers_sort((void **)queue, rows->shown, row_compare, comparison,
 		      heap_names_cancelled_by(action_names(comparison->input)));
 }
 

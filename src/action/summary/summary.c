@@ -159,7 +159,7 @@ static void process_measure(struct summary *summary, struct summary_process *own
 	if (range.from_ns > range.to_ns)
 		return;
 	heap_filter_init_of_process(&filter, source->filter, source->table, own->process);
-	heap_window_make(&window, source->table, &filter, range, HEAP_BY_NONE, false);
+	heap_window_make(&window, source->table, &filter, range, HEAP_BY_NONE);
 	struct action_source of_process = *source;
 	of_process.window = &window;
 	of_process.filter = &filter;

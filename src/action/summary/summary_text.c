@@ -213,11 +213,25 @@ static void rounding_text(const struct summary_screen *screen, char *text, size_
 		 text_percent(rounding->bytes, window->totals.peak_bytes), unknown);
 }
 
+/* Write the rows of a list with two of their numbers, and the share of all bytes. */
+static void shares_put(const struct summary_screen *screen, enum summary_list_id id, enum action_number bytes,
+		       enum action_number blocks)
+{
+	const struct summary_list *list = &screen->summary->lists[id];
+	uint64_t all = report_number_at(&screen->summary->source->window->totals, bytes);
+	char line[SUMMARY_LINE_BYTES];
+	for (size_t i = 0; i < list->count && i < screen->rows; i++) {
+		const struct heap_numbers *numbers = &list->rows.rows[i]->figures->numbers;
+		uint64_t own = report_number_at(numbers, bytes), count = report_number_at(numbers, blocks);
+		snprintf(line, sizeof(line), "  %10s %3u %%  %s block%s  ", summary_bytes_of(screen, own).data,
+			 text_percent(own, all), summary_count_of(screen, count).data, text_plural(count));
+		summary_stack_put(screen, line, list->rows.rows[i]->group);
+	}
+}
+
 static void peak_put(const struct summary_screen *screen)
 {
-	const struct summary *summary = screen->summary;
-	const struct heap_window *window = summary->source->window;
-	const struct summary_list *list = &summary->lists[SUMMARY_PEAK];
+	const struct heap_window *window = screen->summary->source->window;
 	char line[SUMMARY_LINE_BYTES], rounding[SUMMARY_LINE_BYTES / 2];
 	rounding_text(screen, rounding, sizeof(rounding));
 	snprintf(line, sizeof(line), "Peak: %s in %s block%s at %s%s",
@@ -225,35 +239,18 @@ static void peak_put(const struct summary_screen *screen)
 		 summary_count_of(screen, window->totals.peak_count).data, text_plural(window->totals.peak_count),
 		 text_duration(window->peak_at_ns).data, rounding);
 	summary_heading(screen, line);
-	for (size_t i = 0; i < list->count && i < screen->rows; i++) {
-		const struct heap_numbers *numbers = &list->rows.rows[i]->figures->numbers;
-		snprintf(line, sizeof(line), "  %10s %3u %%  %s block%s  ",
-			 summary_bytes_of(screen, numbers->peak_bytes).data,
-			 text_percent(numbers->peak_bytes, window->totals.peak_bytes),
-			 summary_count_of(screen, numbers->peak_count).data, text_plural(numbers->peak_count));
-		summary_stack_put(screen, line, list->rows.rows[i]->group);
-	}
+	shares_put(screen, SUMMARY_PEAK, ACTION_NUMBER_peak_bytes, ACTION_NUMBER_peak_count);
 }
 
 static void outstanding_put(const struct summary_screen *screen)
 {
-	const struct summary *summary = screen->summary;
-	const struct heap_numbers *totals = &summary->source->window->totals;
-	const struct summary_list *list = &summary->lists[SUMMARY_OUTSTANDING];
+	const struct heap_numbers *totals = &screen->summary->source->window->totals;
 	char line[SUMMARY_LINE_BYTES];
 	snprintf(line, sizeof(line), "Never freed: %s in %s block%s",
 		 summary_bytes_of(screen, totals->outstanding_bytes).data,
 		 summary_count_of(screen, totals->outstanding_count).data, text_plural(totals->outstanding_count));
 	summary_heading(screen, line);
-	for (size_t i = 0; i < list->count && i < screen->rows; i++) {
-		const struct heap_numbers *numbers = &list->rows.rows[i]->figures->numbers;
-		snprintf(line, sizeof(line), "  %10s %3u %%  %s block%s  ",
-			 summary_bytes_of(screen, numbers->outstanding_bytes).data,
-			 text_percent(numbers->outstanding_bytes, totals->outstanding_bytes),
-			 summary_count_of(screen, numbers->outstanding_count).data,
-			 text_plural(numbers->outstanding_count));
-		summary_stack_put(screen, line, list->rows.rows[i]->group);
-	}
+	shares_put(screen, SUMMARY_OUTSTANDING, ACTION_NUMBER_outstanding_bytes, ACTION_NUMBER_outstanding_count);
 }
 
 static void growth_row_put(const struct summary_screen *screen, const struct survey_growth *own)

@@ -120,8 +120,6 @@ bool code_decode(struct code *code, const uint8_t *bytes, size_t available, uint
 		code->kind = branch_kind(&instruction);
 		take_branch(code, &instruction, bytes, address);
 	} else {
-		code->is_indirect = instruction.meta.category == ZYDIS_CATEGORY_CALL ||
-				    instruction.meta.category == ZYDIS_CATEGORY_UNCOND_BR;
 		take_operands(code, &instruction, operands, address);
 	}
 	return true;

@@ -7,6 +7,7 @@
 
 #include "action/actions/action_table.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "base/whole_file.h"
 #include "cli/ask/analysis_options.h"
 #include "cli/ask/heap_map.h"
@@ -17,6 +18,7 @@
 #include "export/export.h"
 #include "os/monotonic.h"
 #include "query/by.h"
+#include "query/folded.h"
 
 /* ---- what to show ---- */
 
@@ -200,7 +202,7 @@ const struct option heap_frame_rows[] = {
 	{"noDefaultCull", .type = VALUE_ON, AT(without_default_cull),
 	 .help = "remove nothing else: neither the functions of the built-in lists nor wrappers found in the trace"},
 	{"defaultCull", .type = VALUE_ON, AT(with_default_cull),
-	 .help = "use the built-in list also with -format folded, which has whole stacks"},
+	 .help = "use the built-in list also in formats of whole stacks"},
 	{"lines", .type = VALUE_ON, AT(with_lines), .help = "one row for each line of a call in a function"},
 	{.type = VALUE_TITLE, .help = "Output:"},
 	{.type = VALUE_END},
@@ -242,9 +244,28 @@ static const struct option_grammar grammar = {
 
 /* ---- the report ---- */
 
+/* Sums say nothing of single blocks, and neither does a sample; remainders of blocks are no blocks. */
+static int check_blocks(const struct heap_options *options, const struct analysis *analysis)
+{
+	const struct export_format *format = &export_formats[options->format];
+	const struct opened_trace *opened = analysis->opened[0];
+	if (!(format->flags & EXPORT_EACH_BLOCK))
+		return CLI_OK;
+	if (opened->table->sample_bytes)
+		return cli_fail("%s is a sample: %s needs every block", opened->path, format->name);
+	if (heap_is_folded(opened->table))
+		return cli_fail("%s: blocks that had ended up to %s are folded into sums: %s needs every block",
+				opened->path, text_duration(heap_folded_until_ns(opened->table)).data, format->name);
+	if (options->filter.asked.filter.nesting == HEAP_NESTING_INNERMOST)
+		return cli_fail("-innermost counts what remains of outer blocks: %s needs whole blocks", format->name);
+	return CLI_OK;
+}
+
 static int check_sample(const struct heap_options *options, const struct analysis *analysis)
 {
 	const struct opened_trace *sample = asking_sample(analysis);
+	if (check_blocks(options, analysis))
+		return CLI_FAILED;
 	for (unsigned i = 0; i < options->part_count && sample; i++)
 		if (options->parts[i].action == &action_chains ||
 		    (options->parts[i].sort && !strcmp(options->parts[i].sort->key, "stt")))
@@ -298,8 +319,10 @@ int heap_options_settle(struct heap_options *options)
 			return cli_fail("-by heap: -heaps is by heap already");
 	if (format_settle(options))
 		return CLI_FAILED;
-	const bool has_all_stacks = export_formats[options->format].flags & EXPORT_ALL_STACKS;
-	const bool uses_default = has_all_stacks ? options->with_default_cull : !options->without_default_cull;
+	/* Other tools show what a function allocated itself, which would be malloc. */
+	const struct export_format *format = &export_formats[options->format];
+	const bool is_whole = format->flags & EXPORT_ALL_STACKS && !format->tool;
+	const bool uses_default = is_whole ? options->with_default_cull : !options->without_default_cull;
 	if (uses_default)
 		heap_cull_use_default(&options->cull);
 	return 0;
@@ -391,6 +414,19 @@ static void print(void *context, struct sink *out, bool is_colored)
 	export_formats[answer->options->format].write(&answer->report, out);
 }
 
+/* What an answer in the format of a tool cannot say. */
+static void format_tell(const struct heap_answer *answer)
+{
+	const struct export_format *format = &export_formats[answer->options->format];
+	const uint64_t blocks = answer->analysis.sources[0].window->totals.total_count;
+	if (format->lacks)
+		cli_say("%s has no %s", format->name, format->lacks);
+	if (format->flags & EXPORT_SUMS_MANY && blocks > EXPORT_BLOCKS_MAX)
+		cli_say("%s blocks are more than %s takes: it has sums of slices of time, and cannot show what a "
+			"selected time has retained; ask for a -range with %s blocks at most",
+			text_count(blocks).data, format->name, text_count(EXPORT_BLOCKS_MAX).data);
+}
+
 static int answer_show(struct heap_answer *answer)
 {
 	const struct heap_options *options = answer->options;
@@ -400,6 +436,8 @@ static int answer_show(struct heap_answer *answer)
 	if (status != CLI_OK)
 		return status;
 	status = asking_print(&answer->analysis, options->output, options->format == REPORT_TEXT, print, answer);
+	if (status == CLI_OK)
+		format_tell(answer);
 	if (status == CLI_OK && comparison)
 		status = comparison->judge(comparison->context, &answer->report.diff);
 	/* The function of -callers need not be on both sides. */

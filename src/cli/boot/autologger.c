@@ -94,7 +94,7 @@ static int check_path(const struct autologger *logger, struct diag *why)
 	struct stat status;
 	autologger_path(logger, path);
 	if (!logger->values[AUTOLOGGER_FileName].text[0])
-		return autologger_directory_make(AUTOLOGGER_DIRECTORY_TRACES, 0700, why);
+		return autologger_make_traces(why);
 	if (stat(path, &status) == 0 && !S_ISREG(status.st_mode))
 		return diag_fail(why, EISDIR, "FileName = %s: it is no file", path);
 	slash = strrchr(path, '/');
@@ -104,9 +104,8 @@ static int check_path(const struct autologger *logger, struct diag *why)
 	return S_ISDIR(status.st_mode) ? 0 : diag_fail(why, ENOTDIR, "FileName: %s: it is no directory", path);
 }
 
-static void say_note(void *cookie, const char *text)
+static void say_note(const char *text)
 {
-	(void)cookie;
 	cli_say("%s", text);
 }
 
@@ -124,7 +123,7 @@ static int add_run(int count, char **arguments)
 		return cli_fail("autologger add: %s", why.text);
 	if (autologger_file_write(&logger, &why))
 		return cli_fail("autologger add: %s", why.text);
-	autologger_notes(&logger, say_note, NULL);
+	autologger_notes(&logger, say_note);
 	if (logger.values[AUTOLOGGER_Boot].number)
 		autologger_init_say();
 	return CLI_OK;

@@ -8,8 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/grid.h"
-#include "base/json.h"
+#include "base/list_field.h"
 #include "base/text.h"
 #include "cli/boot/autologger.h"
 #include "cli/boot/autologger_start.h"
@@ -22,7 +21,8 @@ enum { COMMAND_LINE_BYTES = 8192, PATH_BYTES = 4096 };
 
 /* ---- the first program ---- */
 
-void autologger_init_word(char *word, size_t size)
+/* Write the word for the kernel's command line: init=PATH. */
+static void init_word(char *word, size_t size)
 {
 	char own[PATH_BYTES];
 	ssize_t length = readlink("/proc/self/exe", own, sizeof(own) - 1);
@@ -33,12 +33,13 @@ void autologger_init_word(char *word, size_t size)
 	snprintf(word, size, "init=%s/" AUTOLOGGER_FIRST_PROGRAM, length > 0 ? own : "/usr/bin");
 }
 
-bool autologger_init_is_there(void)
+/* Return whether the kernel was started with the word. */
+static bool init_is_there(void)
 {
 	char line[COMMAND_LINE_BYTES], word[PATH_BYTES + 100], *rest = line, *one;
 	bool is_there = false;
 	proc_read_small("/proc/cmdline", line, sizeof(line));
-	autologger_init_word(word, sizeof(word));
+	init_word(word, sizeof(word));
 	/* The last one counts. */
 	while ((one = strsep(&rest, " \t\n")))
 		if (!strncmp(one, "init=", strlen("init=")))
@@ -49,27 +50,90 @@ bool autologger_init_is_there(void)
 void autologger_init_say(void)
 {
 	char word[PATH_BYTES + 100];
-	autologger_init_word(word, sizeof(word));
-	if (autologger_init_is_there())
+	init_word(word, sizeof(word));
+	if (init_is_there())
 		cli_say("the kernel was started with %s", word);
 	else
 		cli_say("Boot = 1 needs %s on the kernel's command line, which xheap does not change", word);
 }
 
-/* ---- the session ---- */
+/* ---- fields ---- */
 
-/* Return whether the session runs, but has reached its limit, or cannot write its trace. */
-static bool has_ended(const char *name)
+struct autologger_row {
+	const char *name, *start, *boot, *session;
+	bool is_valid, is_running, has_ended; /* has_ended: the session runs, but records no more */
+	struct autologger_status last;        /* its number and text are those of the file's error, if it has one */
+	char file[AUTOLOGGER_TEXT_BYTES], last_start[40], status[sizeof(((struct autologger_status *)NULL)->text) + 40];
+};
+
+static bool has_error(const void *record)
+{
+	return ((const struct autologger_row *)record)->last.number > 0;
+}
+
+static bool was_started(const void *record)
+{
+	return ((const struct autologger_row *)record)->last.is_known;
+}
+
+#define AT(kind, member) FIELD(kind, struct autologger_row, member)
+/* docs/schema/autologgers.json $defs/autologger, but values */
+static const struct list_field autologger_fields[] = {
+	{"name", "name", AT(TEXT, name)},
+	{NULL, "valid", AT(FLAG, is_valid)},
+	{NULL, "running", AT(FLAG, is_running)},
+	{NULL, "recording_ended", AT(FLAG, has_ended)},
+	{">start", NULL, AT(TEXT, start)},
+	{">boot", NULL, AT(TEXT, boot)},
+	{"session", NULL, AT(TEXT, session)},
+	{"last start", NULL, AT(CHARS, last_start)},
+	{"file", "file", AT(CHARS, file)},
+	{NULL, "status", AT(COUNT, last.number)},
+	{NULL, "error", AT(CHARS, last.text), .is_known = has_error},
+	{"status", NULL, AT(CHARS, status)},
+	{NULL, "started_s", AT(COUNT, last.at_s), .is_known = was_started},
+	{0},
+};
+#undef AT
+
+/* Ask the session whether it runs, and whether it has reached its limit, or cannot write its trace. */
+static void ask_session(struct autologger_row *row)
 {
 	struct diag diag = {""};
 	struct controller_state state;
-	int socket = session_connect(name, &diag);
-	if (socket < 0)
-		return false;
-	bool is_ended = !controller_query(socket, false, &state, NULL, &diag) && state.error;
-	controller_state_fini(&state);
-	close(socket);
-	return is_ended;
+	int socket = session_connect(row->name, &diag);
+	row->is_running = socket >= 0;
+	if (row->is_running) {
+		row->has_ended = !controller_query(socket, false, &state, NULL, &diag) && state.error;
+		controller_state_fini(&state);
+		close(socket);
+	}
+	row->session = row->has_ended ? "ended" : row->is_running ? "runs" : "-";
+}
+
+/* Fill in the row; `entry` outlives it. */
+static void row_init(struct autologger_row *row, const struct autologger_entry *entry)
+{
+	const struct autologger *logger = &entry->logger;
+	struct autologger_status *last = &row->last;
+	*row = (struct autologger_row){.name = logger->name,
+				       .start = autologger_text(logger, AUTOLOGGER_Start),
+				       .boot = autologger_text(logger, AUTOLOGGER_Boot),
+				       .is_valid = !entry->error,
+				       .last_start = "never"};
+	autologger_path(logger, row->file);
+	ask_session(row);
+	autologger_status_read(logger->name, last);
+	if (last->is_known)
+		strftime(row->last_start, sizeof(row->last_start), "%Y-%m-%dT%H:%M:%SZ", gmtime(&(time_t){last->at_s}));
+	if (entry->error) {
+		last->number = autologger_error_number(entry->error);
+		snprintf(last->text, sizeof(last->text), "%s", entry->reason.text);
+	}
+	if (last->number)
+		snprintf(row->status, sizeof(row->status), "%u: %s", last->number, last->text);
+	else
+		snprintf(row->status, sizeof(row->status), last->is_known ? "0" : "-");
 }
 
 /* ---- list ---- */
@@ -87,52 +151,14 @@ static const struct option_group list_groups[] = {{list_rows, 0, false}, {NULL, 
 const struct option_grammar autologger_list_grammar = {
 	.command = "autologger list", .groups = list_groups, .dashes = "--", .takes_abbreviations = true};
 
-/* The status in words: 0, "87: ...", or why the file is not in force. */
-static void status_text(const struct autologger_entry *entry, const struct autologger_status *status, char *text,
-			size_t size)
-{
-	if (entry->error)
-		snprintf(text, size, "%u: %s", autologger_error_number(entry->error), entry->reason.text);
-	else if (!status->is_known)
-		snprintf(text, size, "-");
-	else if (status->number)
-		snprintf(text, size, "%u: %s", status->number, status->text);
-	else
-		snprintf(text, size, "0");
-}
-
-static void time_text(const struct autologger_status *status, char *text, size_t size)
-{
-	time_t at = (time_t)status->at_s;
-	if (status->is_known)
-		strftime(text, size, "%Y-%m-%dT%H:%M:%SZ", gmtime(&at));
-	else
-		snprintf(text, size, "never");
-}
-
 static void list_text(const struct autologger_list *list)
 {
-	static const char *const titles[] = {"name", ">start", ">boot", "session", "last start", "file", "status"};
 	struct grid grid = {.row_count = 0};
-	grid_columns(&grid, sizeof(titles) / sizeof(*titles), titles);
+	list_field_columns(&grid, autologger_fields);
 	for (size_t i = 0; i < list->count; i++) {
-		const struct autologger_entry *entry = &list->items[i];
-		struct autologger_status status;
-		char path[AUTOLOGGER_TEXT_BYTES], text[sizeof(status.text) + 40], at[40];
-		autologger_status_read(entry->logger.name, &status);
-		autologger_path(&entry->logger, path);
-		status_text(entry, &status, text, sizeof(text));
-		time_text(&status, at, sizeof(at));
-		grid_row(&grid);
-		grid_cell(&grid, entry->logger.name);
-		grid_cell(&grid, autologger_text(&entry->logger, AUTOLOGGER_Start));
-		grid_cell(&grid, autologger_text(&entry->logger, AUTOLOGGER_Boot));
-		grid_cell(&grid, !autologger_is_running(entry->logger.name) ? "-"
-				 : has_ended(entry->logger.name)            ? "ended"
-									    : "runs");
-		grid_cell(&grid, at);
-		grid_cell(&grid, path);
-		grid_cell(&grid, text);
+		struct autologger_row row;
+		row_init(&row, &list->items[i]);
+		list_field_row(&grid, autologger_fields, &row);
 	}
 	grid_print(&grid, cli_stdout(), 0);
 	grid_fini(&grid);
@@ -140,22 +166,10 @@ static void list_text(const struct autologger_list *list)
 
 static void entry_json(struct json *json, const struct autologger_entry *entry)
 {
-	struct autologger_status status;
-	char path[AUTOLOGGER_TEXT_BYTES], text[sizeof(status.text) + 40];
-	autologger_status_read(entry->logger.name, &status);
-	autologger_path(&entry->logger, path);
+	struct autologger_row row;
+	row_init(&row, entry);
 	json_begin_object(json, NULL);
-	json_text(json, "name", entry->logger.name);
-	json_bool(json, "valid", !entry->error);
-	json_bool(json, "running", autologger_is_running(entry->logger.name));
-	json_bool(json, "recording_ended", has_ended(entry->logger.name));
-	json_text(json, "file", path);
-	json_count(json, "status", entry->error ? autologger_error_number(entry->error) : status.number);
-	status_text(entry, &status, text, sizeof(text));
-	if (entry->error || status.number)
-		json_text(json, "error", entry->error ? entry->reason.text : status.text);
-	if (status.is_known)
-		json_count(json, "started_s", (uint64_t)status.at_s);
+	list_field_json(json, autologger_fields, &row);
 	json_begin_object(json, "values");
 	for (int i = 0; i < AUTOLOGGER_VALUE_COUNT; i++)
 		if (entry->logger.values[i].text[0])
@@ -199,9 +213,8 @@ int autologger_list_run(int count, char **arguments)
 
 /* ---- show ---- */
 
-static void show_note(void *cookie, const char *text)
+static void show_note(const char *text)
 {
-	(void)cookie;
 	printf("  note  %s\n", text);
 }
 
@@ -227,22 +240,19 @@ static uint32_t newest_generation(const struct autologger *logger, const char *p
 static void show(const struct autologger_entry *entry)
 {
 	const struct autologger *logger = &entry->logger;
-	struct autologger_status status;
-	char path[AUTOLOGGER_TEXT_BYTES], text[sizeof(status.text) + 40], at[40], word[PATH_BYTES + 100], counter[12];
-	autologger_status_read(logger->name, &status);
-	autologger_path(logger, path);
-	status_text(entry, &status, text, sizeof(text));
-	time_text(&status, at, sizeof(at));
-	snprintf(counter, sizeof(counter), "%" PRIu32, newest_generation(logger, path));
-	printf("%s: %s\n", logger->name,
-	       !autologger_is_running(logger->name) ? "the session does not run"
-	       : has_ended(logger->name) ? "the session runs, but its recording has ended: xheap query has the reason"
-					 : "the session runs");
+	struct autologger_row row;
+	char word[PATH_BYTES + 100], counter[12];
+	row_init(&row, entry);
+	snprintf(counter, sizeof(counter), "%" PRIu32, newest_generation(logger, row.file));
+	printf("%s: %s\n", row.name,
+	       !row.is_running ? "the session does not run"
+	       : row.has_ended ? "the session runs, but its recording has ended: xheap query has the reason"
+			       : "the session runs");
 	for (int i = 0; i < AUTOLOGGER_VALUE_COUNT; i++) {
 		const char *value = autologger_text(logger, (enum autologger_value)i);
 		const char *unit = autologger_value_unit((enum autologger_value)i);
-		value = i == AUTOLOGGER_Status        ? text
-			: i == AUTOLOGGER_FileName    ? path
+		value = i == AUTOLOGGER_Status        ? row.status
+			: i == AUTOLOGGER_FileName    ? row.file
 			: i == AUTOLOGGER_FileCounter ? counter
 			: value[0]                    ? value
 						      : "all";
@@ -252,12 +262,11 @@ static void show(const struct autologger_entry *entry)
 			       ? ""
 			       : " (default)");
 	}
-	printf("  last start  %s\n", at);
-	autologger_notes(logger, show_note, NULL);
-	autologger_init_word(word, sizeof(word));
+	printf("  last start  %s\n", row.last_start);
+	autologger_notes(logger, show_note);
+	init_word(word, sizeof(word));
 	if (logger->values[AUTOLOGGER_Boot].number)
-		printf("  the kernel's command line %s %s\n", autologger_init_is_there() ? "has" : "does not have",
-		       word);
+		printf("  the kernel's command line %s %s\n", init_is_there() ? "has" : "does not have", word);
 }
 
 int autologger_show_run(int count, char **arguments)

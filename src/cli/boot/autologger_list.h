@@ -6,12 +6,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/** Write the word for the kernel's command line: init=PATH. */
-void autologger_init_word(char *word, size_t size);
-
-/** Return whether the kernel was started with the word. */
-bool autologger_init_is_there(void);
-
 /** Say what to add to the kernel's command line, or that it is there. */
 void autologger_init_say(void);
 

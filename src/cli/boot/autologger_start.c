@@ -90,7 +90,8 @@ static void autologger_rest_recover(const struct autologger *logger)
 	free(sessions);
 }
 
-bool autologger_is_running(const char *name)
+/* Return whether a session with this name runs. */
+static bool is_running(const char *name)
 {
 	struct diag diag = {""};
 	int socket = session_connect(name, &diag);
@@ -133,7 +134,7 @@ static int session_start(const struct autologger *logger, struct diag *why)
 	autologger_recording(logger, &session, path);
 	/* A file that was written by hand has no default directory yet. Where it cannot be made, the trace waits. */
 	if (!logger->values[AUTOLOGGER_FileName].text[0])
-		autologger_directory_make(AUTOLOGGER_DIRECTORY_TRACES, 0700, &(struct diag){""});
+		autologger_make_traces(&(struct diag){""});
 	int error = check_appended(&session, why);
 	if (error)
 		return error;
@@ -294,7 +295,7 @@ static void attach_init(const char *name)
 int autologger_start(const struct autologger *logger, const char *init, struct diag *why)
 {
 	struct diag diag = {""};
-	if (autologger_is_running(logger->name))
+	if (is_running(logger->name))
 		return 0;
 	int error = autologger_check(logger, why);
 	if (!error)

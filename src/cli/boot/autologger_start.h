@@ -20,7 +20,4 @@ int autologger_start(const struct autologger *logger, const char *init, struct d
     errno with the reason in `why`. */
 int autologger_stop(const char *name, struct diag *why);
 
-/** Return whether a session with this name runs. */
-bool autologger_is_running(const char *name);
-
 #endif

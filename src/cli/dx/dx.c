@@ -205,7 +205,8 @@ static const struct option dx_option_rows[] = {
 	 .help = "objects as their members, without a text that stands for them"},
 	{"v", .type = VALUE_ON, AT(layout.is_verbose), .help = "methods and hidden members, too"},
 	{"explain", .type = VALUE_ON, AT(wants_help),
-	 .help = "what the object is, with its members and methods; before an expression, -h is the same"},
+	 .help = "what the object is, with its members and methods, and the plan of the query or why it has none; "
+		 "before an expression, -h is the same"},
 	{"r", .type = VALUE_NUMBER, AT(levels), .value = "N", .most = 50, .initial = LEVELS_DEFAULT,
 	 .help = "levels below the value; -rN and -r (1) are written without a blank"},
 	{"extra", .type = VALUE_ON, AT(layout.has_extras), .help = "members beyond the documented ones, too"},

@@ -99,8 +99,6 @@ static int check_file_mode(const struct record *record, const char *command)
 	if (session->with_index && session->file_mode != SESSION_FILE_SEQUENTIAL)
 		return cli_fail("%s: --index is for one file that keeps everything, not for --file-mode %s", command,
 				file_mode(session));
-	if (session->with_index && session->sample_bytes)
-		return cli_fail("%s: --index does not go with --sample: an estimate needs the whole sample", command);
 	if (session->generations && session->file_mode != SESSION_FILE_SEQUENTIAL)
 		return cli_fail("%s: --generations is for one file that keeps everything, not for --file-mode %s",
 				command, file_mode(session));

@@ -146,7 +146,7 @@ static void threads_json(struct json *json, const struct controller_state *state
 	for (size_t i = 0; i < state->thread_count; i++) {
 		const struct thread_row row = thread_row(state, i);
 		if (row.of.target == target)
-			list_field_json_object(json, NULL, thread_fields, &row);
+			list_field_json_object(json, thread_fields, &row);
 	}
 	json_end_array(json);
 }
@@ -169,7 +169,7 @@ void session_state_json(struct json *json, const char *name, const struct contro
 		json_end_array(json);
 		json_begin_array(json, "inactive");
 		for (size_t i = 0; i < state->inactive_count; i++)
-			list_field_json_object(json, NULL, inactive_fields, &state->inactive[i]);
+			list_field_json_object(json, inactive_fields, &state->inactive[i]);
 		json_end_array(json);
 	}
 	json_end_object(json);

@@ -222,20 +222,6 @@ static void columns_choose(struct top_columns *chosen, const struct top_order *o
 			chosen->items[chosen->count++] = columns[i];
 }
 
-static uint64_t number_of(const struct heap_numbers *numbers, enum action_number number)
-{
-	switch (number) {
-#define X(name, key, title) \
-	case ACTION_NUMBER_##name: \
-		return numbers->name;
-		ACTION_NUMBERS(X)
-#undef X
-	case ACTION_NUMBER_COUNT:
-		break;
-	}
-	return 0;
-}
-
 static bool is_of_peak(enum action_number number)
 {
 	return number == ACTION_NUMBER_peak_count || number == ACTION_NUMBER_peak_bytes;
@@ -247,7 +233,7 @@ static struct text cell_text(const struct top_column *column, const struct actio
 	if (!column->recent && view->samples && is_of_peak(column->number))
 		return (struct text){"-"};
 	if (!column->recent) {
-		uint64_t number = number_of(&row->figures[0].numbers, column->number);
+		uint64_t number = report_number_at(&row->figures[0].numbers, column->number);
 		return column->is_bytes ? report_bytes(source, number) : report_count(source, number);
 	}
 	return is_known ? rate_text(source, column->recent, row_rate(column->recent, row, view->recent_ns))

@@ -9,6 +9,7 @@
 #include <signal.h>
 
 #include "base/diag.h"
+#include "base/sink.h"
 #include "dx/core/sequence.h"
 #include "dx/core/syntax.h"
 
@@ -48,6 +49,18 @@ struct dx_ahead {
 	uint32_t next, count; /**< next: behind the element that was set last */
 };
 
+enum { DX_EXPLAINED_MAX = 32 };
+
+/** What is found out of a query's plans for -explain. */
+struct dx_explanation {
+	struct sink *out;
+	const char *reason,
+		*operation; /**< why the sequence under way has no plan, and of which method; NULL: not known */
+	int column;
+	int columns[DX_EXPLAINED_MAX]; /**< of the sequences that are explained */
+	unsigned count;
+};
+
 struct dx_query {
 	struct dx_session *session;
 	struct dx_budget budget;
@@ -55,8 +68,9 @@ struct dx_query {
 	struct dx_arena whole;  /**< what lives as long as the query: `arena`, at first */
 	unsigned depth;
 	bool is_stopped;
-	const struct dx_planner *planner; /**< NULL: nothing is evaluated in another way than it is written */
-	int stop_column;                  /**< -1: of no place */
+	const struct dx_planner *planner;   /**< NULL: nothing is evaluated in another way than it is written */
+	struct dx_explanation *explanation; /**< NULL: nobody asks for it */
+	int stop_column;                    /**< -1: of no place */
 	char stop_text[256];
 	const volatile sig_atomic_t *is_interrupted; /**< NULL: it cannot be */
 	const bool *is_cancelled;                    /**< the same, for plans */

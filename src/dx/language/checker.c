@@ -5,6 +5,7 @@
  */
 #include "dx/language/checker.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -106,6 +107,7 @@ static const struct known_type *type_of_kind(struct checker *checker, uint8_t ki
 		return &any;
 	if (kind == DX_OBJECT && !class)
 		return &any;
+	assert(kind < DX_KIND_COUNT);
 	if (kind == DX_SEQUENCE && class)
 		type.element = type_of_kind(checker, class == &dx_position_class ? DX_POSITION : DX_OBJECT, class);
 	return type_new(checker, type);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "dx/language/lexer.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -59,6 +60,7 @@ static int lex_digits(struct dx_lexer *lexer, struct dx_token *token, int base, 
 {
 	uint64_t number = 0;
 	int digits = 0;
+	assert(base >= 2 && base <= 16);
 	for (;; lexer->at++) {
 		char digit = lexer->text[lexer->at];
 		if ((digit == '`' || digit == '\'') && digits && digit_value(lexer->text[lexer->at + 1]) < base)

@@ -12,10 +12,12 @@
  */
 #include "dx/model/block_events.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/order.h"
 #include "dx/model/event_reader.h"
 #include "trace/row_ids.h"
 
@@ -84,13 +86,7 @@ static bool element_block(struct dx_query *query, const struct dx_ahead *ahead, 
 	return has_block;
 }
 
-static int wanted_order(const void *one, const void *other)
-{
-	const struct dx_wanted *a = one, *b = other;
-	if (a->time_ns != b->time_ns)
-		return a->time_ns < b->time_ns ? -1 : 1;
-	return (a->point > b->point) - (a->point < b->point);
-}
+COMPARE_BY_TWO(wanted_order, struct dx_wanted, time_ns, point)
 
 /* Sort by time and point, and leave out those that are there twice: a Destroy ends many blocks. */
 static void batch_sort(struct batch *batch)
@@ -122,6 +118,7 @@ static void batch_read(struct dx_query *query, struct batches *batches, const st
 	if (!ahead || !ahead->next || !element_block(query, ahead, ahead->next - 1, &other) ||
 	    other.number != block->number)
 		return;
+	assert(ahead->next <= ahead->count);
 	uint32_t first = ahead->next - 1, limit = batch_limit(query, is_first),
 		 count = ahead->count - first < limit ? ahead->count - first : limit;
 	batches->newest = !batches->newest;

@@ -10,9 +10,11 @@
  */
 #include "dx/model/event_reader.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bisect.h"
 #include "base/events.h"
 #include "base/memory.h"
 #include "match/point_stream.h"
@@ -218,17 +220,12 @@ int dx_event_reader_next(struct dx_event_reader *reader, struct dx_event *event,
 
 const struct dx_wanted *dx_wanted_find(const struct dx_wanted *wanted, uint32_t count, const struct dx_wanted *point)
 {
-	uint32_t low = 0, high = count;
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-		const struct dx_wanted *at = &wanted[middle];
-		if (at->time_ns < point->time_ns || (at->time_ns == point->time_ns && at->point < point->point))
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < count && wanted[low].time_ns == point->time_ns && wanted[low].point == point->point ? &wanted[low]
-													 : NULL;
+	uint32_t place;
+	BISECT(place, count, i,
+	       wanted[i].time_ns < point->time_ns ||
+		       (wanted[i].time_ns == point->time_ns && wanted[i].point < point->point));
+	const struct dx_wanted *found = place < count ? &wanted[place] : NULL;
+	return found && found->time_ns == point->time_ns && found->point == point->point ? found : NULL;
 }
 
 /* Keep the reader's event, unless points around it may be missing. */
@@ -315,6 +312,7 @@ static void event_keep(struct event_window *window, const struct dx_event_reader
 {
 	const uint32_t points[] = {reader->point, reader->first_point};
 	bool is_kept = false;
+	assert(window->of_point);
 	for (unsigned i = 0; i < 2; i++) {
 		if (points[i] == HEAP_NONE || points[i] / WINDOW_POINTS != window->number)
 			continue;
@@ -342,6 +340,7 @@ static bool has_waiting(const struct dx_event_reader *reader, uint32_t number)
 static void window_read(struct dx_query *query, struct event_window *window, uint32_t number)
 {
 	const struct heap_table *table = query->session->table;
+	assert((uint64_t)number * WINDOW_POINTS < table->point_count);
 	int64_t from_ns = table->point_times[number];
 	uint32_t first = number * WINDOW_POINTS, before = heap_table_step(table, first) - 1;
 	struct dx_event_reader *reader = reader_from(query->session->trace, from_ns, first - before);

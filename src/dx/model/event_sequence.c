@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "dx/model/event_sequence.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/order.h"
@@ -90,7 +91,7 @@ static void event_read(struct dx_query *query, struct dx_iterator *iterator, str
 {
 	struct diag diag = {""};
 	int status;
-	state->has_event = false;
+	assert(state->reader && !state->has_event);
 	while ((status = dx_event_reader_next(state->reader, &state->event, &diag)) > 0) {
 		if (is_wanted(query, iterator->sequence, &state->event)) {
 			state->has_event = true;

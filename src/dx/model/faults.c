@@ -5,8 +5,10 @@
  */
 #include "dx/model/faults.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
+#include "base/bisect.h"
 #include "base/map.h"
 #include "base/memory.h"
 #include "base/order.h"
@@ -55,6 +57,7 @@ static void faults_link(const struct heap_table *table, struct dx_faults *faults
 			faults->items[i].kind = DX_FAULT_DOUBLE;
 			break;
 		}
+		assert(links->before[i] <= i);
 		*last = i + 1;
 	}
 }
@@ -152,14 +155,8 @@ const struct dx_fault *dx_faults_find(struct dx_query *query, uint32_t *count)
 
 enum dx_fault_kind dx_fault_of(struct dx_query *query, const struct dx_event *event)
 {
-	uint32_t count, first = 0;
+	uint32_t count, place;
 	const struct dx_fault *items = dx_faults_find(query, &count);
-	for (uint32_t end = count; first < end;) {
-		uint32_t middle = first + (end - first) / 2;
-		if (items[middle].event.number < event->number)
-			first = middle + 1;
-		else
-			end = middle;
-	}
-	return items && first < count && items[first].event.number == event->number ? items[first].kind : DX_FAULT_NONE;
+	BISECT(place, count, i, items[i].event.number < event->number);
+	return place < count && items[place].event.number == event->number ? items[place].kind : DX_FAULT_NONE;
 }

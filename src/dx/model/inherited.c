@@ -9,9 +9,11 @@
  */
 #include "dx/model/inherited.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bisect.h"
 #include "base/events.h"
 #include "base/memory.h"
 #include "base/order.h"
@@ -79,20 +81,15 @@ static void live_add(struct dx_query *query, struct dx_copies *copies, uint32_t 
 
 static uint32_t copies_from(const struct dx_copies *copies, uint64_t address)
 {
-	uint32_t first = 0;
-	for (uint32_t end = copies->count; first < end;) {
-		uint32_t middle = first + (end - first) / 2;
-		if (copies->items[middle].address < address)
-			first = middle + 1;
-		else
-			end = middle;
-	}
+	uint32_t first;
+	BISECT(first, copies->count, i, copies->items[i].address < address);
 	return first;
 }
 
 /* What lies in the block ends with it. */
 static void nested_end(struct dx_copies *copies, uint32_t at)
 {
+	assert(at < copies->count);
 	uint64_t address = copies->items[at].address, size_bytes = copies->items[at].size_bytes;
 	for (uint32_t i = copies_from(copies, address);
 	     i < copies->count && copies->items[i].address - address < size_bytes; i++)

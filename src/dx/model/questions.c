@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "dx/model/questions.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/events.h"
 #include "base/map.h"
 #include "base/memory.h"
+#include "base/priority_queue.h"
 #include "dx/model/event_sequence.h"
 #include "dx/model/faults.h"
 #include "dx/model/objects_allocation.h"
@@ -159,19 +161,8 @@ static bool is_better(const struct chosen_block *one, const struct chosen_block 
 	return one->key != other->key ? one->key > other->key : one->block.number < other->block.number;
 }
 
-/* A heap with the least of the chosen ones at its top. */
-static void sift_down(struct chosen_block *items, uint64_t count, uint64_t at)
-{
-	for (uint64_t child; (child = 2 * at + 1) < count; at = child) {
-		if (child + 1 < count && is_better(&items[child], &items[child + 1]))
-			child++;
-		if (!is_better(&items[at], &items[child]))
-			return;
-		struct chosen_block swapped = items[at];
-		items[at] = items[child];
-		items[child] = swapped;
-	}
-}
+/* The least of the chosen ones is at the front. */
+PRIORITY_QUEUE(chosen_queue, struct chosen_block, const void *, is_better(other, one))
 
 static int better_first(const void *one, const void *other)
 {
@@ -196,11 +187,11 @@ static void find_greatest(struct dx_query *query, struct dx_method_call *call,
 		next.key = key(&next.block);
 		if (count < most) {
 			items[count++] = next;
-			for (uint64_t at = count / 2; count == most && at-- > 0;)
-				sift_down(items, count, at);
+			if (count == most)
+				chosen_queue_make(NULL, items, count);
 		} else if (is_better(&next, &items[0])) {
 			items[0] = next;
-			sift_down(items, count, 0);
+			chosen_queue_sink(NULL, items, count, 0);
 		}
 	}
 	dx_block_pass_end(&pass);
@@ -259,6 +250,7 @@ static void sums_add(struct dx_query *query, struct stack_sums *sums, const stru
 {
 	struct dx_session *session = query->session;
 	bool added;
+	assert(sign == 1 || sign == -1);
 	if (!sums->nodes)
 		sums->nodes = memory_zeroed((size_t)session->table->site_count + 1, sizeof(*sums->nodes));
 	uint32_t *node = &sums->nodes[block->row.site];

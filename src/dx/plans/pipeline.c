@@ -13,6 +13,7 @@
 #include "dx/model/event_reader.h"
 #include "dx/model/event_sequence.h"
 #include "dx/model/objects_allocation.h"
+#include "dx/plans/explain.h"
 #include "dx/run/operators.h"
 #include "trace/trace.h"
 
@@ -44,8 +45,15 @@ static bool source_make(const struct dx_plan_making *making, const struct dx_seq
 	plan_init(plan, COLUMNS_OF_EVENTS);
 	plan->filter = plan_apply(plan, PLAN_AT_MOST, plan_column(plan, COLUMN_ACTION),
 				  plan_number(plan, EVENT_PROTECT), PLAN_NOTHING);
-	return dx_events_are_all(source, &with_nested) && !dictionary->gap_count &&
-	       (with_nested || !trace_has_annotations(dictionary));
+	if (!dx_events_are_all(source, &with_nested))
+		return dx_plan_refuse(making->query, source,
+				      "plans begin with Heap() or Data.Allocations() of all processes");
+	if (dictionary->gap_count)
+		return dx_plan_refuse(making->query, source, "the trace has gaps, which are errors among the calls");
+	if (!with_nested && trace_has_annotations(dictionary))
+		return dx_plan_refuse(making->query, source,
+				      "heaps lie in other heaps; Heap(false), all calls, has plans");
+	return true;
 }
 
 static const struct dx_sequence *source_of(const struct dx_sequence *sequence)
@@ -67,6 +75,14 @@ static void rows_cut(struct plan *plan, const struct dx_sequence *sequence)
 	} else if (__builtin_add_overflow(plan->skip, count, &plan->skip)) {
 		plan->skip = UINT64_MAX;
 	}
+}
+
+const struct dx_sequence *dx_pipeline_cut(struct plan *plan, const struct dx_sequence *sequence)
+{
+	for (; sequence->operation == &dx_skip_operator || sequence->operation == &dx_take_operator;
+	     sequence = sequence->source)
+		rows_cut(plan, sequence);
+	return sequence;
 }
 
 static bool order_take(struct orders *orders, const struct dx_sequence *sequence)
@@ -109,6 +125,14 @@ static bool condition_take(const struct dx_plan_making *making, const struct dx_
 	return plan->filter != PLAN_NOTHING;
 }
 
+static const char *why_not(const struct dx_sequence *sequence)
+{
+	return sequence->operation == &dx_where_operator ? "the condition has no translation"
+	       : sequence->operation == &dx_group_operator
+		       ? "groups need a Select() of key, counts and sums behind them"
+		       : "the method has no translation at this place";
+}
+
 bool dx_pipeline_make(struct dx_pipeline *pipeline, const struct dx_plan_making *making,
 		      const struct dx_sequence *sequence)
 {
@@ -121,18 +145,17 @@ bool dx_pipeline_make(struct dx_pipeline *pipeline, const struct dx_plan_making 
 		pipeline->selection = sequence;
 		sequence = sequence->source;
 	}
-	for (; sequence->operation == &dx_skip_operator || sequence->operation == &dx_take_operator;
-	     sequence = sequence->source)
-		rows_cut(making->plan, sequence);
+	sequence = dx_pipeline_cut(making->plan, sequence);
 	/* Conditions without errors may stand before an order as well as behind it. */
 	for (; sequence != pipeline->source; sequence = sequence->source) {
 		if (sequence->operation == &dx_where_operator && condition_take(making, sequence))
 			pipeline->condition_count++;
 		else if (!dx_operator_is_order(sequence->operation) || !order_take(&orders, sequence))
-			return false;
+			return dx_plan_refuse(making->query, sequence, why_not(sequence));
 	}
 	pipeline->order_count = orders.count;
-	return orders_make(making, &orders);
+	return orders_make(making, &orders) ||
+	       dx_plan_refuse(making->query, orders.steps[0], "the key is no column that has an order");
 }
 
 /* ---- running ---- */

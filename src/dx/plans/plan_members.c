@@ -40,7 +40,11 @@ static uint32_t call_column(struct plan *plan, const struct dx_call_column *of)
 	uint32_t value = plan_column(plan, of->column), one = plan_number(plan, 1);
 	enum plan_type type = value == PLAN_NOTHING ? PLAN_NUMBER : (enum plan_type)plan->nodes[value].type;
 	uint32_t kind = plan_apply(plan, PLAN_SHIFT_LEFT, one, plan_column(plan, COLUMN_ACTION), PLAN_NOTHING);
-	uint32_t is_there = has_bits(plan, kind, of->kinds);
+	/* The first kinds, or some. */
+	bool are_first = !(of->kinds & (of->kinds + 1));
+	uint32_t is_there = are_first
+				    ? column_is(plan, COLUMN_ACTION, PLAN_LESS, (uint64_t)__builtin_popcount(of->kinds))
+				    : has_bits(plan, kind, of->kinds);
 	if (of->without)
 		is_there =
 			plan_apply(plan, PLAN_AND, is_there,

@@ -16,6 +16,8 @@
 #include "dx/core/methods.h"
 #include "dx/model/event_sequence.h"
 #include "dx/model/objects_allocation.h"
+#include "dx/plans/explain.h"
+#include "dx/plans/group_plan.h"
 #include "dx/plans/group_sums.h"
 #include "dx/plans/pipeline.h"
 
@@ -24,13 +26,15 @@ enum { OBJECTS_MAX = 1 << 16 /* in another order than the source's */ };
 /* ---- Count and Sum ---- */
 
 /* Run the plan, whose only row has one number. */
-static bool plan_answer(struct dx_query *query, const struct plan *plan, struct dx_value *result)
+static bool plan_answer(struct dx_query *query, const struct dx_sequence *receiver, const struct plan *plan,
+			struct dx_value *result)
 {
 	struct plan_target target;
 	struct plan_rows rows;
 	struct diag diag = {""};
 	if (!dx_pipeline_target(query, plan, &target))
 		return false;
+	dx_explain(query, receiver, plan);
 	struct plan_run *run = plan_open(plan, &target);
 	bool is_answered = plan_next(run, &rows, &diag) > 0 && rows.count == 1;
 	if (is_answered) {
@@ -56,6 +60,8 @@ static bool receiver_make(const struct dx_plan_making *making, const struct dx_m
 
 static bool plan_count(struct dx_query *query, const struct dx_method_call *call, struct dx_value *result)
 {
+	if (!call->count && dx_group_plan_count(query, call->receiver.sequence, result))
+		return true;
 	struct plan plan = {.filter = PLAN_NOTHING};
 	struct dx_mark mark = dx_mark(query->arena);
 	const struct dx_plan_making making = {query, &plan, query->arena};
@@ -65,8 +71,8 @@ static bool plan_count(struct dx_query *query, const struct dx_method_call *call
 		plan.filter = plan_apply(&plan, PLAN_AND, plan.filter, condition, PLAN_NOTHING);
 		is_answered = condition != PLAN_NOTHING && plan.filter != PLAN_NOTHING;
 	}
-	is_answered =
-		is_answered && plan_aggregate(&plan, PLAN_COUNT, PLAN_NOTHING) && plan_answer(query, &plan, result);
+	is_answered = is_answered && plan_aggregate(&plan, PLAN_COUNT, PLAN_NOTHING) &&
+		      plan_answer(query, call->receiver.sequence, &plan, result);
 	plan_fini(&plan);
 	dx_release(query->arena, mark);
 	return is_answered;
@@ -82,7 +88,8 @@ static bool plan_sum(struct dx_query *query, const struct dx_method_call *call, 
 		struct dx_plan_member member = dx_plan_lambda_member(&making, &call->arguments[0]);
 		bool is_number = member.shape == DX_PLAN_NUMBER || member.shape == DX_PLAN_ADDRESS;
 		is_answered = member.node != PLAN_NOTHING && is_number &&
-			      plan_aggregate(&plan, PLAN_SUM, member.node) && plan_answer(query, &plan, result);
+			      plan_aggregate(&plan, PLAN_SUM, member.node) &&
+			      plan_answer(query, call->receiver.sequence, &plan, result);
 	}
 	plan_fini(&plan);
 	dx_release(query->arena, mark);
@@ -150,13 +157,18 @@ static bool is_worth_it(const struct planned *planned)
 static bool planned_make(const struct dx_plan_making *making, struct planned *planned,
 			 const struct dx_sequence *sequence)
 {
-	if (!dx_pipeline_make(&planned->pipeline, making, sequence) || !is_worth_it(planned) ||
-	    (planned->pipeline.selection && !members_make(making, planned)))
+	struct dx_query *query = making->query;
+	if (!dx_pipeline_make(&planned->pipeline, making, sequence))
 		return false;
+	if (!is_worth_it(planned))
+		return dx_plan_refuse(query, sequence, "the elements are read one after the other in any case");
+	if (planned->pipeline.selection && !members_make(making, planned))
+		return dx_plan_refuse(query, sequence, "a member is no column");
 	bool are_ordered_objects = planned->pipeline.order_count && !planned->pipeline.selection;
 	planned->id = planned->plan.output_count;
+	if (are_ordered_objects && planned->plan.limit > OBJECTS_MAX)
+		return dx_plan_refuse(query, sequence, "objects in an order need Take() of up to 65536 behind it");
 	return plan_output(&planned->plan, plan_column(&planned->plan, COLUMN_ID)) &&
-	       (!are_ordered_objects || planned->plan.limit <= OBJECTS_MAX) &&
 	       dx_pipeline_target(making->query, &planned->plan, &planned->target);
 }
 
@@ -310,25 +322,33 @@ static const struct dx_operator planned_operator = {.name = "plan",
 						    .next = planned_next,
 						    .close = planned_close};
 
-static bool has_plan(const struct dx_sequence *sequence)
+static bool has_plan(struct dx_query *query, const struct dx_sequence *sequence)
 {
 	const struct dx_sequence *source = sequence;
 	bool with_nested;
 	while (source->source)
 		source = source->source;
-	return source != sequence && (dx_blocks_are_all(source) || dx_events_are_all(source, &with_nested));
+	return dx_blocks_are_all(source) || dx_events_are_all(source, &with_nested) ||
+	       dx_plan_refuse(query, source, "plans begin with Heap() or Data.Allocations() of all processes");
 }
 
 static const struct dx_sequence *plan_sequence(struct dx_query *query, const struct dx_sequence *sequence)
 {
-	const struct dx_sequence *sums = dx_group_sums_sequence(query, sequence);
-	if (sums)
-		return sums;
-	if (query->is_stopped || !has_plan(sequence))
+	if (!sequence->source)
 		return NULL;
+	const struct dx_sequence *groups = dx_group_plan_sequence(query, sequence);
+	if (groups)
+		return groups;
+	groups = dx_group_sums_sequence(query, sequence);
+	if (groups || query->is_stopped || !has_plan(query, sequence)) {
+		dx_explain(query, sequence, NULL);
+		return groups;
+	}
 	struct planned *planned = memory_zeroed(1, sizeof(*planned));
 	const struct dx_plan_making making = {query, &planned->plan, query->arena};
-	if (!planned_make(&making, planned, sequence)) {
+	bool is_made = planned_make(&making, planned, sequence);
+	dx_explain(query, sequence, is_made ? &planned->plan : NULL);
+	if (!is_made) {
 		planned_end(planned);
 		return NULL;
 	}

@@ -6,6 +6,7 @@
  */
 #include "dx/print/print_grid.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -165,6 +166,7 @@ static void read_label(struct grid_print *print, const struct dx_element *elemen
 /* Of two members of a name, the first one counts. */
 static void read_cell(struct grid_print *print, struct grid_column *column, const struct dx_value *value)
 {
+	assert(column < print->columns + print->count);
 	struct grid_cell *cell = &print->cells[column - print->columns];
 	if (cell->text)
 		return;
@@ -180,6 +182,7 @@ static void read_row(struct grid_print *print, const struct dx_element *element)
 {
 	const struct dx_value *object = &element->value;
 	uint32_t count = object->kind == DX_OBJECT || object->kind == DX_POSITION ? dx_member_count(object) : 0;
+	assert(print->row_count < ROWS_READ);
 	struct grid_row *row = &print->rows[print->row_count++];
 	memset(print->cells, 0, sizeof(print->cells));
 	read_label(print, element, row);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "dx/print/print_tree.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -103,6 +104,7 @@ static void put_methods(const struct tree_print *tree, unsigned level, const str
 static void put_elements(const struct tree_print *tree, unsigned level, const struct dx_value *owner,
 			 const struct dx_sequence *sequence)
 {
+	assert(level > 0);
 	bool have_names = owner->kind == DX_OBJECT && owner->class == &dx_variables_class;
 	const struct dx_specifier *specifier = &tree->layout->specifier;
 	uint64_t most = specifier->has_count ? specifier->count : DX_ELEMENTS_SHOWN;

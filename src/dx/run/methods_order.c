@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/priority_queue.h"
 #include "dx/run/interpret.h"
 #include "dx/run/keys.h"
 #include "dx/run/operators.h"
@@ -23,7 +24,7 @@ enum {
 
 /* The least element of a run that is not shown yet; its keys are among those of the order. */
 struct run_head {
-	struct dx_spill_cursor cursor;
+	struct run_reader run;
 	struct dx_arena arena;
 	struct dx_element element;
 	bool is_over;
@@ -135,7 +136,7 @@ static bool run_sort(struct dx_query *query, struct order_state *state)
 static void spill_failed(struct dx_query *query, const struct dx_iterator *iterator, const struct dx_spill *spill)
 {
 	dx_stop(query, iterator->sequence->column, "%s: the temporary file for sorting: %s",
-		iterator->sequence->operation->name, strerror(spill->error));
+		iterator->sequence->operation->name, strerror(spill->file.error));
 }
 
 /* Write what is in memory to the file, sorted. */
@@ -196,21 +197,7 @@ static bool is_before(const struct order_state *state, uint32_t one, uint32_t ot
 	return order ? order < 0 : one < other;
 }
 
-static void heap_sink(struct order_state *state, uint32_t at)
-{
-	for (;;) {
-		uint32_t least = at;
-		for (uint32_t child = 2 * at + 1; child <= 2 * at + 2 && child < state->heap_count; child++)
-			if (is_before(state, state->heap[child], state->heap[least]))
-				least = child;
-		if (least == at)
-			return;
-		uint32_t swapped = state->heap[at];
-		state->heap[at] = state->heap[least];
-		state->heap[least] = swapped;
-		at = least;
-	}
-}
+PRIORITY_QUEUE(run_queue, uint32_t, const struct order_state *, is_before(context, *one, *other))
 
 /* Read the next element of a run, with its keys. */
 static void head_read(struct order_state *state, uint32_t run)
@@ -219,10 +206,10 @@ static void head_read(struct order_state *state, uint32_t run)
 	struct run_head *head = &state->heads[run];
 	dx_arena_fini(&head->arena);
 	for (uint32_t k = 0; k < state->order->count && !head->is_over; k++)
-		head->is_over = !dx_spill_read(&head->cursor, &head->arena,
+		head->is_over = !dx_spill_read(&head->run, &head->arena,
 					       &state->head_keys[run * state->order->count + k].value);
-	head->is_over = head->is_over || !dx_spill_read(&head->cursor, &head->arena, &head->element.index) ||
-			!dx_spill_read(&head->cursor, &head->arena, &head->element.value);
+	head->is_over = head->is_over || !dx_spill_read(&head->run, &head->arena, &head->element.index) ||
+			!dx_spill_read(&head->run, &head->arena, &head->element.value);
 }
 
 static void merge_begin(struct dx_query *query, const struct dx_iterator *iterator)
@@ -244,14 +231,14 @@ static void merge_begin(struct dx_query *query, const struct dx_iterator *iterat
 	state->order->keys = state->head_keys;
 	for (uint32_t i = 0; i < count; i++) {
 		dx_arena_init(&state->heads[i].arena, &query->budget);
-		dx_spill_open(&state->heads[i].cursor, &state->spill, i, buffer < BUFFER_MOST ? buffer : BUFFER_MOST);
+		run_open(&state->heads[i].run, &state->spill.file, state->spill.runs[i],
+			 buffer < BUFFER_MOST ? buffer : BUFFER_MOST);
 		state->head_count = i + 1;
 		head_read(state, i);
 		if (!state->heads[i].is_over)
 			state->heap[state->heap_count++] = i;
 	}
-	for (uint32_t i = state->heap_count; i-- > 0;)
-		heap_sink(state, i);
+	run_queue_make(state, state->heap, state->heap_count);
 }
 
 static bool merge_next(struct dx_query *query, const struct dx_iterator *iterator, struct dx_element *element)
@@ -264,9 +251,10 @@ static bool merge_next(struct dx_query *query, const struct dx_iterator *iterato
 	element->index = dx_value_copy(query->arena, &state->heads[run].element.index);
 	head_read(state, run);
 	if (state->heads[run].is_over)
-		state->heap[0] = state->heap[--state->heap_count];
-	heap_sink(state, 0);
-	if (state->spill.error)
+		run_queue_pop(state, state->heap, --state->heap_count);
+	else
+		run_queue_sink(state, state->heap, state->heap_count, 0);
+	if (state->spill.file.error)
 		spill_failed(query, iterator, &state->spill);
 	return !query->is_stopped;
 }
@@ -280,7 +268,7 @@ static void order_make(struct dx_query *query, struct dx_iterator *iterator)
 	state->order = dx_new(iterator->home, struct order, 1);
 	const struct dx_sequence *of = order_steps(query, iterator->sequence, state->order);
 	state->is_made = true;
-	state->spill.fd = -1;
+	state->spill = (struct dx_spill){.file = {RUN_FILE_NONE}};
 	if (!of)
 		return;
 	query->arena = iterator->home;
@@ -329,7 +317,7 @@ static void order_close(void *context)
 	struct order_state *state = context;
 	dx_ahead_end(&state->ahead);
 	for (uint32_t i = 0; i < state->head_count; i++) {
-		dx_spill_close(&state->heads[i].cursor);
+		run_close(&state->heads[i].run);
 		dx_arena_fini(&state->heads[i].arena);
 	}
 	free(state->heads);

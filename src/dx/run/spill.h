@@ -3,16 +3,14 @@
 #ifndef XHEAP_DX_SPILL_H
 #define XHEAP_DX_SPILL_H
 
+#include "base/run_file.h"
 #include "dx/core/value.h"
-#include "trace/bytes.h"
 
-/** Zero it and set fd to -1 to begin. */
+/** Zero it and set `file` to RUN_FILE_NONE to begin. */
 struct dx_spill {
-	int fd;               /**< -1: nothing was written yet */
-	int error;            /**< a positive errno; 0: none */
-	uint64_t end;         /**< of what was written */
-	struct bytes pending; /**< not written yet */
-	uint64_t *run_ends;   /**< by run */
+	struct run_file file;
+	struct run_writer writer; /**< of the run under way; its buffer is NULL: there is none */
+	struct run_place *runs;
 	uint32_t run_count;
 	size_t run_capacity;
 };
@@ -29,18 +27,7 @@ bool dx_spill_is_valid(const struct dx_spill *spill);
 /** Close the file, which has no name. */
 void dx_spill_fini(struct dx_spill *spill);
 
-/** A place in a run. */
-struct dx_spill_cursor {
-	struct dx_spill *spill;
-	uint64_t offset, end;
-	uint8_t *buffer;
-	size_t buffer_bytes, at, size;
-};
-
-/** Begin to read a run, so many bytes at a time. */
-void dx_spill_open(struct dx_spill_cursor *cursor, struct dx_spill *spill, uint32_t run, size_t buffer_bytes);
-/** Read the next value to an arena. False: the run is over, or cannot be read (then spill->error says why). */
-bool dx_spill_read(struct dx_spill_cursor *cursor, struct dx_arena *arena, struct dx_value *value);
-void dx_spill_close(struct dx_spill_cursor *cursor);
+/** Read the next value of a run to an arena. False: the run is over, or cannot be read (then the file has an error). */
+bool dx_spill_read(struct run_reader *run, struct dx_arena *arena, struct dx_value *value);
 
 #endif

@@ -69,7 +69,7 @@ static void json_peak_process(struct trace_answer *answer, uint32_t name)
 		return;
 	uint64_t *sums = memory_zeroed(count, sizeof(*sums));
 	uint32_t largest = 0;
-	heap_window_make(&window, source->table, source->filter, source->window->range, HEAP_BY_PROCESS, false);
+	heap_window_make(&window, source->table, source->filter, source->window->range, HEAP_BY_PROCESS);
 	for (uint32_t i = 0; i < window.cell_count; i++) {
 		uint32_t node = action_site_node(input, source, &window.cells[i]), by = window.cells[i].by;
 		if (node && by < count && heap_names_frame(source->names, node)->name == name)

@@ -39,7 +39,7 @@ struct drain_totals {
 	uint32_t processes, peak_buffers;
 	uint64_t buffers_written;
 	/** records that failed the checks; `lost` has an estimate of their events */
-	uint64_t damaged_buffers, damaged_bytes;
+	uint64_t damaged_buffers;
 	uint64_t in_flight;                    /**< of the events, calls that never returned */
 	uint64_t kind_count[EVENT_KIND_COUNT]; /**< of drain_totals(): of the events, the successful ones by kind */
 };

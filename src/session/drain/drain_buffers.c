@@ -58,7 +58,6 @@ static void damage_note(struct drain_region *region, const struct stream *stream
 						: DECODE_EVENT_BYTES_MIN;
 	uint64_t events = bytes / (size < DECODE_EVENT_BYTES_MIN ? DECODE_EVENT_BYTES_MIN : size) + 1;
 	drain->past.damaged_buffers++;
-	drain->past.damaged_bytes += bytes;
 	drain->past.lost += events;
 	region->own.lost += events;
 	bool is_open = stream->owner.is_open;

@@ -97,14 +97,6 @@ static void done(int socket, int error, const char *text)
 	control_send(socket, &message);
 }
 
-static bool is_pid_traced(const struct logger *logger, pid_t pid)
-{
-	for (const struct target *target = logger->targets; target; target = target->next)
-		if (logger_member_of_pid(target, pid) != UINT32_MAX)
-			return true;
-	return false;
-}
-
 /* Return whether the process was detached from and its target still exists: it may have the region mapped, whose file
    would make it seem recorded. */
 static bool is_still_leaving(const struct logger *logger, pid_t pid)
@@ -126,7 +118,7 @@ static void attach(struct logger *logger, int control, pid_t pid)
 				      .control = control,
 				      .is_attach = true};
 	struct control_message message = {.kind = CONTROL_LAUNCHED, .pid = pid, .value = -EEXIST};
-	if (is_pid_traced(logger, pid)) {
+	if (logger_has_pid(logger, pid)) {
 		snprintf(message.text, sizeof(message.text), "process %d is recorded by this session already",
 			 (int)pid);
 		control_send(control, &message);
@@ -361,7 +353,6 @@ static void handle_launch(struct logger *logger, int socket, const struct contro
 				      .is_spared = message->value == 2};
 	snprintf(request.path, sizeof(request.path), "%.*s", (int)sizeof(message->text) - 1, message->text);
 	logger->command_pid = message->pid;
-	logger->is_command_known = true;
 	if (!tracer_start(logger->tracer, &request)) {
 		struct control_message answer = {.kind = CONTROL_LAUNCHED, .pid = message->pid, .value = -EAGAIN};
 		snprintf(answer.text, sizeof(answer.text), "cannot trace %.900s: cannot start a thread to trace it",

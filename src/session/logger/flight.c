@@ -17,7 +17,7 @@
 #include "session/store/store_write_out.h"
 #include "trace/option_names.h"
 #include "trace/process_rows.h"
-#include "trace/trace.h"
+#include "trace/statistics.h"
 
 enum { LIMIT_LOOK_NS = 200000000, REARM_PARTS = 8 };
 

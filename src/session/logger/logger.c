@@ -52,7 +52,7 @@
 #include "session/store/store_place.h"
 #include "session/tracer/hook_cache.h"
 #include "trace/row_ids.h"
-#include "trace/trace.h"
+#include "trace/statistics.h"
 
 #define CALLS_LIMIT_NS NS_PER_S
 enum { IDLE_MS = 10, BUSY_MS = 1, BUSY_ROUNDS = 100, REAP_NS = 200000000, INDEX_POLL_MS = 100, PERCENT = 100 };

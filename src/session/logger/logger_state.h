@@ -105,7 +105,7 @@ struct logger {
 	/* the controller that is root's keeper of images, of a user's session that takes their starts; -1: none */
 	int keeper;
 	uint64_t announced_ns; /* when the session was last announced to it */
-	bool has_controller, is_command_known, is_command_over, is_recording_over, is_stopping;
+	bool has_controller, is_command_over, is_recording_over, is_stopping;
 	struct session_directory directory;
 	struct store *store;
 	struct writer *writer;                     /* owned by the store */

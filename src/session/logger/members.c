@@ -440,6 +440,14 @@ uint32_t logger_member_of_pid(const struct target *target, pid_t pid)
 	return UINT32_MAX;
 }
 
+bool logger_has_pid(const struct logger *logger, pid_t pid)
+{
+	for (const struct target *target = logger->targets; target; target = target->next)
+		if (logger_member_of_pid(target, pid) != UINT32_MAX)
+			return true;
+	return false;
+}
+
 /* ---- detaching ---- */
 
 /* A process that is being detached from. */

@@ -49,6 +49,9 @@ void logger_find_members(const struct logger *logger, struct target *target);
 /** Return the index of the live process among the target's, or UINT32_MAX. */
 uint32_t logger_member_of_pid(const struct target *target, pid_t pid);
 
+/** Return whether the process is a live one of a target. */
+bool logger_has_pid(const struct logger *logger, pid_t pid);
+
 /** Detach from the process at `index` and report the result to the controllers. On failure return a negative errno with
  *  the reason in `diag`; without `diag` print a note, take the process for detached, and return 0. */
 int logger_detach_member(struct logger *logger, struct target *target, uint32_t index, struct diag *diag);

@@ -107,14 +107,6 @@ static bool is_known(const struct untraced *untraced, pid_t pid, uint64_t start_
 	return false;
 }
 
-static bool is_member(const struct logger *logger, pid_t pid)
-{
-	for (const struct target *target = logger->targets; target; target = target->next)
-		if (logger_member_of_pid(target, pid) != UINT32_MAX)
-			return true;
-	return false;
-}
-
 void untraced_know(struct logger *logger, pid_t pid)
 {
 	known_add(logger, pid, proc_start_time(pid), TRACE_NONE);
@@ -182,7 +174,8 @@ static void check_child(void *cookie, pid_t child)
 	struct logger *logger = search->logger;
 	struct untraced *untraced = logger->untraced_processes;
 	struct proc_life life;
-	if (is_member(logger, child) || !proc_read_life(child, &life) || is_known(untraced, child, life.start_time))
+	if (logger_has_pid(logger, child) || !proc_read_life(child, &life) ||
+	    is_known(untraced, child, life.start_time))
 		return;
 	/* Only this thread begins traces and takes results, so a process that has executed by now is traced by now. */
 	if (!life.has_executed || tracer_has(logger->tracer, child))

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "session/store/store.h"
-#include "trace/trace.h"
+#include "trace/statistics.h"
 
 enum { PIECES = 8, PIECE_BYTES_MIN = 256 << 10, PIECE_BYTES_MAX = 64 << 20 };
 #define PIECE_NAME "piece."

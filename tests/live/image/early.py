@@ -16,7 +16,7 @@ class Following:
     """The watcher of the service, beside an early one."""
 
     def __enter__(self):
-        self.process = subprocess.Popen([XHEAP, "image", "watch", "--below", FILES], stderr=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen([XHEAP, "image", "watch", "--below", FILES, "--deadline", "10000"], stderr=subprocess.PIPE, text=True)
         said = self.process.stderr.readline()
         expect("this one follows it" in said, said)
         return self.process

@@ -368,6 +368,24 @@ def images():
     expect(len(state["images"]) == len(state["mistakes"]) == len(state["intervals"]) == len(state["not_watched"]) == 1, f"{state}")
 
 
+def autologgers():
+    """One that was never started, and one whose file has a mistake and whose last start is known."""
+    root = pathlib.Path("autologgers").absolute()
+    files, states = root / "etc/xheap/autologger.d", root / "var/lib/xheap/autologger"
+    for directory in (files, states):
+        directory.mkdir(parents=True)
+    (files / "bad.conf").write_text("[autologger]\nStart = 2\n")
+    (states / "bad.status").write_text("Status=0\ntext=\nat_s=1700000000\n")
+    os.environ["XHEAP_IMAGE_ROOT"] = str(root)
+    try:
+        xheap("autologger", "add", "good")
+        rows = json.loads(output("autologger", "list", "--format", "json"))
+    finally:
+        del os.environ["XHEAP_IMAGE_ROOT"]
+    check("autologgers.json", rows, "autologger list")
+    expect([row["valid"] for row in rows] == [False, True] and rows[0]["started_s"] == 1700000000, f"{rows}")
+
+
 def everything():
     """No schema has keys that no output above has: they may be no more."""
     known = {(file, name, key) for file in SCHEMAS for name, schema in objects(file) for key in schema["properties"]}
@@ -377,4 +395,4 @@ def everything():
     return f"{len(seen)} keys, {len(known - seen)} more are not seen here"
 
 
-sys.exit(run_tests(documented, refused, frames, traces, checks, compare_split, sessions, images, everything))
+sys.exit(run_tests(documented, refused, frames, traces, checks, compare_split, sessions, images, autologgers, everything))

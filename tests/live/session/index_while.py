@@ -232,6 +232,10 @@ def forked_late():
     expect(answers == [xheap(*words) for words in asked] and index() == made, "the answers are others than those of an index that a question makes")
 
 
+def sampled():
+    return check_same(record("--sample", "64", PYTHON, "-c", MAKING % 12))
+
+
 # ---- where there is none ----
 
 def small():
@@ -240,9 +244,9 @@ def small():
 
 
 def refused():
-    for words in (["--file-mode", "circular", "--max-file", "4M"], ["--keep", "live"], ["--sample", "4K"]):
+    for words in (["--file-mode", "circular", "--max-file", "4M"], ["--keep", "live"]):
         said = xheap("record", "--index", *words, "-o", TRACE, "/bin/true", status=2)
         expect("--index" in said, said)
 
 
-sys.exit(run_tests(python, threads, sqlite, compiler, executed, attached, followed, target_killed, logger_killed, interrupted, killed, forked, forked_late, small, refused))
+sys.exit(run_tests(python, threads, sqlite, compiler, executed, attached, followed, target_killed, logger_killed, interrupted, killed, forked, forked_late, sampled, small, refused))

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The format of pprof: a message of protocol buffers (perftools.profiles.Profile), compressed. Samples go out as the
+ * tree has them; what they refer to by number follows, and the texts come last.
+ */
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "base/protobuf.h"
+#include "export/export.h"
+#include "export/export_tree.h"
+#include "export/gzip.h"
+#include "query/by.h"
+#include "trace/code_rows.h"
+#include "trace/process_rows.h"
+#include "trace/reader.h"
+#include "trace/row_ids.h"
+#include "trace/trace.h"
+
+/* Fields, by message. */
+enum {
+	PROFILE_SAMPLE_TYPE = 1,
+	PROFILE_SAMPLE = 2,
+	PROFILE_MAPPING = 3,
+	PROFILE_LOCATION = 4,
+	PROFILE_FUNCTION = 5,
+	PROFILE_STRING = 6,
+	PROFILE_TIME = 9,
+	PROFILE_DURATION = 10,
+	PROFILE_PERIOD_TYPE = 11,
+	PROFILE_PERIOD = 12,
+	PROFILE_COMMENT = 13,
+	PROFILE_DEFAULT_TYPE = 14
+};
+enum { TYPE_NAME = 1, TYPE_UNIT = 2 };
+enum { SAMPLE_LOCATIONS = 1, SAMPLE_VALUES = 2, SAMPLE_LABEL = 3 };
+enum { LABEL_KEY = 1, LABEL_TEXT = 2, LABEL_NUMBER = 3, LABEL_UNIT = 4 };
+enum {
+	MAPPING_ID = 1,
+	MAPPING_START = 2,
+	MAPPING_LIMIT = 3,
+	MAPPING_FILE = 5,
+	MAPPING_BUILD_ID = 6,
+	MAPPING_HAS_FIRST = 7, /* functions, files, lines, inlined frames */
+	MAPPING_HAS_LAST = 10
+};
+enum { LOCATION_ID = 1, LOCATION_MAPPING = 2, LOCATION_ADDRESS = 3, LOCATION_LINE = 4 };
+enum { LINE_FUNCTION = 1, LINE_LINE = 2 };
+enum { FUNCTION_ID = 1, FUNCTION_NAME = 2, FUNCTION_MANGLED = 3, FUNCTION_FILE = 4 };
+
+/* The last one is the default of older readers. */
+static const enum export_figure shown[] = {EXPORT_TOTAL_COUNT, EXPORT_TOTAL_BYTES, EXPORT_OUTSTANDING_COUNT,
+					   EXPORT_OUTSTANDING_BYTES};
+enum { SHOWN = sizeof(shown) / sizeof(*shown) };
+
+struct pprof {
+	struct export_tree tree;
+	const struct trace_dictionary *dictionary;
+	struct sink *out;
+	struct sink message, inner; /* under construction */
+	struct intern strings, functions;
+	struct export_places locations;
+	uint64_t *numbers; /* room for the longest stack */
+	size_t number_capacity;
+	const struct trace_mapping **mappings; /* by image: where it was first; NULL: nowhere */
+};
+
+static uint64_t string_of(struct pprof *pprof, const char *text)
+{
+	return intern_text(&pprof->strings, text);
+}
+
+/* ---- what a sample refers to ---- */
+
+/* A function is the same for all its lines. */
+struct pprof_function {
+	uint32_t name, mangled, file;
+};
+
+static uint64_t function_of(struct pprof *pprof, const struct export_frame *frame)
+{
+	const struct pprof_function key = {(uint32_t)string_of(pprof, frame->text),
+					   (uint32_t)string_of(pprof, frame->mangled),
+					   (uint32_t)string_of(pprof, frame->source)};
+	const uint32_t known = pprof->functions.count;
+	const uint32_t id = intern_bytes(&pprof->functions, &key, sizeof(key));
+	if (id == known) {
+		protobuf_number(&pprof->inner, FUNCTION_ID, id + 1);
+		protobuf_number(&pprof->inner, FUNCTION_NAME, key.name);
+		protobuf_number(&pprof->inner, FUNCTION_MANGLED, key.mangled ? key.mangled : key.name);
+		protobuf_number(&pprof->inner, FUNCTION_FILE, key.file);
+		protobuf_message(pprof->out, PROFILE_FUNCTION, &pprof->inner);
+	}
+	return id + 1;
+}
+
+static const struct trace_mapping *mapping_of(const struct pprof *pprof, const struct export_frame *frame)
+{
+	return frame->file ? pprof->mappings[frame->image_id] : NULL;
+}
+
+static void line_add(struct pprof *pprof, const struct export_frame *frame)
+{
+	const uint64_t function = function_of(pprof, frame);
+	protobuf_number(&pprof->inner, LINE_FUNCTION, function);
+	protobuf_number(&pprof->inner, LINE_LINE, frame->line);
+	protobuf_message(&pprof->message, LOCATION_LINE, &pprof->inner);
+}
+
+/* Write the place of a node: its functions, inlined ones first, up to the one that has them all. An address that calls
+   lies behind the call. */
+static void location_write(struct pprof *pprof, uint32_t id, uint32_t first, uint32_t last)
+{
+	const struct export_tree *tree = &pprof->tree;
+	const struct export_frame *frame = export_tree_frame(tree, last);
+	const struct trace_mapping *mapping = mapping_of(pprof, frame);
+	for (uint32_t at = first;; at = tree->nodes[at].parent) {
+		line_add(pprof, export_tree_frame(tree, at));
+		if (at == last)
+			break;
+	}
+	protobuf_number(&pprof->message, LOCATION_ID, id);
+	if (mapping) {
+		protobuf_number(&pprof->message, LOCATION_MAPPING, frame->image_id + 1);
+		protobuf_number(&pprof->message, LOCATION_ADDRESS,
+				frame->offset ? frame->offset + mapping->bias - 1 : 0);
+	}
+	protobuf_message(pprof->out, PROFILE_LOCATION, &pprof->message);
+}
+
+/* ---- samples ---- */
+
+static void label_text(struct pprof *pprof, const char *key, const char *text)
+{
+	protobuf_number(&pprof->inner, LABEL_KEY, string_of(pprof, key));
+	protobuf_number(&pprof->inner, LABEL_TEXT, string_of(pprof, text));
+	protobuf_message(&pprof->message, SAMPLE_LABEL, &pprof->inner);
+}
+
+static void label_number(struct pprof *pprof, const char *key, uint64_t number, const char *unit)
+{
+	protobuf_number(&pprof->inner, LABEL_KEY, string_of(pprof, key));
+	protobuf_number(&pprof->inner, LABEL_NUMBER, number);
+	protobuf_number(&pprof->inner, LABEL_UNIT, string_of(pprof, unit));
+	protobuf_message(&pprof->message, SAMPLE_LABEL, &pprof->inner);
+}
+
+/* Label a sample with the mean size of its blocks, as heap profiles of Go have it, and with the part of the split. */
+static void labels_add(struct pprof *pprof, const struct export_node *node, const struct export_frame *split)
+{
+	const struct action_source *source = pprof->tree.source;
+	if (node->values[EXPORT_TOTAL_COUNT])
+		label_number(pprof, "bytes", node->values[EXPORT_TOTAL_BYTES] / node->values[EXPORT_TOTAL_COUNT],
+			     "bytes");
+	if (!split)
+		return;
+	const uint32_t thread = heap_by_thread(source->window, source->table, split->by);
+	const uint32_t process = heap_by_process(source->window, source->table, split->by);
+	label_text(pprof, heap_by_name(source->window->by), split->text);
+	if (thread < pprof->dictionary->thread_count)
+		label_number(pprof, "tid", pprof->dictionary->threads[thread].tid, "");
+	if (process < pprof->dictionary->process_count)
+		label_number(pprof, "pid", pprof->dictionary->processes[process].pid, "");
+}
+
+static void sample_write(struct pprof *pprof, uint32_t leaf)
+{
+	const struct export_tree *tree = &pprof->tree;
+	const struct export_node *node = &tree->nodes[leaf];
+	const struct export_frame *split = NULL;
+	uint64_t values[SHOWN];
+	size_t depth = 0;
+	bool has_value = false;
+	for (unsigned i = 0; i < SHOWN; i++)
+		has_value |= (values[i] = node->values[shown[i]]) != 0;
+	if (!has_value)
+		return;
+	for (uint32_t at = leaf; at; at = tree->nodes[at].parent) {
+		if (export_tree_frame(tree, at)->is_split) {
+			split = export_tree_frame(tree, at);
+			break;
+		}
+		const struct export_place place = export_place_of(&pprof->locations, tree, at);
+		if (place.is_new)
+			location_write(pprof, place.number, at, place.last);
+		memory_grow(pprof->numbers, depth, pprof->number_capacity);
+		pprof->numbers[depth++] = place.number;
+		at = place.last;
+	}
+	protobuf_packed(&pprof->message, SAMPLE_LOCATIONS, pprof->numbers, depth);
+	protobuf_packed(&pprof->message, SAMPLE_VALUES, values, SHOWN);
+	labels_add(pprof, node, split);
+	protobuf_message(pprof->out, PROFILE_SAMPLE, &pprof->message);
+}
+
+/* ---- the rest ---- */
+
+static void type_write(struct pprof *pprof, unsigned field, enum export_figure figure)
+{
+	const struct export_figure_row *row = &export_figures[figure];
+	protobuf_number(&pprof->inner, TYPE_NAME, string_of(pprof, row->name));
+	protobuf_number(&pprof->inner, TYPE_UNIT, string_of(pprof, row->is_bytes ? "bytes" : "count"));
+	protobuf_message(pprof->out, field, &pprof->inner);
+}
+
+static void mapping_write(struct pprof *pprof, uint32_t image)
+{
+	const struct trace_mapping *mapping = pprof->mappings[image];
+	const struct trace_image *file = &pprof->dictionary->images[image];
+	struct sink build_id;
+	sink_to_memory(&build_id);
+	for (uint32_t i = 0; i < file->build_id_size; i++)
+		sink_format(&build_id, "%02x", file->build_id[i]);
+	char *digits = sink_take(&build_id, NULL);
+	protobuf_number(&pprof->message, MAPPING_ID, image + 1);
+	protobuf_number(&pprof->message, MAPPING_START, mapping->base);
+	protobuf_number(&pprof->message, MAPPING_LIMIT, mapping->end);
+	protobuf_number(&pprof->message, MAPPING_FILE, string_of(pprof, text_shown(file->path)));
+	protobuf_number(&pprof->message, MAPPING_BUILD_ID, string_of(pprof, digits));
+	for (unsigned field = MAPPING_HAS_FIRST; field <= MAPPING_HAS_LAST; field++)
+		protobuf_number(&pprof->message, field, 1);
+	protobuf_message(pprof->out, PROFILE_MAPPING, &pprof->message);
+	free(digits);
+}
+
+static void mappings_find(struct pprof *pprof)
+{
+	const struct trace_dictionary *dictionary = pprof->dictionary;
+	pprof->mappings = memory_zeroed((size_t)dictionary->image_count + 1, sizeof(*pprof->mappings));
+	for (uint32_t i = dictionary->mapping_count; i-- > 0;)
+		if (dictionary->mappings[i].image < dictionary->image_count)
+			pprof->mappings[dictionary->mappings[i].image] = &dictionary->mappings[i];
+}
+
+static void head_write(struct pprof *pprof)
+{
+	const struct action_source *source = pprof->tree.source;
+	const struct heap_range range = source->window->range;
+	for (unsigned i = 0; i < SHOWN; i++)
+		type_write(pprof, PROFILE_SAMPLE_TYPE, shown[i]);
+	protobuf_number(pprof->out, PROFILE_TIME, (uint64_t)(pprof->dictionary->start_realtime_ns + range.from_ns));
+	protobuf_number(pprof->out, PROFILE_DURATION, (uint64_t)(range.to_ns - range.from_ns));
+	protobuf_number(&pprof->inner, TYPE_NAME, string_of(pprof, "space"));
+	protobuf_number(&pprof->inner, TYPE_UNIT, string_of(pprof, "bytes"));
+	protobuf_message(pprof->out, PROFILE_PERIOD_TYPE, &pprof->inner);
+	protobuf_number(pprof->out, PROFILE_PERIOD, source->table->sample_bytes ? source->table->sample_bytes : 1);
+	protobuf_number(pprof->out, PROFILE_COMMENT, string_of(pprof, export_command(&pprof->tree)));
+	protobuf_number(pprof->out, PROFILE_DEFAULT_TYPE,
+			string_of(pprof, export_figures[EXPORT_OUTSTANDING_BYTES].name));
+}
+
+static void profile_write(struct pprof *pprof)
+{
+	string_of(pprof, "");
+	head_write(pprof);
+	for (uint32_t image = 0; image < pprof->dictionary->image_count; image++)
+		if (pprof->mappings[image])
+			mapping_write(pprof, image);
+	for (uint32_t node = 0; node < pprof->tree.node_count; node++)
+		sample_write(pprof, node);
+	for (uint32_t i = 0; i < pprof->strings.count; i++)
+		protobuf_bytes(pprof->out, PROFILE_STRING, pprof->strings.items[i].data, pprof->strings.items[i].size);
+}
+
+void export_pprof(const struct report *report, struct sink *out)
+{
+	struct pprof pprof = {.dictionary = trace_dictionary(report_source(report)->trace)};
+	struct gzip *gzip = memory_zeroed(1, sizeof(*gzip));
+	gzip_begin(gzip, out);
+	pprof.out = &gzip->sink;
+	sink_to_memory(&pprof.message);
+	sink_to_memory(&pprof.inner);
+	export_tree_make(&pprof.tree, report);
+	mappings_find(&pprof);
+	profile_write(&pprof);
+	gzip_end(gzip);
+	sink_end(&pprof.message);
+	sink_end(&pprof.inner);
+	export_tree_fini(&pprof.tree);
+	intern_fini(&pprof.strings);
+	intern_fini(&pprof.functions);
+	export_places_fini(&pprof.locations);
+	free(pprof.numbers);
+	free(pprof.mappings);
+	free(gzip);
+}
