@@ -45,6 +45,10 @@ function drawSentence(app) {
 			name(text),
 		);
 	const peak = app.whole.cells.bounds[app.whole.cells.peak] ?? 0;
+	if (!trace.events) {
+		fill(byId("sentence"), "The trace has no heap calls.");
+		return;
+	}
 	/** @type {Child[]} */
 	const children = [];
 	children.push(
@@ -107,6 +111,8 @@ function drawState(app) {
 		state = trace.state ?? [],
 		isLoud = state.some((/** @type {any} */ row) => LOUD.includes(row.kind)),
 		chip = byId("state");
+	// What is damaged is said by itself, with its place.
+	const rows = trace.damage ? state.filter((/** @type {any} */ row) => row.kind !== "damage") : state;
 	const lost = state.find((/** @type {any} */ row) => row.kind === "losses");
 	const words = [`${formatCount(trace.events)} events`];
 	if (lost)
@@ -123,14 +129,16 @@ function drawState(app) {
 	);
 	fill(
 		byId("state-list"),
-		...(state.length ? state : [{text: "Nothing is lost, cut short or contradictory.", command: ""}]).map(
-			(/** @type {any} */ row) =>
-				make(
-					"div",
-					{class: "state-row"},
-					make("div", {}, safeText(row.text)),
-					row.command && make("code", {}, safeText(row.command)),
-				),
+		...(rows.length || trace.damage
+			? rows
+			: [{text: "Nothing is lost, cut short or contradictory.", command: ""}]
+		).map((/** @type {any} */ row) =>
+			make(
+				"div",
+				{class: "state-row"},
+				make("div", {}, safeText(row.text)),
+				row.command && make("code", {}, safeText(row.command)),
+			),
 		),
 		trace.damage && make("div", {class: "state-row"}, safeText(trace.damage)),
 		...marksOf(trace)
