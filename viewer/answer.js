@@ -46,6 +46,10 @@ function drawSentence(app) {
 			name(text),
 		);
 	const peak = app.whole.cells.bounds[app.whole.cells.peak] ?? 0;
+	if (!trace.events) {
+		fill(byId("sentence"), "The trace has no heap calls.");
+		return;
+	}
 	/** @type {Child[]} */
 	const children = [];
 	children.push(
@@ -108,6 +112,8 @@ function drawState(app) {
 		state = trace.state ?? [],
 		isLoud = state.some((/** @type {any} */ row) => LOUD.includes(row.kind)),
 		chip = byId("state");
+	// What is damaged is said by itself, with its place.
+	const rows = trace.damage ? state.filter((/** @type {any} */ row) => row.kind !== "damage") : state;
 	const lost = state.find((/** @type {any} */ row) => row.kind === "losses");
 	const words = [`${formatCount(trace.events)} events`];
 	if (lost)
@@ -124,14 +130,16 @@ function drawState(app) {
 	);
 	fill(
 		byId("state-list"),
-		...(state.length ? state : [{text: "Nothing is lost, cut short or contradictory.", command: ""}]).map(
-			(/** @type {any} */ row) =>
-				make(
-					"div",
-					{class: "state-row"},
-					make("div", {}, safeText(row.text)),
-					row.command && make("code", {}, safeText(row.command)),
-				),
+		...(rows.length || trace.damage
+			? rows
+			: [{text: "Nothing is lost, cut short or contradictory.", command: ""}]
+		).map((/** @type {any} */ row) =>
+			make(
+				"div",
+				{class: "state-row"},
+				make("div", {}, safeText(row.text)),
+				row.command && make("code", {}, safeText(row.command)),
+			),
 		),
 		trace.damage && make("div", {class: "state-row"}, safeText(trace.damage)),
 		...marksOf(trace)
@@ -193,9 +201,16 @@ export function drawHeader(app, open) {
 
 /** @param {App} app the chips of the filters */
 export function drawFilters(app) {
-	const {filters} = app.store.state;
+	const {filters, words} = app.store.state;
 	fill(
 		byId("filters"),
+		words &&
+			make(
+				"button",
+				{class: "filter", title: "Remove this filter", onclick: () => app.store.set({words: ""})},
+				name(cutText(safeText(words), 60)),
+				" ×",
+			),
 		...filters.map((filter) =>
 			make(
 				"button",

@@ -24,6 +24,13 @@ const SPLITS = /** @type {Record<string, string>} */ ({
 	life: "lifetime",
 });
 
+/** @param {string} text filters as typed: words, or texts in quotes @returns {string[]} */
+export function splitWords(text) {
+	return [...text.matchAll(/"([^"]*)"|'([^']*)'|(\S+)/g)].map(
+		([, double, single, plain]) => double ?? single ?? plain,
+	);
+}
+
 /** @param {App} app @returns {string} the end of the key by which rows are sorted: c for counts */
 function counted(app) {
 	const {state} = app.store;
@@ -113,6 +120,7 @@ export function commandOf(app) {
 	if (state.view === "table" && SPLITS[state.rows]) command.push("-by", SPLITS[state.rows]);
 	if (state.view === "flame" && (state.by === "process" || state.by === "thread")) command.push("-by", state.by);
 	if (state.view === "flame" && !state.isFolded) command.push("-noDefaultCull");
+	command.push(...splitWords(state.words));
 	const required = new Map();
 	for (const filter of state.filters) {
 		const filterBy = filterWords(trace)[filter.by]?.(filter.key) ?? [];

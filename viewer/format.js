@@ -113,6 +113,8 @@ export function axisStep(span, most, isBinary) {
 	const least = span / most;
 	const unit = isBinary ? 1024 ** Math.max(0, Math.floor(Math.log2(Math.max(least, 1)) / 10)) : 1;
 	const scaledLeast = least / unit;
+	// Steps of 200 or 500 KiB would miss the MiB.
+	if (isBinary && scaledLeast > 100) return 2 ** Math.ceil(Math.log2(scaledLeast * 0.999)) * unit;
 	const power = 10 ** Math.floor(Math.log10(scaledLeast));
 	for (const factor of isBinary && unit > 1 ? [1, 2, 2.5, 5, 10] : [1, 2, 5, 10]) {
 		if (power * factor >= scaledLeast * 0.999) return Math.max(1, power * factor * unit);

@@ -25,7 +25,7 @@ function stepOut(app) {
 		[state.item !== null, {item: null}],
 		[state.focus !== "", {focus: ""}],
 		[state.search !== "", {search: ""}],
-		[state.filters.length > 0, {filters: []}],
+		[state.filters.length > 0 || state.words !== "", {filters: [], words: ""}],
 		[state.range !== null, {range: null}],
 		[state.selection.kind !== "peak", {selection: {kind: "peak"}}],
 	]);
@@ -36,7 +36,11 @@ function stepOut(app) {
 /** @type {Action[]} */
 const KEY_ACTIONS = [
 	{keys: ["1", "2"], words: "flame, table", run: (app, key) => app.store.set({view: VIEW_KEYS[key]})},
-	{keys: ["/"], words: "search a function; Enter keeps only what it finds", run: () => byId("search").focus()},
+	{
+		keys: ["/"],
+		words: "search a function; Enter keeps only what it finds; a filter of xheap heap, such as -size 64 128",
+		run: () => byId("search").focus(),
+	},
 	{
 		keys: ["p", "w", "g", "e"],
 		words: "peak, whole run, what grows, never freed",

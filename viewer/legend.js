@@ -86,7 +86,9 @@ export class Legend {
 		}
 		this.drawnFor = about;
 		/** @type {HTMLElement[]} */
-		const rows = groups.map((key, i) => this.row(groupName(app.whole, state.by, key), `series-${i}`, valueOf(i)));
+		const rows = groups.map((key, i) =>
+			this.row(groupName(model.whole ?? model, state.by, key), `series-${i}`, valueOf(i)),
+		);
 		if (others)
 			rows.push(this.plainRow(`${others} ${others > 1 ? "others" : "other"}`, "others", valueOf(SERIES_MAX)));
 		if (!model.cells.resident.every(Number.isNaN))

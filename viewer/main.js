@@ -9,7 +9,7 @@ import {readPalette} from "./palette.js";
 import {describe, makePicture, searchSum, selectionMark} from "./picture.js";
 import {keepToken, openSource, Replaced, Unreachable} from "./request.js";
 import {readAddress, Store} from "./store.js";
-import {commandOf, commandText} from "./command.js";
+import {commandOf, commandText, splitWords} from "./command.js";
 import {drawFilters, drawHeader} from "./answer.js";
 import {Flame} from "./flame.js";
 import {fillKeys, listenToKeys} from "./keys.js";
@@ -21,7 +21,7 @@ import {WindowBar} from "./window_bar.js";
 /** @import {Filter, Grouping, Measure, Model} from "./cells.js" */
 /** @import {Ink} from "./picture.js" */
 /** @import {CellsQuery, Source} from "./request.js" */
-/** @import {State} from "./store.js" */
+/** @import {Selection, State} from "./store.js" */
 
 /** Intervals of the timeline; more on wide screens. */
 const INTERVALS = 256,
@@ -43,6 +43,8 @@ class Page {
 		this.source = source;
 		this.store = store;
 		this.trace = trace;
+		/** The run without words of a filter: it decides about colours. */
+		this.base = whole;
 		this.whole = this.shown = whole;
 		this.cursor = -1;
 		/** @type {Ink | null} */
@@ -111,12 +113,14 @@ class Page {
 		);
 		rows.addEventListener("change", () => store.set({rows: /** @type {any} */ (rows.value), expanded: ""}));
 		const search = /** @type {HTMLInputElement} */ (byId("search"));
-		search.addEventListener("input", () => store.set({search: search.value}, "replace"));
+		const isFilter = () => search.value.trimStart().startsWith("-");
+		search.addEventListener("input", () => store.set({search: isFilter() ? "" : search.value}, "replace"));
 		search.addEventListener("keydown", (event) => {
 			const key = search.value.trim();
 			if (event.key !== "Enter" || !key) return;
 			search.value = "";
-			store.set({search: "", filters: [...store.state.filters, {by: "search", key, hide: false}]});
+			if (key.startsWith("-")) store.set({search: "", words: `${store.state.words} ${key}`.trim(), item: null});
+			else store.set({search: "", filters: [...store.state.filters, {by: "search", key, hide: false}]});
 		});
 		byId("copy-command").addEventListener("click", () =>
 			this.copy(commandText(commandOf(this).words), "Command copied"),
@@ -282,8 +286,48 @@ class Page {
 			location.reload();
 			return;
 		}
-		if (state.range !== before.range) this.askForRange();
+		if (state.words !== before.words) this.askForWords(before.words);
+		else if (state.range !== before.range) this.askForRange();
 		this.redraw();
+	}
+
+	/** @returns {string | undefined} words of a filter, as a request has them */
+	get filter() {
+		return splitWords(this.store.state.words).join("\n") || undefined;
+	}
+
+	/**
+	 * Asks for the cells that pass the words of a filter. Until they are there, those of before are drawn.
+	 * @param {string} before the words to go back to if the server refuses the new ones
+	 */
+	async askForWords(before) {
+		const {state} = this.store,
+			{words} = state;
+		try {
+			const whole = words
+				? makeModel(
+						decodeCells(
+							await this.source.cells(state.trace, {
+								n: intervals(),
+								bounds: boundsOf(state.selection),
+								filter: this.filter,
+							}),
+							this.trace.threads.length,
+							this.trace.heaps.length,
+						),
+						this.trace,
+						this.base,
+					)
+				: this.base;
+			if (words !== this.store.state.words) return;
+			this.whole = this.shown = whole;
+			if (state.range) this.askForRange();
+			this.redraw();
+		} catch (error) {
+			this.fail(error);
+			if (!(error instanceof Replaced) && words === this.store.state.words)
+				this.store.set({words: before === words ? "" : before}, "replace");
+		}
 	}
 
 	/** Asks for finer cells of the range that the timeline shows. Until they are there, those of before are drawn. */
@@ -295,15 +339,9 @@ class Page {
 			return;
 		}
 		if (!this.source.isServer) return;
-		const times =
-			selection.kind === "window"
-				? [selection.from, selection.to].filter(Number.isFinite)
-				: selection.kind === "moment"
-					? [selection.at]
-					: [];
-		const bounds = times.filter((time) => time > range.from && time < range.to);
+		const bounds = boundsOf(selection).filter((time) => time > range.from && time < range.to);
 		this.rangeTimer = setTimeout(
-			() => this.loadRange({from: range.from, to: range.to, n: intervals(), bounds}),
+			() => this.loadRange({from: range.from, to: range.to, n: intervals(), bounds, filter: this.filter}),
 			ZOOM_PAUSE_MS,
 		);
 	}
@@ -313,11 +351,11 @@ class Page {
 		try {
 			const buffer = await this.source.cells(this.store.state.trace, query);
 			const {range} = this.store.state;
-			if (range?.from !== query.from || range?.to !== query.to) return;
+			if (range?.from !== query.from || range?.to !== query.to || query.filter !== this.filter) return;
 			this.shown = makeModel(
 				decodeCells(buffer, this.trace.threads.length, this.trace.heaps.length),
 				this.trace,
-				this.whole,
+				this.base,
 			);
 			this.redraw();
 		} catch (error) {
@@ -336,6 +374,13 @@ class Page {
 function isDark() {
 	const {theme} = document.documentElement.dataset;
 	return theme ? theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+}
+
+/** @param {Selection} selection @returns {number[]} its times, which have to be bounds */
+function boundsOf(selection) {
+	const times =
+		selection.kind === "peak" ? [] : selection.kind === "moment" ? [selection.at] : [selection.from, selection.to];
+	return times.filter(Number.isFinite);
 }
 
 function intervals() {
@@ -358,10 +403,8 @@ function showEnd(path) {
  */
 async function exactBounds(source, state, trace, whole) {
 	const {selection} = state;
-	if (!source.isServer || selection.kind === "peak") return whole;
-	const times = (selection.kind === "moment" ? [selection.at] : [selection.from, selection.to]).filter(
-		Number.isFinite,
-	);
+	const times = boundsOf(selection);
+	if (!source.isServer) return whole;
 	if (times.every((time) => whole.cells.bounds[nearestBound(whole, time)] === time)) return whole;
 	return makeModel(
 		decodeCells(
@@ -396,7 +439,8 @@ async function load(source) {
 	});
 	document.body.classList.remove("waiting");
 	page.redraw();
-	if (store.state.range) page.askForRange();
+	if (store.state.words) page.askForWords("");
+	else if (store.state.range) page.askForRange();
 }
 
 /** @param {number} share @param {number} secondsLeft */

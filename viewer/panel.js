@@ -4,7 +4,7 @@ import {factsOf, findGroup, groupName, pathKey, stackId, AIFO, CLASSES} from "./
 import {MARK_LIBRARY, MARK_WORD, readFrame} from "./decode.js";
 import {formatBytes, formatCount, formatShare, formatTime, formatWhole} from "./format.js";
 import {byId, fill, make, name} from "./elements.js";
-import {cutText, safeText} from "./hostile.js";
+import {cutText, safeText, TITLE_MAX} from "./hostile.js";
 import {selectionMark} from "./picture.js";
 import {GROUPING_WORDS} from "./legend.js";
 import {classNames} from "./store.js";
@@ -47,6 +47,20 @@ const RESIDENT_OTHERS = /** @type {Record<string, string>} */ ({
 /** @param {string} title @param {string} [right] */
 function section(title, right = "") {
 	return make("h2", {}, make("span", {}, title), make("span", {class: "right"}, right));
+}
+
+/** The head of what the button for it leads to. */
+function freedBy() {
+	return make("h2", {id: "freed"}, make("span", {}, "Freed by"));
+}
+
+/** Longer paths lose their first folders. Characters. */
+const PATH_MAX = 40;
+
+/** @param {string} path @returns {string} its end, from a folder on */
+function endOfPath(path) {
+	const cut = path.length > PATH_MAX ? path.indexOf("/", path.length - PATH_MAX) : -1;
+	return cut > 0 ? "…" + path.slice(cut) : path;
 }
 
 export class Panel {
@@ -288,7 +302,7 @@ export class Panel {
 		) => ({
 			kind,
 			full: frame ? frame.full : name,
-			place: frame ? [frame.image, frame.file].filter(Boolean).join(" · ") : place,
+			place: frame ? [frame.image, endOfPath(frame.file)].filter(Boolean).join(" · ") : place,
 			frame,
 			placed,
 		});
@@ -349,6 +363,11 @@ export class Panel {
 					},
 					"Hide image",
 				),
+			make(
+				"button",
+				{class: "button", onclick: () => document.getElementById("freed")?.scrollIntoView()},
+				"Who frees it",
+			),
 			item.kind === "path" &&
 				make("button", {class: "button", onclick: () => store.set({focus: item.path, item: null})}, "Focus"),
 		);
@@ -394,8 +413,13 @@ export class Panel {
 						),
 						make(
 							"div",
-							{class: "stack-place"},
-							name(cutText(frame.file ? frame.file + (line ? `:${line}` : "") : frame.image, 200)),
+							{class: "stack-place", title: cutText(frame.file || frame.image, TITLE_MAX)},
+							name(
+								cutText(
+									frame.file ? endOfPath(frame.file) + (line ? `:${line}` : "") : frame.image,
+									200,
+								),
+							),
 						),
 					),
 				),
@@ -421,12 +445,11 @@ export class Panel {
 	/** @param {number} node @returns {Child[]} the stacks that freed blocks of a node */
 	drawFrees(node) {
 		if (!this.app.source.isServer)
-			return [
-				section("Freed by"),
-				make("p", {class: "faint"}, "This file does not say who freed; xheap view does."),
-			];
+			return [freedBy(), make("p", {class: "faint"}, "This file does not say who freed; xheap view does.")];
 		const {choice, model} = this.app.picture,
 			{bounds} = model.cells;
+		if (this.app.store.state.words)
+			return [freedBy(), make("p", {class: "faint"}, "Not known for filtered blocks: remove the filter.")];
 		const query = {
 			node: pathKey(model, node),
 			...(choice.kind === "moment"
@@ -451,14 +474,22 @@ export class Panel {
 		}
 		if (!this.frees?.answer)
 			return [
-				section("Freed by"),
+				freedBy(),
 				make("p", {class: "faint"}, this.frees?.error ? safeText(this.frees.error) : "being found …"),
 			];
 		const {stacks} = this.frees.answer,
 			total = stacks.reduce((/** @type {number} */ sum, /** @type {any} */ stack) => sum + stack.bytes, 0);
-		if (!stacks.length) return [section("Freed by"), make("p", {class: "faint"}, "Nothing has freed them.")];
+		if (!stacks.length)
+			return [
+				freedBy(),
+				make(
+					"p",
+					{class: "faint"},
+					"Nothing has freed these blocks. Choose the whole run (w) for all that this stack made.",
+				),
+			];
 		return [
-			section("Freed by"),
+			freedBy(),
 			...stacks
 				.slice(0, 4)
 				.map((/** @type {any} */ stack) =>

@@ -12,7 +12,7 @@ const BEING_MADE = 202,
 /**
  * @typedef {object} CellsQuery
  * @property {number} [from] nanoseconds @property {number} [to] @property {number} [n] intervals
- * @property {number[]} [bounds] times that must be bounds @property {string} [node] a path
+ * @property {number[]} [bounds] times that must be bounds @property {string} [filter] words with line feeds between them
  *
  * @typedef {object} Source
  * @property {boolean} isServer whether it answers more than the whole run
@@ -88,8 +88,8 @@ class Server {
 	}
 
 	/** @param {number} trace @param {CellsQuery} query */
-	async cells(trace, {from, to, n, bounds, node}) {
-		return (await this.ask("cells", {trace, from, to, n, bounds: bounds?.join(","), node})).arrayBuffer();
+	async cells(trace, {from, to, n, bounds, filter}) {
+		return (await this.ask("cells", {trace, from, to, n, bounds: bounds?.join(","), filter})).arrayBuffer();
 	}
 
 	/** @param {number} trace @param {Record<string, string>} query */
@@ -112,8 +112,9 @@ class Embedded {
 		return this.parts[trace].trace;
 	}
 
-	/** @param {number} trace */
-	async cells(trace) {
+	/** @param {number} trace @param {CellsQuery} query */
+	async cells(trace, {filter}) {
+		if (filter) throw new Error("this file cannot be filtered by single blocks; xheap view can");
 		return this.parts[trace].cells;
 	}
 

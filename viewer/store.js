@@ -11,7 +11,7 @@ import {AIFO, AIFI, CLASSES} from "./cells.js";
  * @typedef {object} State
  * @property {number} trace @property {"flame" | "table"} view @property {Grouping} by of the timeline; "" before a trace is known
  * @property {Selection} selection @property {{from: number, to: number} | null} range that the timeline shows; null: the whole run
- * @property {Filter[]} filters @property {Measure} measure
+ * @property {Filter[]} filters @property {string} words filters of xheap heap that the server applies, as typed @property {Measure} measure
  * @property {boolean} isInverted @property {boolean} isFolded @property {boolean} isMerged
  * @property {string} focus path of a frame @property {number[]} opened chains
  * @property {Grouping | "inclusive"} rows of the table @property {string} sort a column @property {boolean} isRising @property {string} expanded key of a row
@@ -28,6 +28,7 @@ const FIRST = {
 	selection: {kind: "peak"},
 	range: null,
 	filters: [],
+	words: "",
 	measure: "bytes",
 	isInverted: false,
 	isFolded: true,
@@ -119,6 +120,7 @@ const CODECS = /** @type {Record<keyof State, {write: (value: any) => string, re
 	selection: {write: writeSelection, read: readSelection},
 	range: json((value) => value === null || (Number.isFinite(value.from) && value.to > value.from)),
 	filters: json((value) => Array.isArray(value) && value.length <= FILTERS_MAX && value.every(isFilter)),
+	words: word,
 	measure: oneOf("bytes", "blocks", "peak", "temporaries"),
 	isInverted: flag,
 	isFolded: flag,

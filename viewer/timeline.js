@@ -600,22 +600,24 @@ export class Timeline {
 		if (window) this.drawWindow(context, window, bottom);
 		else if (isMoment) this.drawMoment(context, bottom, width);
 		if (peak >= 0 && !(isMoment && this.app.picture.isPeak))
-			this.drawPeak(context, this.xOfBound(peak), this.yOf(largestOf(maxBytes).value), width);
+			this.drawPeak(context, this.xOfBound(peak), largestOf(maxBytes).value, width);
 	}
 
-	/** @param {CanvasRenderingContext2D} context @param {number} x @param {number} y @param {number} width */
-	drawPeak(context, x, y, width) {
+	/** @param {CanvasRenderingContext2D} context @param {number} x @param {number} bytes @param {number} width */
+	drawPeak(context, x, bytes, width) {
 		const {palette} = this.app,
-			text = "peak";
+			y = this.yOf(bytes),
+			text = `peak ${formatBytes(bytes)}`;
 		context.fillStyle = palette.ink;
 		context.beginPath();
 		context.moveTo(x - 5, y - 10);
 		context.lineTo(x + 5, y - 10);
 		context.lineTo(x, y - 3);
 		context.fill();
-		context.textAlign = x > width - 60 ? "right" : "left";
+		const isRight = x > width - 110;
+		context.textAlign = isRight ? "right" : "left";
 		context.fillStyle = palette.ink2;
-		context.fillText(text, x + (x > width - 60 ? -9 : 9), Math.max(8, y - 8));
+		context.fillText(text, x + (isRight ? -9 : 9), Math.max(8, y - 8));
 	}
 
 	/** @param {CanvasRenderingContext2D} context @param {[number, number]} window times @param {number} bottom */

@@ -247,6 +247,53 @@ test("a zoom asks for finer cells; who freed is found", async () => {
 	await close(page);
 });
 
+test("words of a filter are the server's: the sums are those of the command", async () => {
+	const page = await open(address),
+		filter = async (words) => {
+			await page.fill("#search", words);
+			await page.keyboard.press("Enter");
+		},
+		made = () => page.$$eval("#classes b", (all) => all.slice(0, 2).map((one) => one.textContent));
+	await page.keyboard.press("w");
+	await settle(page);
+	const before = await made();
+	await filter("-size 64 128");
+	await page.waitForFunction(() => document.querySelector("#filters button"));
+	const file = path.join(FOLDER, TRACES[0]),
+		classes = CLASSES.slice(0, 2).map((code) =>
+			formatBytes(heap(file, "-totals", "-size", "64", "128", "-window", code, "0", "1000s").totals.total_bytes),
+		);
+	await page.waitForFunction(
+		(wanted) =>
+			[...document.querySelectorAll("#classes b")]
+				.slice(0, 2)
+				.map((one) => one.textContent)
+				.join() === wanted,
+		classes.join(),
+	);
+	assert.match(await text(page, "#command"), / -size 64 128$/);
+	const hash = await page.evaluate(() => location.hash);
+	const other = await open(`${address}&${hash.slice(1)}`);
+	await other.waitForFunction(
+		(wanted) =>
+			[...document.querySelectorAll("#classes b")]
+				.slice(0, 2)
+				.map((one) => one.textContent)
+				.join() === wanted,
+		classes.join(),
+	);
+	await close(other);
+	await filter("-size 64");
+	await page.waitForFunction(() => /-size takes/.test(document.getElementById("notice").textContent));
+	assert.deepEqual(page.faults.splice(0).length, 1, "the browser says that the server refused it");
+	assert.equal(await text(page, "#filters"), "-size 64 128 ×", "what is refused changes nothing");
+	assert.deepEqual(await made(), classes);
+	await page.click("#filters button");
+	await settle(page);
+	assert.deepEqual(await made(), before);
+	await close(page);
+});
+
 test("the self-contained file has the same numbers, and asks for nothing", async () => {
 	const file = path.join(FOLDER, TRACES[0]),
 		html = path.join(WORK, "view.html");
