@@ -20,7 +20,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "base/threads.h"
-#include "plan/block_ranks.h"
+#include "plan/block_order.h"
 #include "plan/bounds.h"
 #include "plan/evaluate.h"
 #include "plan/plan_groups.h"
@@ -466,7 +466,7 @@ static int groups_join(struct execution *execution)
 static bool group_finish(const struct execution *execution, uint64_t *record)
 {
 	const struct plan *plan = execution->run->plan;
-	const struct plan_finishing *finishing = plan->finishing;
+	const struct plan_group_function *finishing = plan->finishing;
 	uint32_t width = plan_width(plan);
 	uint64_t absent = 0;
 	if (!finishing)

@@ -101,7 +101,7 @@ struct plan_order {
 
 /** Keys of groups that are found by keys of rows, once for each group and not for each row: the text of a stack by its
     id. Groups whose keys become equal are joined. The thread that runs the plan makes the calls. */
-struct plan_regrouping {
+struct plan_key_function {
 	/** Replace all keys of a group, and their bits of absent values; an absent key is 0. */
 	void (*replace)(void *context, uint64_t *keys, uint64_t *absent);
 	void *context;
@@ -110,7 +110,7 @@ struct plan_regrouping {
 struct plan_rows;
 
 /** A look at each group before groups are ordered. The thread that runs the plan makes the calls. */
-struct plan_finishing {
+struct plan_group_function {
 	/** Set the numbers that the caller computes of the group: values[i], and a bit of *absent for each without one.
 	    `group` is one row, whose computed values are not there yet. Return false to leave the group out. */
 	bool (*finish)(void *context, const struct plan_rows *group, uint64_t *values, uint64_t *absent);
@@ -118,7 +118,7 @@ struct plan_finishing {
 	uint32_t count; /**< of the computed values: outputs behind the aggregates */
 };
 
-/** A plan. Begin it with plan_init(). Lookups, the regrouping and the finishing stay the caller's and must outlive its runs. */
+/** A plan. Begin it with plan_init(). Lookups and functions stay the caller's and must outlive its runs. */
 struct plan {
 	enum column_source source;
 	/** of allocations: they pass this, too, prepared with the table; NULL: all do */
@@ -127,8 +127,8 @@ struct plan {
 	uint32_t outputs[PLAN_OUTPUTS_MAX],
 		output_count; /**< shown of each row, if there is neither key nor aggregate */
 	uint32_t keys[PLAN_OUTPUTS_MAX], key_count;
-	const struct plan_regrouping *regrouping; /**< NULL: rows have the keys of their groups */
-	const struct plan_finishing *finishing;   /**< set before plan_order(); NULL: groups are as they are */
+	const struct plan_key_function *regrouping;  /**< NULL: rows have the keys of their groups */
+	const struct plan_group_function *finishing; /**< set before plan_order(); NULL: groups are as they are */
 	bool keeps_first_order; /**< groups come in the order of their first rows, not of their keys */
 	struct plan_aggregate aggregates[PLAN_OUTPUTS_MAX];
 	uint32_t aggregate_count;
@@ -229,9 +229,10 @@ struct plan_run;
 struct plan_run *plan_open(const struct plan *plan, const struct plan_target *target);
 
 /** Get the next rows, at least one. Without an order they come as those of dump do, grouped ones in the order of their
-    keys, or of their first rows. Rows that an order has equal keep that order among them. Return 1; 0 at the end; or a negative errno with the
-    reason in `diag`, after which there are no more: -ECANCELED; -ENOMEM, with the operation that passed its memory;
-    -EOVERFLOW: a sum is above 2^64. If the table's index is damaged, -EIO: make it anew and run again. */
+    keys, or of their first rows. Rows that an order has equal keep that order among them. Return 1; 0 at the end; or a
+    negative errno with the reason in `diag`, after which there are no more: -ECANCELED; -ENOMEM, with the operation
+    that passed its memory; -EOVERFLOW: a sum is above 2^64. If the table's index is damaged, -EIO: make it anew and run
+    again. */
 int plan_next(struct plan_run *run, struct plan_rows *rows, struct diag *diag);
 
 /** End the run, at any time, and free it; NULL is allowed. */

@@ -552,7 +552,7 @@ bool plan_groups_merge(struct plan_groups *groups, const struct plan_groups *fro
 
 bool plan_groups_regroup(struct plan_groups *groups)
 {
-	const struct plan_regrouping *regrouping = groups->plan->regrouping;
+	const struct plan_key_function *regrouping = groups->plan->regrouping;
 	uint64_t keys[PLAN_OUTPUTS_MAX + 1];
 	struct plan_groups joined;
 	bool is_good = true;

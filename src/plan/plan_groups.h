@@ -31,8 +31,8 @@ struct row_places {
 	uint64_t first; /**< of `times`: the second numbers begin with it and grow by 1 */
 };
 
-/** The groups of one thread. A group is a record: the keys, a word with a bit for each absent one, a struct plan_sum for
-    each aggregate, and the place of its first row if the plan keeps the order of those. */
+/** The groups of one thread. A group is a record: the keys, a word with a bit for each absent one, a struct plan_sum
+    for each aggregate, and the place of its first row if the plan keeps the order of those. */
 struct plan_groups {
 	const struct plan *plan;
 	struct plan_memory *memory;

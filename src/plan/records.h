@@ -16,8 +16,8 @@ enum { FIRST_ROW_WORDS = 2 };
 /** How records are ordered. */
 struct record_order {
 	uint32_t width; /**< values of a record; behind them come the absent bits and the number */
-	uint32_t
-		stride; /**< words of a record; behind the number, of a group in the order of first rows, its first row */
+	/** words of a record; behind the number, of a group in the order of first rows, comes the place of its first */
+	uint32_t stride;
 	/** when it is set, sorting ends soon, with any of the records in any order; NULL: it is never set */
 	const bool *is_cancelled;
 	uint32_t count;

@@ -85,8 +85,8 @@ struct trace_cursor;
 /** Return a cursor, which must be freed before the trace is closed; NULL without memory. */
 struct trace_cursor *trace_cursor_new(const struct trace *trace);
 
-/** Have later reads leave addresses out, which take half of the time: `address` and `previous` of blocks have any values
-    then, and damage of these columns is not found. */
+/** Have later reads leave addresses out, which take half of the time: `address` and `previous` of blocks have any
+    values then, and damage of these columns is not found. */
 void trace_cursor_leave_addresses_out(struct trace_cursor *cursor);
 
 /** Free the cursor, which may be NULL. */

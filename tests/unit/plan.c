@@ -238,10 +238,10 @@ static bool group_finish(void *context, const struct plan_rows *group, uint64_t 
 /* What is done with groups. */
 static void groups_make(struct plan *plan)
 {
-	static struct plan_regrouping regrouping;
-	static struct plan_finishing finishing;
-	regrouping = (struct plan_regrouping){keys_replace, plan};
-	finishing = (struct plan_finishing){group_finish, plan, 1};
+	static struct plan_key_function regrouping;
+	static struct plan_group_function finishing;
+	regrouping = (struct plan_key_function){keys_replace, plan};
+	finishing = (struct plan_group_function){group_finish, plan, 1};
 	plan->keeps_first_order = random_below(2);
 	plan->regrouping = random_below(3) ? NULL : &regrouping;
 	plan->finishing = random_below(3) ? NULL : &finishing;

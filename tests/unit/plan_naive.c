@@ -333,7 +333,7 @@ static struct plan_value looked_up(const struct plan_lookup *lookup, struct plan
 	return (struct plan_value){.type = lookup->type, .number = lookup->values[at.number]};
 }
 
-/* The values of a row's nodes: expressions share them, and each would be evaluated two to the power of its depth times. */
+/* The values of a row's nodes: expressions share them, and would evaluate one two to the power of its depth times. */
 struct naive_memo {
 	uint64_t rows[PLAN_NODES_MAX]; /* by node: the row that it was evaluated for */
 	struct plan_value values[PLAN_NODES_MAX];

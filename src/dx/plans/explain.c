@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "dx/plans/explain.h"
 
-#include "plan/describe.h"
+#include "plan/plan_text.h"
 
 bool dx_plan_refuse(struct dx_query *query, const struct dx_sequence *sequence, const char *reason)
 {

@@ -80,13 +80,13 @@ static uint32_t key_part(const struct dx_group_calls *calls, const struct dx_nod
 
 /* ---- the lambdas ---- */
 
-struct taking {
+struct call_copy {
 	struct dx_group_calls *calls;
 	const struct dx_scope *scope;
 	const char *group;
 };
 
-static bool add(const struct taking *taking, struct dx_group_call call)
+static bool add(const struct call_copy *taking, struct dx_group_call call)
 {
 	struct dx_group_calls *calls = taking->calls;
 	if (calls->count == DX_GROUP_CALLS_MAX)
@@ -96,7 +96,7 @@ static bool add(const struct taking *taking, struct dx_group_call call)
 }
 
 /* Take a call on the group, such as g.Sum(x => x.Size). */
-static struct dx_node *call_take(const struct taking *taking, const struct dx_node *node)
+static struct dx_node *call_take(const struct call_copy *taking, const struct dx_node *node)
 {
 	const struct dx_node *argument = node->count == 1 ? node->children[0] : NULL;
 	unsigned kind = 0;
@@ -113,7 +113,7 @@ static struct dx_node *call_take(const struct taking *taking, const struct dx_no
 }
 
 /* A call that stands for the key in place of its expression. */
-static struct dx_node *key_take(const struct taking *taking, const struct dx_node *node, uint32_t part)
+static struct dx_node *key_take(const struct call_copy *taking, const struct dx_node *node, uint32_t part)
 {
 	struct dx_node *copy = dx_new(taking->calls->arena, struct dx_node, 1),
 		       *name = dx_new(taking->calls->arena, struct dx_node, 1);
@@ -128,7 +128,7 @@ static struct dx_node *key_take(const struct taking *taking, const struct dx_nod
 }
 
 /* Copy what uses the group. False: something else is done with it, or a lambda that is called later uses it. */
-static bool take(const struct taking *taking, struct dx_node **place)
+static bool take(const struct call_copy *taking, struct dx_node **place)
 {
 	struct dx_node *node = *place;
 	if (!node || !dx_node_mentions(node, taking->group))
@@ -153,7 +153,7 @@ const struct dx_closure *dx_group_calls_take(struct dx_group_calls *calls, const
 	assert(node->kind == DX_NODE_LAMBDA && calls->key);
 	if (node->count != 1)
 		return NULL;
-	const struct taking taking = {calls, lambda->scope, node->names[0]};
+	const struct call_copy taking = {calls, lambda->scope, node->names[0]};
 	struct dx_closure *copy = dx_new(calls->arena, struct dx_closure, 1);
 	struct dx_node *made = dx_new(calls->arena, struct dx_node, 1);
 	*made = *node;

@@ -31,7 +31,7 @@ struct planned_call {
 };
 
 /* A lambda over groups: of a condition or of an order whose values are computed. */
-struct group_lambda {
+struct group_function {
 	const struct dx_closure *closure;
 	uint32_t value; /* of an order: its computed value; PLAN_NOTHING: it is a condition */
 	uint8_t kind;   /* of an order: that of all its values; DX_ABSENT: there was none */
@@ -47,9 +47,9 @@ struct group_plan {
 	struct dx_group_calls calls;
 	struct planned_call planned[DX_GROUP_CALLS_MAX];
 	const struct dx_closure *select;
-	struct group_lambda lambdas[2 * STEPS_MAX];
+	struct group_function lambdas[2 * STEPS_MAX];
 	uint32_t lambda_count;
-	struct plan_finishing finishing;
+	struct plan_group_function finishing;
 	const char *error;       /* that groups have in place of a value of an order; NULL: none has */
 	uint32_t id;             /* the output with the number of the first row; PLAN_NOTHING: nobody asks for it */
 	bool is_wrong, is_count; /* is_count: no element is made, and a Select may be missing */
@@ -73,7 +73,7 @@ static void group_plan_end(void *context)
 
 /* ---- lambdas behind the Select ---- */
 
-struct substitution {
+struct member_values {
 	struct dx_arena *arena;
 	const char *parameter;        /* of the lambda behind */
 	const struct dx_node *select; /* the copied lambda of the Select */
@@ -94,7 +94,7 @@ static struct dx_node *record_member(const struct dx_node *record, const char *n
 }
 
 /* Put what the Select makes in place of the parameter, or of its members. */
-static bool substitute(const struct substitution *with, struct dx_node **place)
+static bool substitute(const struct member_values *with, struct dx_node **place)
 {
 	struct dx_node *node = *place, *made = with->select->first;
 	if (!node || !dx_node_mentions(node, with->parameter))
@@ -122,7 +122,7 @@ static const struct dx_closure *lambda_behind(const struct group_plan *planned, 
 	if (node->count != 1 || lambda->scope != planned->select->scope ||
 	    (strcmp(node->names[0], select->names[0]) != 0 && dx_node_mentions(node->first, select->names[0])))
 		return NULL;
-	const struct substitution with = {arena, node->names[0], select};
+	const struct member_values with = {arena, node->names[0], select};
 	struct dx_node *made = dx_node_copy_flat(arena, select);
 	struct dx_closure *closure = dx_new(arena, struct dx_closure, 1);
 	*closure = (struct dx_closure){made, lambda->scope};
@@ -252,7 +252,7 @@ static uint64_t real_order(double real)
 
 /* Set *number, which has the order of the language among values of an order. Absent ones come first, errors last.
    False: the value is something else, or of another kind than the values before. */
-static bool order_number(struct group_plan *planned, struct group_lambda *lambda, const struct dx_value *value,
+static bool order_number(struct group_plan *planned, struct group_function *lambda, const struct dx_value *value,
 			 uint64_t *number)
 {
 	if (value->kind == DX_ERROR) {
@@ -275,7 +275,7 @@ static bool group_finish(void *context, const struct plan_rows *group, uint64_t 
 	bool is_wanted = true;
 	planned->is_wrong |= dx_plan_keys_are_wrong(planned->keys);
 	for (uint32_t i = 0; i < planned->lambda_count && is_wanted && !planned->is_wrong && !query->is_stopped; i++) {
-		struct group_lambda *lambda = &planned->lambdas[i];
+		struct group_function *lambda = &planned->lambdas[i];
 		struct dx_mark mark = dx_mark(query->arena);
 		struct dx_value value = row_call(planned, lambda->closure, group, 0);
 		if (lambda->value == PLAN_NOTHING) {
@@ -312,17 +312,17 @@ static uint32_t order_output(const struct group_plan *planned, const struct dx_c
 /* ---- the chain ---- */
 
 /* The methods behind GroupBy(), the last one first. */
-struct chain {
+struct group_chain {
 	const struct dx_sequence *steps[STEPS_MAX];
 	const struct dx_closure *lambdas[STEPS_MAX]; /* over groups */
 	uint32_t count, select;                      /* select: the place of it */
 };
 
 /* Set the methods up to GroupBy(), without Skip and Take at the end. False: it is another chain. */
-static bool chain_read(struct group_plan *planned, struct chain *chain)
+static bool chain_read(struct group_plan *planned, struct group_chain *chain)
 {
 	const struct dx_sequence *at = planned->sequence;
-	*chain = (struct chain){.select = STEPS_MAX};
+	*chain = (struct group_chain){.select = STEPS_MAX};
 	while (at->source && (at->operation == &dx_skip_operator || at->operation == &dx_take_operator))
 		at = at->source;
 	for (; at->source && at->operation != &dx_group_operator; at = at->source) {
@@ -342,7 +342,7 @@ static bool chain_read(struct group_plan *planned, struct chain *chain)
 }
 
 /* Set the lambdas, those before the Select first. */
-static bool lambdas_take(struct group_plan *planned, struct chain *chain)
+static bool lambdas_take(struct group_plan *planned, struct group_chain *chain)
 {
 	for (uint32_t i = chain->count; i-- > 0;) {
 		const struct dx_closure *lambda = chain->steps[i]->arguments[0].closure;
@@ -360,12 +360,12 @@ static bool lambdas_take(struct group_plan *planned, struct chain *chain)
 /* Conditions, and orders that are no output, are computed for each group. */
 static void lambda_add(struct group_plan *planned, const struct dx_closure *closure, bool is_order)
 {
-	struct group_lambda *lambda = &planned->lambdas[planned->lambda_count++];
-	*lambda = (struct group_lambda){closure, is_order ? planned->finishing.count++ : PLAN_NOTHING, DX_ABSENT};
+	struct group_function *lambda = &planned->lambdas[planned->lambda_count++];
+	*lambda = (struct group_function){closure, is_order ? planned->finishing.count++ : PLAN_NOTHING, DX_ABSENT};
 }
 
 /* Orders go from the last OrderBy to the first one, each before its ThenBy (pipeline.c). */
-static bool orders_make(struct group_plan *planned, const struct chain *chain)
+static bool orders_make(struct group_plan *planned, const struct group_chain *chain)
 {
 	uint32_t outputs[STEPS_MAX], base;
 	for (uint32_t i = 0; i < chain->count; i++) {
@@ -401,7 +401,7 @@ static bool orders_make(struct group_plan *planned, const struct chain *chain)
 static bool group_plan_make(const struct dx_plan_making *making, struct group_plan *planned)
 {
 	struct plan *plan = &planned->plan;
-	struct chain chain;
+	struct group_chain chain;
 	struct dx_query *query = making->query;
 	if (!chain_read(planned, &chain) || !dx_pipeline_make(&planned->pipeline, making, planned->groups->source))
 		return false;

@@ -19,8 +19,8 @@ struct dx_pipeline {
 bool dx_pipeline_make(struct dx_pipeline *pipeline, const struct dx_plan_making *making,
 		      const struct dx_sequence *sequence);
 
-/** Set the skip and the limit of a plan to those of Skip and Take at the end of the sequence. Return the sequence before
-    them. */
+/** Set the skip and the limit of a plan to those of Skip and Take at the end of the sequence. Return the sequence
+    before them. */
 const struct dx_sequence *dx_pipeline_cut(struct plan *plan, const struct dx_sequence *sequence);
 
 /** Return what the plan is run over; false: the trace has no table. */

@@ -18,7 +18,7 @@
 #include "base/memory.h"
 #include "dx/model/objects.h"
 #include "dx/plans/group_calls.h"
-#include "dx/plans/stack_nodes.h"
+#include "dx/model/stack_nodes.h"
 #include "dx/run/interpret.h"
 #include "dx/run/keys.h"
 #include "trace/row_ids.h"
@@ -62,7 +62,7 @@ struct dx_plan_keys {
 	struct part *parts;
 	uint32_t count;
 	struct stack_nodes *nodes; /* NULL: no part is a stack */
-	struct plan_regrouping regrouping;
+	struct plan_key_function regrouping;
 	bool is_wrong;
 };
 
@@ -210,7 +210,7 @@ static bool parts_make(struct dx_plan_keys *keys, const struct dx_plan_making *m
 			return false;
 		is_regrouped |= keys->parts[i].kind != PART_MEMBER;
 	}
-	keys->regrouping = (struct plan_regrouping){keys_replace, keys};
+	keys->regrouping = (struct plan_key_function){keys_replace, keys};
 	making->plan->regrouping = is_regrouped ? &keys->regrouping : NULL;
 	return keys->count;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /**
- * Keys of GroupBy() as keys of a plan. Rows are grouped by numbers, such as the ids of stacks and threads. What is asked
- * for is made of these once for each group of rows, as the interpreter makes it, and groups of one key are joined.
+ * Keys of GroupBy() as keys of a plan. Rows are grouped by numbers, such as the ids of stacks and threads. The
+ * interpreter makes the keys of these, once for each group of rows, and groups of one key are joined.
  */
 #ifndef XHEAP_DX_PLAN_KEYS_H
 #define XHEAP_DX_PLAN_KEYS_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "plan/block_ranks.h"
+#include "plan/block_order.h"
 
 #include <stdlib.h>
 

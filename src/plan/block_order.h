@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/** The order of event blocks that are read apart from each other. Events are ordered by time, then by process and thread,
-    and within a thread by block and row: so the time, and the block's rank with the row, stand for the event's number. */
-#ifndef XHEAP_PLAN_BLOCK_RANKS_H
-#define XHEAP_PLAN_BLOCK_RANKS_H
+/** The order of event blocks that are read apart from each other. Events are ordered by time, then by process and
+    thread, and within a thread by block and row: so time, rank of the block, and row stand for the event's number. */
+#ifndef XHEAP_PLAN_BLOCK_ORDER_H
+#define XHEAP_PLAN_BLOCK_ORDER_H
 
 #include <stdint.h>
 

@@ -3,7 +3,7 @@
  * Two nodes may have one text: files of one name with other build-ids have names of their own, which read alike. So a
  * node is found by the texts of its names, and the first such node stands for all.
  */
-#include "dx/plans/stack_nodes.h"
+#include "dx/model/stack_nodes.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "plan/describe.h"
+#include "plan/plan_text.h"
 
 #include <inttypes.h>
 
