@@ -19,6 +19,7 @@
 #include "dx/plans/group_sums.h"
 #include "dx/plans/pipeline.h"
 #include "dx/plans/plan_keys.h"
+#include "dx/plans/plan_closures.h"
 #include "dx/run/interpret.h"
 #include "dx/run/operators.h"
 

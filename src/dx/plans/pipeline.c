@@ -14,6 +14,7 @@
 #include "dx/model/event_sequence.h"
 #include "dx/model/objects_allocation.h"
 #include "dx/plans/explain.h"
+#include "dx/plans/plan_closures.h"
 #include "dx/run/operators.h"
 #include "trace/trace.h"
 

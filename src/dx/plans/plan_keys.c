@@ -18,6 +18,7 @@
 #include "base/memory.h"
 #include "dx/model/objects.h"
 #include "dx/plans/group_calls.h"
+#include "dx/plans/plan_closures.h"
 #include "dx/model/stack_nodes.h"
 #include "dx/run/interpret.h"
 #include "dx/run/keys.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /**
- * Members and conditions of lambdas as expressions of a plan (plan/plan.h): what a pipeline may consist of that runs as
- * a plan. Whatever has no translation is PLAN_NOTHING, and the interpreter does it.
+ * Members as expressions of a plan (plan/plan.h), and their values. What has no translation is PLAN_NOTHING, and the
+ * interpreter does it.
  */
 #ifndef XHEAP_DX_PLAN_MEMBERS_H
 #define XHEAP_DX_PLAN_MEMBERS_H
@@ -37,15 +37,8 @@ struct dx_plan_making {
 /** Translate the member of this name, of the elements of the plan's source. */
 struct dx_plan_member dx_plan_member_of(const struct dx_plan_making *making, const char *name);
 
-/** Translate `x => x.Member`; a node PLAN_NOTHING: it is something else. */
-struct dx_plan_member dx_plan_lambda_member(const struct dx_plan_making *making, const struct dx_value *lambda);
-
-/** Translate `node`, a member of the parameter; likewise. */
-struct dx_plan_member dx_plan_node_member(const struct dx_plan_making *making, const struct dx_node *node,
-					  const char *parameter);
-
-/** Translate the condition of Where or Count. Return a node of type PLAN_TRUTH, never absent; or PLAN_NOTHING. */
-uint32_t dx_plan_condition(const struct dx_plan_making *making, const struct dx_value *lambda);
+/** Return a lookup of entries: the first one of the name (text NULL), or whether they have the name. */
+uint32_t dx_plan_entries_lookup(const struct dx_plan_making *making, uint32_t node, const char *text);
 
 /** Return whether values of the shape have in the plan the order of the language. */
 bool dx_plan_has_order(enum dx_plan_shape shape);

@@ -20,6 +20,7 @@
 #include "dx/plans/group_plan.h"
 #include "dx/plans/group_sums.h"
 #include "dx/plans/pipeline.h"
+#include "dx/plans/plan_closures.h"
 
 enum { OBJECTS_MAX = 1 << 16 /* in another order than the source's */ };
 

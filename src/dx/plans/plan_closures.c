@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+#include "dx/plans/plan_closures.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "dx/core/syntax.h"
+
+struct dx_plan_member dx_plan_node_member(const struct dx_plan_making *making, const struct dx_node *node,
+					  const char *parameter)
+{
+	bool is_member = node->kind == DX_NODE_MEMBER && node->first->kind == DX_NODE_NAME &&
+			 !strcmp(node->first->name, parameter);
+	return is_member ? dx_plan_member_of(making, node->name) : (struct dx_plan_member){.node = PLAN_NOTHING};
+}
+
+struct dx_plan_member dx_plan_lambda_member(const struct dx_plan_making *making, const struct dx_value *lambda)
+{
+	assert(lambda->kind == DX_LAMBDA);
+	const struct dx_node *node = lambda->closure->node;
+	return node->count == 1 ? dx_plan_node_member(making, node->first, node->names[0])
+				: (struct dx_plan_member){.node = PLAN_NOTHING};
+}
+
+/* ---- conditions ---- */
+
+static enum plan_operator comparison_of(unsigned operation)
+{
+	static const uint8_t operators[] = {[DX_LESS] = PLAN_LESS,          [DX_GREATER] = PLAN_GREATER,
+					    [DX_LESS_EQUAL] = PLAN_AT_MOST, [DX_GREATER_EQUAL] = PLAN_AT_LEAST,
+					    [DX_EQUAL] = PLAN_EQUAL,        [DX_UNEQUAL] = PLAN_UNEQUAL};
+	return operators[operation];
+}
+
+static uint32_t truth_or(struct plan *plan, uint32_t truth, bool otherwise)
+{
+	return plan_apply(plan, PLAN_IF_ABSENT, truth, plan_truth(plan, otherwise), PLAN_NOTHING);
+}
+
+/* h.Action == "Free", either way round. */
+static uint32_t text_comparison(const struct dx_plan_making *making, const struct dx_node *node,
+				const struct dx_plan_member *member, const char *text)
+{
+	struct plan *plan = making->plan;
+	bool is_unequal = node->operation == DX_UNEQUAL;
+	if (node->operation != DX_EQUAL && !is_unequal)
+		return PLAN_NOTHING;
+	if (member->shape == DX_PLAN_ENTRY) {
+		uint32_t is_equal = truth_or(plan, dx_plan_entries_lookup(making, member->node, text), false);
+		return is_unequal ? plan_apply(plan, PLAN_NOT, is_equal, PLAN_NOTHING, PLAN_NOTHING) : is_equal;
+	}
+	for (uint32_t i = 0; i < member->word_count; i++)
+		if (!strcmp(member->words[i], text))
+			return plan_apply(plan, comparison_of(node->operation), member->node, plan_number(plan, i),
+					  PLAN_NOTHING);
+	return plan_truth(plan, is_unequal);
+}
+
+static bool is_text(const struct dx_node *node)
+{
+	return node->kind == DX_NODE_LITERAL && node->literal.kind == DX_TEXT;
+}
+
+/* An operand of a comparison of numbers: a member, or a literal that is compared with the member `beside`. */
+static uint32_t number_operand(const struct dx_plan_making *making, const struct dx_node *node,
+			       const struct dx_plan_member *member, const struct dx_plan_member *beside)
+{
+	const struct dx_value *literal = &node->literal;
+	if (node->kind != DX_NODE_LITERAL)
+		return dx_plan_has_order(member->shape) ? member->node : PLAN_NOTHING;
+	if (literal->kind != DX_NUMBER || (literal->is_signed && (int64_t)literal->number < 0))
+		return PLAN_NOTHING;
+	if (beside->node == PLAN_NOTHING || beside->shape != DX_PLAN_SIGNED)
+		return plan_number(making->plan, literal->number);
+	return literal->number <= INT64_MAX ? plan_time(making->plan, (int64_t)literal->number) : PLAN_NOTHING;
+}
+
+/* Both sides absent: neither less nor greater, nor unequal. */
+static uint32_t comparison_node(const struct dx_plan_making *making, const struct dx_node *node, const char *parameter)
+{
+	struct plan *plan = making->plan;
+	struct dx_plan_member left = dx_plan_node_member(making, node->first, parameter),
+			      right = dx_plan_node_member(making, node->second, parameter);
+	const struct dx_plan_member *member = left.node == PLAN_NOTHING ? &right : &left;
+	const struct dx_node *other = member == &left ? node->second : node->first;
+	if (member->node != PLAN_NOTHING && (member->shape == DX_PLAN_WORD || member->shape == DX_PLAN_ENTRY))
+		return is_text(other) ? text_comparison(making, node, member, other->literal.text) : PLAN_NOTHING;
+	uint32_t one = number_operand(making, node->first, &left, &right),
+		 second = number_operand(making, node->second, &right, &left);
+	if (one == PLAN_NOTHING || second == PLAN_NOTHING)
+		return PLAN_NOTHING;
+	uint32_t compared = plan_apply(plan, comparison_of(node->operation), one, second, PLAN_NOTHING);
+	uint32_t otherwise = plan_truth(plan, false);
+	if (node->operation == DX_UNEQUAL)
+		otherwise = plan_apply(
+			plan, PLAN_UNEQUAL, plan_apply(plan, PLAN_IS_ABSENT, one, PLAN_NOTHING, PLAN_NOTHING),
+			plan_apply(plan, PLAN_IS_ABSENT, second, PLAN_NOTHING, PLAN_NOTHING), PLAN_NOTHING);
+	return plan_apply(plan, PLAN_IF_ABSENT, compared, otherwise, PLAN_NOTHING);
+}
+
+static uint32_t truth_node(const struct dx_plan_making *making, const struct dx_node *node, const char *parameter)
+{
+	struct plan *plan = making->plan;
+	if (node->kind == DX_NODE_LITERAL && node->literal.kind == DX_BOOL)
+		return plan_truth(plan, node->literal.truth);
+	if (node->kind == DX_NODE_MEMBER) {
+		struct dx_plan_member member = dx_plan_node_member(making, node, parameter);
+		return member.node != PLAN_NOTHING && member.shape == DX_PLAN_TRUTH ? member.node : PLAN_NOTHING;
+	}
+	if (node->kind == DX_NODE_UNARY && node->operation == DX_NOT)
+		return plan_apply(plan, PLAN_NOT, truth_node(making, node->first, parameter), PLAN_NOTHING,
+				  PLAN_NOTHING);
+	if (node->kind != DX_NODE_BINARY)
+		return PLAN_NOTHING;
+	if (node->operation == DX_AND || node->operation == DX_OR)
+		return plan_apply(plan, node->operation == DX_AND ? PLAN_AND : PLAN_OR,
+				  truth_node(making, node->first, parameter),
+				  truth_node(making, node->second, parameter), PLAN_NOTHING);
+	bool is_comparison = node->operation >= DX_LESS && node->operation <= DX_UNEQUAL;
+	return is_comparison ? comparison_node(making, node, parameter) : PLAN_NOTHING;
+}
+
+uint32_t dx_plan_condition(const struct dx_plan_making *making, const struct dx_value *lambda)
+{
+	const struct dx_node *node = lambda->closure->node;
+	return node->count == 1 ? truth_node(making, node->first, node->names[0]) : PLAN_NOTHING;
+}
