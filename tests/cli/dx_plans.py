@@ -16,7 +16,7 @@ TEXTS = {"Heap": {"Action": ("Alloc", "Free", "ReAlloc", "Lock", "nothing"), "Fu
          "Allocations": {"End": ("free", "open", "exit", "realloc"), "Function": ("malloc", "calloc", "nothing"), "FreeFunction": ("free", "realloc")}}
 TRUTHS = {"Heap": ("true", "false"), "Allocations": ("x.IsOutstanding", "x.IsRealloc", "x.IsMoved", "x.IsTemporary", "x.IsNested")}
 # Without a translation: the interpreter has them, beside parts that have one.
-OTHERS = {"Heap": ("x.Thread.UniqueId > 2", "x.Size * 2 > 100", "x.TimeStart < x.TimeEnd", "x.Size"), "Allocations": ("x.Size % 3 == 0", "x.Stack != \"\"", "x.FreeThread.Id > 0")}
+OTHERS = {"Heap": ("x.Thread.UniqueId > 2", "x.Size * 0.5 > 50", "x.TimeStart < x.TimeEnd", "x.Size"), "Allocations": ("x.IsMoved + x.Size > 3", "x.Stack != \"\"", "x.FreeThread.Id > 0")}
 
 # Keys of groups that are made of ids, beside plain members.
 KEYS = {"Heap": ("x.Stack", "x.Thread", "x.Thread.Id", "x.Thread.Name", "x.Process", "x.Process.Id", "x.Process.Name", "x.Stack.Length", "x.Thread.Process.UniqueId"),
@@ -35,9 +35,22 @@ class Maker:
     def number(self):
         return self.one((0, 1, 7, 16, 24, 32, 100, 500, 1000, 4096, 100000, 1 << 40, (1 << 63) + 5, (1 << 64) - 1))
 
+    def value(self, depth=2):
+        """A member, or arithmetic, which may be an error of some elements."""
+        if not depth or self.choose.random() < 0.6:
+            return f"x.{self.one(NUMBERS[self.source])}"
+        one, other = self.value(depth - 1), str(self.one((1, 2, 3, 5, 16, 60)))
+        if self.choose.random() < 0.1:
+            return f"(-{one})"
+        if self.choose.random() < 0.3:
+            other = self.value(depth - 1) if self.choose.random() < 0.7 else str(self.number())
+        if self.choose.random() < 0.2:
+            one, other = other, one
+        return f"({one} {self.one(('+', '-', '*', '/', '/', '%', '&', '|', '^', '<<', '>>'))} {other})"
+
     def comparison(self):
-        member = f"x.{self.one(NUMBERS[self.source])}"
-        other = f"x.{self.one(NUMBERS[self.source])}" if self.choose.random() < 0.2 else str(self.number())
+        member, kind = self.value(), self.choose.random()
+        other = self.value() if kind < 0.2 else self.one(("2 * 8", "4 * 1024", "-1", "10 - 12")) if kind < 0.3 else str(self.number())
         operator = self.one(("<", "<=", ">", ">=", "==", "!="))
         return f"{other} {operator} {member}" if self.choose.random() < 0.2 else f"{member} {operator} {other}"
 
@@ -58,17 +71,18 @@ class Maker:
         return self.one(NUMBERS[self.source] + tuple(TEXTS[self.source]) + (("TimeStart", "TimeEnd", "IsOutstanding") if self.source == "Allocations" else ()))
 
     def order(self):
-        steps = [f".{self.one(('OrderBy', 'OrderByDescending'))}(x => x.{self.one(NUMBERS[self.source])})"]
-        steps += [f".{self.one(('ThenBy', 'ThenByDescending'))}(x => x.{self.one(NUMBERS[self.source])})" for _ in range(self.choose.randrange(3))]
+        steps = [f".{self.one(('OrderBy', 'OrderByDescending'))}(x => {self.value(1)})"]
+        steps += [f".{self.one(('ThenBy', 'ThenByDescending'))}(x => {self.value(1)})" for _ in range(self.choose.randrange(3))]
         return "".join(steps)
 
     def key(self):
+        if self.choose.random() < 0.2:
+            return self.value()
         return self.one(KEYS[self.source]) if self.choose.random() < 0.5 else f"x.{self.member()}"
 
     def aggregate(self):
-        numbers = NUMBERS[self.source]
-        return self.one(("g.Count()", f"g.Count(x => {self.condition(1)})", f"g.Sum(x => x.{self.one(numbers)})", f"g.Average(x => x.{self.one(numbers)})",
-                         f"g.Min(x => x.{self.one(numbers)})", f"g.Max(x => x.{self.one(numbers)})", "g.Any()"))
+        calls = [f"g.{name}(x => {self.value()})" for name in ("Sum", "Average", "Min", "Max")]
+        return self.one(("g.Count()", f"g.Count(x => {self.condition(1)})", "g.Any()", *calls))
 
     def computed(self, of):
         """What groups are ordered by: a sum, or something made of two."""
@@ -97,7 +111,7 @@ class Maker:
             key, shown = "new { " + ", ".join(f"K{i} = {one}" for i, one in enumerate(keys)) + " }", self.one(keys)
         calls = [self.aggregate() for _ in range(self.choose.randrange(1, 4))]
         if self.choose.random() < 0.5:
-            calls.append("g.First()" + shown[1:] if self.choose.random() < 0.7 else f"g.First().{self.member()}")
+            calls.append(shown.replace("x.", "g.First().") if self.choose.random() < 0.7 else f"g.First().{self.member()}")
         text = f".GroupBy(x => {key})"
         if self.choose.random() < 0.1:
             return text + (self.groups_steps(calls[:1], "g") if "First" not in calls[0] and self.choose.random() < 0.5 else "") + self.cuts() + ".Count()"
@@ -110,11 +124,11 @@ class Maker:
 
     def end(self):
         members = [self.member() for _ in range(self.choose.randrange(1, 5))]
-        record = "new { " + ", ".join(f"M{i} = x.{name}" for i, name in enumerate(members)) + " }"
+        record = "new { " + ", ".join(f"M{i} = x.{name}" for i, name in enumerate(members)) + f", V = {self.value()} }}"
         # Objects are made of the rows; all members of many allocations would take long.
         shown = "" if self.source == "Heap" else ".Select(x => new { I = x.Index, S = x.Size, A = x.Address, T = x.TimeStart })"
         return self.one((shown, shown, f".Select(x => x.{members[0]})", f".Select(x => {record})", ".Count()", f".Count(x => {self.condition(1)})",
-                         f".Sum(x => x.{self.one(NUMBERS[self.source])})", f".Select(x => x.{self.one(NUMBERS[self.source])}).Max()", ".First()"))
+                         f".Sum(x => {self.value()})", f".Select(x => {self.value()})", f".Select(x => {self.value()}).Max()", ".First()"))
 
     def query(self):
         text = f"{DATA}{self.source}({self.one(('', 'true', 'false')) if self.source == 'Heap' else ''})"

@@ -425,7 +425,7 @@ static bool group_plan_make(const struct dx_plan_making *making, struct group_pl
 	    plan->source == COLUMNS_OF_EVENTS)
 		return dx_plan_refuse(query, planned->sequence, "First() gives calls in the order of the trace only");
 	dx_pipeline_cut(plan, planned->sequence);
-	return dx_pipeline_target(making->query, plan, &planned->target);
+	return dx_plan_target(making->query, plan, &planned->target);
 }
 
 /* ---- the sequence ---- */

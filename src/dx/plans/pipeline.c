@@ -161,18 +161,6 @@ bool dx_pipeline_make(struct dx_pipeline *pipeline, const struct dx_plan_making 
 
 /* ---- running ---- */
 
-bool dx_pipeline_target(struct dx_query *query, const struct plan *plan, struct plan_target *target)
-{
-	assert(plan->source < COLUMN_SOURCES);
-	*target =
-		(struct plan_target){.trace = query->session->trace,
-				     .table = plan->source == COLUMNS_OF_ALLOCATIONS ? dx_session_table(query->session)
-										     : query->session->table,
-				     .memory_bytes = query->budget.limit_bytes,
-				     .is_cancelled = query->is_cancelled};
-	return plan->source == COLUMNS_OF_EVENTS || target->table;
-}
-
 /* Read on to the event with this number. */
 static bool event_read(struct dx_query *query, struct dx_object_reader *reader, uint64_t number)
 {

@@ -23,9 +23,6 @@ bool dx_pipeline_make(struct dx_pipeline *pipeline, const struct dx_plan_making 
     before them. */
 const struct dx_sequence *dx_pipeline_cut(struct plan *plan, const struct dx_sequence *sequence);
 
-/** Return what the plan is run over; false: the trace has no table. */
-bool dx_pipeline_target(struct dx_query *query, const struct plan *plan, struct plan_target *target);
-
 /** The objects of rows, one after the other. Begin with the source of the pipeline. */
 struct dx_object_reader {
 	const struct dx_sequence *source;

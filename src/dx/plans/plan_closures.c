@@ -5,13 +5,21 @@
 #include <string.h>
 
 #include "dx/core/syntax.h"
+#include "dx/plans/plan_numbers.h"
 
-struct dx_plan_member dx_plan_node_member(const struct dx_plan_making *making, const struct dx_node *node,
-					  const char *parameter)
+static struct dx_plan_member member_of(const struct dx_plan_making *making, const struct dx_node *node,
+				       const char *parameter)
 {
 	bool is_member = node->kind == DX_NODE_MEMBER && node->first->kind == DX_NODE_NAME &&
 			 !strcmp(node->first->name, parameter);
 	return is_member ? dx_plan_member_of(making, node->name) : (struct dx_plan_member){.node = PLAN_NOTHING};
+}
+
+struct dx_plan_member dx_plan_node_member(const struct dx_plan_making *making, const struct dx_node *node,
+					  const char *parameter)
+{
+	return node->kind == DX_NODE_MEMBER ? member_of(making, node, parameter)
+					    : dx_plan_arithmetic(making, node, parameter);
 }
 
 struct dx_plan_member dx_plan_lambda_member(const struct dx_plan_making *making, const struct dx_value *lambda)
@@ -61,33 +69,18 @@ static bool is_text(const struct dx_node *node)
 	return node->kind == DX_NODE_LITERAL && node->literal.kind == DX_TEXT;
 }
 
-/* An operand of a comparison of numbers: a member, or a literal that is compared with the member `beside`. */
-static uint32_t number_operand(const struct dx_plan_making *making, const struct dx_node *node,
-			       const struct dx_plan_member *member, const struct dx_plan_member *beside)
-{
-	const struct dx_value *literal = &node->literal;
-	if (node->kind != DX_NODE_LITERAL)
-		return dx_plan_has_order(member->shape) ? member->node : PLAN_NOTHING;
-	if (literal->kind != DX_NUMBER || (literal->is_signed && (int64_t)literal->number < 0))
-		return PLAN_NOTHING;
-	if (beside->node == PLAN_NOTHING || beside->shape != DX_PLAN_SIGNED)
-		return plan_number(making->plan, literal->number);
-	return literal->number <= INT64_MAX ? plan_time(making->plan, (int64_t)literal->number) : PLAN_NOTHING;
-}
-
 /* Both sides absent: neither less nor greater, nor unequal. */
 static uint32_t comparison_node(const struct dx_plan_making *making, const struct dx_node *node, const char *parameter)
 {
 	struct plan *plan = making->plan;
-	struct dx_plan_member left = dx_plan_node_member(making, node->first, parameter),
-			      right = dx_plan_node_member(making, node->second, parameter);
+	struct dx_plan_member left = member_of(making, node->first, parameter),
+			      right = member_of(making, node->second, parameter);
 	const struct dx_plan_member *member = left.node == PLAN_NOTHING ? &right : &left;
 	const struct dx_node *other = member == &left ? node->second : node->first;
 	if (member->node != PLAN_NOTHING && (member->shape == DX_PLAN_WORD || member->shape == DX_PLAN_ENTRY))
 		return is_text(other) ? text_comparison(making, node, member, other->literal.text) : PLAN_NOTHING;
-	uint32_t one = number_operand(making, node->first, &left, &right),
-		 second = number_operand(making, node->second, &right, &left);
-	if (one == PLAN_NOTHING || second == PLAN_NOTHING)
+	uint32_t one, second;
+	if (!dx_plan_number_pair(making, node, parameter, &one, &second))
 		return PLAN_NOTHING;
 	uint32_t compared = plan_apply(plan, comparison_of(node->operation), one, second, PLAN_NOTHING);
 	uint32_t otherwise = plan_truth(plan, false);
@@ -104,7 +97,7 @@ static uint32_t truth_node(const struct dx_plan_making *making, const struct dx_
 	if (node->kind == DX_NODE_LITERAL && node->literal.kind == DX_BOOL)
 		return plan_truth(plan, node->literal.truth);
 	if (node->kind == DX_NODE_MEMBER) {
-		struct dx_plan_member member = dx_plan_node_member(making, node, parameter);
+		struct dx_plan_member member = member_of(making, node, parameter);
 		return member.node != PLAN_NOTHING && member.shape == DX_PLAN_TRUTH ? member.node : PLAN_NOTHING;
 	}
 	if (node->kind == DX_NODE_UNARY && node->operation == DX_NOT)

@@ -184,3 +184,15 @@ struct dx_value dx_plan_value(const struct dx_query *query, const struct dx_plan
 		return dx_text(query->session->dictionary->entries[value->number].name);
 	}
 }
+
+bool dx_plan_target(struct dx_query *query, const struct plan *plan, struct plan_target *target)
+{
+	assert(plan->source < COLUMN_SOURCES);
+	*target =
+		(struct plan_target){.trace = query->session->trace,
+				     .table = plan->source == COLUMNS_OF_ALLOCATIONS ? dx_session_table(query->session)
+										     : query->session->table,
+				     .memory_bytes = query->budget.limit_bytes,
+				     .is_cancelled = query->is_cancelled};
+	return plan->source == COLUMNS_OF_EVENTS || target->table;
+}

@@ -33,7 +33,7 @@ static bool plan_answer(struct dx_query *query, const struct dx_sequence *receiv
 	struct plan_target target;
 	struct plan_rows rows;
 	struct diag diag = {""};
-	if (!dx_pipeline_target(query, plan, &target))
+	if (!dx_plan_target(query, plan, &target))
 		return false;
 	dx_explain(query, receiver, plan);
 	struct plan_run *run = plan_open(plan, &target);
@@ -170,7 +170,7 @@ static bool planned_make(const struct dx_plan_making *making, struct planned *pl
 	if (are_ordered_objects && planned->plan.limit > OBJECTS_MAX)
 		return dx_plan_refuse(query, sequence, "objects in an order need Take() of up to 65536 behind it");
 	return plan_output(&planned->plan, plan_column(&planned->plan, COLUMN_ID)) &&
-	       dx_pipeline_target(making->query, &planned->plan, &planned->target);
+	       dx_plan_target(making->query, &planned->plan, &planned->target);
 }
 
 static bool row_next(struct dx_query *query, struct planned *planned)
