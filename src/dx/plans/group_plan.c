@@ -18,8 +18,8 @@
 #include "dx/plans/group_calls.h"
 #include "dx/plans/group_sums.h"
 #include "dx/plans/pipeline.h"
-#include "dx/plans/plan_keys.h"
 #include "dx/plans/plan_closures.h"
+#include "dx/plans/plan_keys.h"
 #include "dx/run/interpret.h"
 #include "dx/run/operators.h"
 
@@ -180,14 +180,12 @@ static bool call_add(const struct dx_plan_making *making, struct group_plan *pla
 	if (!has_lambda)
 		return false;
 	of->member = dx_plan_lambda_member(making, &lambda);
-	enum dx_plan_shape shape = of->member.shape;
-	if (of->member.node == PLAN_NOTHING || !dx_plan_has_order(shape))
+	if (of->member.node == PLAN_NOTHING || !dx_plan_has_order(of->member.shape))
 		return false;
 	if (needs_order(call->kind))
 		return aggregate_set(plan, call->kind == DX_GROUP_MIN ? PLAN_LEAST : PLAN_GREATEST, of->member.node,
 				     &of->output);
-	return (shape == DX_PLAN_NUMBER || shape == DX_PLAN_ADDRESS) &&
-	       aggregate_set(plan, PLAN_SUM, of->member.node, &of->output) &&
+	return aggregate_set(plan, PLAN_SUM, of->member.node, &of->output) &&
 	       (call->kind == DX_GROUP_SUM || aggregate_set(plan, PLAN_COUNT, of->member.node, &of->count));
 }
 
@@ -224,7 +222,7 @@ static struct dx_value row_answer(struct dx_query *query, const struct dx_group 
 	if (needs_order(call->kind)) {
 		cell.value = dx_plan_value(query, &of->member, &value);
 	} else {
-		cell.sum.number = (__int128)value.number;
+		cell.sum.number = value.type == PLAN_TIME ? (__int128)value.time_ns : (__int128)value.number;
 		cell.sum.count = value.number;
 		if (call->kind == DX_GROUP_AVERAGE)
 			cell.sum.count = plan_cell(at->rows, at->row, of->count).number;

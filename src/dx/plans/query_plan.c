@@ -40,7 +40,7 @@ static bool plan_answer(struct dx_query *query, const struct dx_sequence *receiv
 	bool is_answered = plan_next(run, &rows, &diag) > 0 && rows.count == 1;
 	if (is_answered) {
 		struct plan_value value = plan_cell(&rows, 0, 0);
-		*result = dx_number(value.is_absent ? 0 : value.number);
+		*result = value.type == PLAN_TIME ? dx_signed(value.time_ns) : dx_number(value.number);
 	}
 	plan_close(run);
 	if (query->is_interrupted && *query->is_interrupted)
@@ -87,8 +87,7 @@ static bool plan_sum(struct dx_query *query, const struct dx_method_call *call, 
 	bool is_answered = call->count && receiver_make(&making, call);
 	if (is_answered) {
 		struct dx_plan_member member = dx_plan_lambda_member(&making, &call->arguments[0]);
-		bool is_number = member.shape == DX_PLAN_NUMBER || member.shape == DX_PLAN_ADDRESS;
-		is_answered = member.node != PLAN_NOTHING && is_number &&
+		is_answered = member.node != PLAN_NOTHING && dx_plan_has_order(member.shape) &&
 			      plan_aggregate(&plan, PLAN_SUM, member.node) &&
 			      plan_answer(query, call->receiver.sequence, &plan, result);
 	}
