@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 void dx_query_init(struct dx_query *query, struct dx_session *session, size_t limit_bytes,
 		   const volatile sig_atomic_t *is_interrupted)
@@ -18,6 +19,7 @@ void dx_query_fini(struct dx_query *query)
 {
 	assert(!query->depth && query->arena == &query->whole);
 	dx_arena_fini(&query->whole);
+	free(query->limits);
 }
 
 void dx_stop(struct dx_query *query, int column, const char *format, ...)

@@ -15,6 +15,7 @@
 
 struct dx_session;
 struct dx_method_call;
+struct dx_plan_limits;
 
 /** The variables that are in sight: parameters of lambdas, the innermost first. */
 struct dx_scope {
@@ -69,6 +70,7 @@ struct dx_query {
 	unsigned depth;
 	bool is_stopped;
 	const struct dx_planner *planner;   /**< NULL: nothing is evaluated in another way than it is written */
+	struct dx_plan_limits *limits;      /**< of columns, as plans have found them; NULL: of none yet */
 	struct dx_explanation *explanation; /**< NULL: nobody asks for it */
 	int stop_column;                    /**< -1: of no place */
 	char stop_text[256];

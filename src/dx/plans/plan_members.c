@@ -145,7 +145,7 @@ struct dx_plan_member dx_plan_member_of(const struct dx_plan_making *making, con
 		if (members[i].source == plan->source && !strcasecmp(members[i].name, name))
 			return (struct dx_plan_member){members[i].make ? members[i].make(plan)
 								       : has_flag(plan, members[i].flag),
-						       members[i].shape, NULL, 0};
+						       members[i].shape, NULL, 0, NULL};
 	const struct column *column = column_of_member(plan->source, name, &id);
 	if (!column || !shape_of(column, &shape))
 		return none;
@@ -153,7 +153,7 @@ struct dx_plan_member dx_plan_member_of(const struct dx_plan_making *making, con
 	uint32_t node = of ? call_column(plan, of) : plan_column(plan, id);
 	if (shape == DX_PLAN_ENTRY)
 		node = dx_plan_entries_lookup(making, node, NULL);
-	return (struct dx_plan_member){node, shape, column->words, column->word_count};
+	return (struct dx_plan_member){node, shape, column->words, column->word_count, column};
 }
 
 bool dx_plan_has_order(enum dx_plan_shape shape)

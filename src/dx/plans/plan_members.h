@@ -25,6 +25,7 @@ struct dx_plan_member {
 	enum dx_plan_shape shape;
 	const char *const *words; /**< of DX_PLAN_WORD: `word_count` of them */
 	uint32_t word_count;
+	const struct column *column; /**< that it is; NULL: none, or computed */
 };
 
 /** A plan that is made for a query. Lookups lie in `arena`. */

@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "base/memory.h"
 #include "dx/core/syntax.h"
 
 /* Of type PLAN_NUMBER if none is negative, else of PLAN_TIME. */
@@ -44,8 +45,19 @@ static bool literal_make(struct plan *plan, const struct dx_value *literal, stru
 			  value, value);
 }
 
+/* Limits in the trace. */
+struct member_limits {
+	const struct column *column;
+	__int128 low, high;
+};
+
+struct dx_plan_limits {
+	uint32_t count;
+	struct member_limits found[COLUMN_SOURCES * COLUMN_COUNT];
+};
+
 /* Set the limits that the member has in the trace; without any value they are 0. */
-static bool limits_measure(const struct dx_plan_making *making, const char *name, __int128 *low, __int128 *high)
+static bool limits_measure(const struct dx_plan_making *making, const char *name, struct member_limits *limits)
 {
 	struct plan plan;
 	struct plan_target target;
@@ -61,14 +73,33 @@ static bool limits_measure(const struct dx_plan_making *making, const char *name
 		is_found = plan_next(run, &rows, &diag) > 0;
 		for (uint32_t i = 0; is_found && i < 2; i++) {
 			struct plan_value value = plan_cell(&rows, 0, i);
-			*(i ? high : low) = value.is_absent           ? 0
-					    : value.type == PLAN_TIME ? (__int128)value.time_ns
-								      : (__int128)value.number;
+			*(i ? &limits->high : &limits->low) = value.is_absent           ? 0
+							      : value.type == PLAN_TIME ? (__int128)value.time_ns
+											: (__int128)value.number;
 		}
 		plan_close(run);
 	}
 	plan_fini(&plan);
 	return is_found;
+}
+
+/* Return the limits, which are found once for a query; NULL: they cannot be found. */
+static const struct member_limits *limits_of(const struct dx_plan_making *making, const struct column *column,
+					     const char *name)
+{
+	struct dx_query *query = making->query;
+	if (!query->limits)
+		query->limits = memory_zeroed(1, sizeof(*query->limits));
+	struct member_limits *limits = query->limits->found;
+	while (limits < query->limits->found + query->limits->count && limits->column != column)
+		limits++;
+	if (limits < query->limits->found + query->limits->count)
+		return limits;
+	limits->column = column;
+	if (!limits_measure(making, name, limits))
+		return NULL;
+	query->limits->count++;
+	return limits;
 }
 
 static bool member_make(struct number_making *with, const char *name, struct number *number)
@@ -78,15 +109,17 @@ static bool member_make(struct number_making *with, const char *name, struct num
 	if (member.node == PLAN_NOTHING || !dx_plan_has_order(member.shape))
 		return false;
 	bool is_signed = member.shape == DX_PLAN_SIGNED;
-	__int128 low = is_signed ? INT64_MIN : 0, high = is_signed ? INT64_MAX : (__int128)UINT64_MAX;
-	if (with->is_measured && !limits_measure(with->making, name, &low, &high))
+	const struct member_limits any = {member.column, is_signed ? INT64_MIN : 0,
+					  is_signed ? INT64_MAX : (__int128)UINT64_MAX};
+	const struct member_limits *limits = with->is_measured ? limits_of(with->making, member.column, name) : &any;
+	if (!limits)
 		return false;
 	number->has_member = true;
 	return number_set(number,
-			  is_signed && low >= 0
+			  is_signed && limits->low >= 0
 				  ? plan_apply(plan, PLAN_AS_NUMBER, member.node, PLAN_NOTHING, PLAN_NOTHING)
 				  : member.node,
-			  low, high);
+			  limits->low, limits->high);
 }
 
 /* ---- operations ---- */
@@ -107,7 +140,7 @@ static bool is_operation(const struct dx_node *node)
 
 static uint32_t as_time(struct plan *plan, const struct number *number)
 {
-	if (number->low < 0)
+	if (number->low < 0 || number->node == PLAN_NOTHING)
 		return number->node;
 	return number->high > INT64_MAX ? PLAN_NOTHING
 					: plan_apply(plan, PLAN_AS_TIME, number->node, PLAN_NOTHING, PLAN_NOTHING);
@@ -228,7 +261,7 @@ struct dx_plan_member dx_plan_arithmetic(const struct dx_plan_making *making, co
 	struct number number;
 	if (!is_operation(node) || !try_both(&with, node, number_make, &number) || !number.has_member)
 		return (struct dx_plan_member){.node = PLAN_NOTHING};
-	return (struct dx_plan_member){number.node, number.low < 0 ? DX_PLAN_SIGNED : DX_PLAN_NUMBER, NULL, 0};
+	return (struct dx_plan_member){number.node, number.low < 0 ? DX_PLAN_SIGNED : DX_PLAN_NUMBER, NULL, 0, NULL};
 }
 
 static bool pair_make(struct number_making *with, const struct dx_node *node, struct number *numbers)
