@@ -136,4 +136,8 @@ explain '@$cursession.TTD.Data.Allocations().Count(a => a.Size > 5)'
 explain '@$cursession.TTD.Data.Heap().Where(h => h.TimeStart > h.TimeEnd).GroupBy(h => h.Size).Select(g => g.Count())'
 explain '@$cursession.TTD.Data.Heap().GroupBy(h => h.Stack).Select(g => g.Last())'
 explain '@$cursession.TTD.Data.Heap().OrderBy(h => h.Size)'
+# Arithmetic, which is none where it may be an error.
+explain '@$cursession.TTD.Data.Allocations().Where(a => a.Size * 2 - a.Usable > -4).Sum(a => a.Lifetime / 1000)'
+explain '@$cursession.TTD.Data.Allocations().GroupBy(a => a.Size / 16).Select(g => g.Sum(a => 100 - a.Size))'
+explain '@$cursession.TTD.Data.Allocations().Where(a => a.Size / a.Index > 4)'
 explain '@$curprocess.TTD.Data.Heap().Where(h => h.Size > 5)'
