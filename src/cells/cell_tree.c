@@ -152,6 +152,7 @@ struct tree_making {
 	const struct cell_paths *paths;
 	const struct heap_names *names;
 	uint32_t *places; /* by node of the names: its node in the tree plus 1, if it is on a kept path */
+	uint32_t *above;  /* likewise: the place of the last frame under which others may be lumped, itself included */
 	struct map lumps; /* a node of the tree plus 1, or 0, and a name: the lump under it */
 };
 
@@ -175,13 +176,17 @@ static void kept_add(struct tree_making *making, const struct cell_kept *kept)
 		if (making->places[node] && parent)
 			making->places[parent] = 1;
 	}
-	for (uint32_t node = 0; node < paths->node_count; node++) {
+	if (making->places[0])
+		making->places[0] = node_add(making->tree, 0, HEAP_NONE, CELL_NO_STACK) + 1;
+	for (uint32_t node = 1; node < paths->node_count; node++) {
+		const struct heap_frame *frame = heap_names_frame(making->names, node);
+		making->above[node] = making->above[frame->parent];
 		if (!making->places[node])
 			continue;
-		uint32_t parent = node ? heap_names_frame(making->names, node)->parent : 0;
-		uint32_t name = node ? heap_names_frame(making->names, node)->name : CELL_NO_STACK;
-		making->places[node] =
-			node_add(making->tree, parent ? making->places[parent] : 0, node ? node : HEAP_NONE, name) + 1;
+		uint32_t parent = frame->parent ? making->places[frame->parent] : 0;
+		making->places[node] = node_add(making->tree, parent, node, frame->name) + 1;
+		if (paths->levels[node] <= kept->levels)
+			making->above[node] = making->places[node];
 	}
 }
 
@@ -194,12 +199,10 @@ static uint32_t lump_below(struct tree_making *making, uint32_t place, uint32_t 
 }
 
 /* Lump a path. */
-static uint32_t path_lump(struct tree_making *making, uint32_t path, const struct cell_kept *kept, bool has_function)
+static uint32_t path_lump(struct tree_making *making, uint32_t path, bool has_function)
 {
-	uint32_t shared = path, asker = making->paths->askers[path];
-	while (shared && (!making->places[shared] || making->paths->levels[shared] > kept->levels))
-		shared = heap_names_frame(making->names, shared)->parent;
-	uint32_t lump = lump_below(making, shared ? making->places[shared] : 0, CELL_SMALLER_STACKS);
+	uint32_t lump = lump_below(making, making->above[path], CELL_SMALLER_STACKS),
+		 asker = making->paths->askers[path];
 	making->tree->nodes[lump].stacks++;
 	making->tree->lumped_stacks++;
 	making->tree->is_lumped[path] = true;
@@ -217,7 +220,8 @@ void cell_tree_make(struct cell_tree *tree, const struct cell_paths *paths, cons
 	struct tree_making making = {.tree = tree,
 				     .paths = paths,
 				     .names = names,
-				     .places = memory_zeroed(paths->node_count, sizeof(uint32_t))};
+				     .places = memory_zeroed(paths->node_count, sizeof(uint32_t)),
+				     .above = memory_zeroed(paths->node_count, sizeof(uint32_t))};
 	*tree = (struct cell_tree){.of_path = memory_zeroed(paths->node_count, sizeof(uint32_t)),
 				   .is_lumped = memory_zeroed(paths->node_count, sizeof(bool)),
 				   .is_plain = memory_zeroed(paths->node_count, sizeof(bool)),
@@ -228,7 +232,7 @@ void cell_tree_make(struct cell_tree *tree, const struct cell_paths *paths, cons
 		bool has_function = paths->ranks[path] < kept->functions;
 		tree->is_plain[path] = i >= kept->classed;
 		if (!making.places[path] || !has_function) {
-			tree->of_path[path] = path_lump(&making, path, kept, has_function);
+			tree->of_path[path] = path_lump(&making, path, has_function);
 			continue;
 		}
 		uint32_t place = making.places[path] - 1, asker = making.places[paths->askers[path]];
@@ -237,6 +241,7 @@ void cell_tree_make(struct cell_tree *tree, const struct cell_paths *paths, cons
 	}
 	map_fini(&making.lumps);
 	free(making.places);
+	free(making.above);
 }
 
 void cell_tree_fini(struct cell_tree *tree)

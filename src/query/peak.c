@@ -10,7 +10,6 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "base/bisect.h"
 #include "base/cancel.h"
 #include "base/memory.h"
 #include "base/order.h"
@@ -33,9 +32,9 @@ struct level_change {
 
 struct slicing {
 	struct heap_range range;
-	uint64_t scale; /* slices per nanosecond, times 2^64 */
+	uint64_t scale; /* slices per nanosecond, times 2^64; with bounds: parts */
 	uint32_t count;
-	/* of parts that differ in length: their bounds, and the scale of each; else NULL */
+	/* of parts that may differ in length: their bounds, and the scale of each; else NULL */
 	const int64_t *bounds;
 	uint64_t *scales;
 	uint32_t per_part;
@@ -49,7 +48,6 @@ struct pass {
 	uint32_t *shared;
 	struct slice *slices;
 	uint64_t base_bytes; /* live at the range's start */
-	size_t part;         /* of the time before */
 	/* Of a pass that collects, which is one with changes: slices from `first` up to `last` that are candidates have
 	   places in changes. */
 	uint32_t first, last;
@@ -58,25 +56,33 @@ struct pass {
 	struct level_change *changes;
 };
 
-/* A part has the times behind its first bound, up to the next one. Most times lie in the part of the time before. */
-static uint32_t slice_between(const struct slicing *slicing, int64_t time_ns, size_t *part)
+static inline uint32_t place_of(uint64_t at, uint64_t scale, uint32_t count)
 {
-	if (time_ns <= slicing->bounds[*part] || time_ns > slicing->bounds[*part + 1])
-		BISECT(*part, slicing->count / slicing->per_part - 1, i, slicing->bounds[i + 1] < time_ns);
-	uint64_t at = (uint64_t)time_ns - (uint64_t)slicing->bounds[*part] - 1;
-	uint64_t slice = (uint64_t)((unsigned __int128)at * slicing->scales[*part] >> 64);
-	return (uint32_t)*part * slicing->per_part +
-	       (slice < slicing->per_part ? (uint32_t)slice : slicing->per_part - 1);
+	uint64_t place = (uint64_t)((unsigned __int128)at * scale >> 64);
+	return place < count ? (uint32_t)place : count - 1;
 }
 
-/* The slice of a time within the range: the same for all, and never falling. *part: of the time before. */
-static inline uint32_t slice_of(const struct slicing *slicing, int64_t time_ns, size_t *part)
+/* A part has the times behind its first bound, up to the next one. Most parts are of one length, so that the right one
+   is near. */
+static uint32_t slice_between(const struct slicing *slicing, int64_t time_ns)
+{
+	const int64_t *bounds = slicing->bounds;
+	uint32_t part =
+		place_of((uint64_t)time_ns - (uint64_t)bounds[0], slicing->scale, slicing->count / slicing->per_part);
+	while (time_ns <= bounds[part])
+		part--;
+	while (time_ns > bounds[part + 1])
+		part++;
+	uint64_t at = (uint64_t)time_ns - (uint64_t)bounds[part] - 1;
+	return part * slicing->per_part + place_of(at, slicing->scales[part], slicing->per_part);
+}
+
+/* The slice of a time within the range: the same for all, and never falling. */
+static inline uint32_t slice_of(const struct slicing *slicing, int64_t time_ns)
 {
 	if (slicing->bounds)
-		return slice_between(slicing, time_ns, part);
-	uint64_t at = (uint64_t)time_ns - (uint64_t)slicing->range.from_ns;
-	uint64_t slice = (uint64_t)((unsigned __int128)at * slicing->scale >> 64);
-	return slice < slicing->count ? (uint32_t)slice : slicing->count - 1;
+		return slice_between(slicing, time_ns);
+	return place_of((uint64_t)time_ns - (uint64_t)slicing->range.from_ns, slicing->scale, slicing->count);
 }
 
 static bool begins_within(const struct heap_allocation *row, struct heap_range range)
@@ -98,7 +104,7 @@ static bool is_base(const struct heap_allocation *row, struct heap_range range)
 
 static inline struct slice *slice_touch(struct pass *pass, int64_t time_ns, uint32_t group)
 {
-	struct slice *slice = &pass->slices[slice_of(pass->slicing, time_ns, &pass->part)];
+	struct slice *slice = &pass->slices[slice_of(pass->slicing, time_ns)];
 	slice->first_group = slice->events && slice->first_group < group ? slice->first_group : group;
 	slice->events++;
 	return slice;
@@ -118,7 +124,7 @@ static inline __attribute__((always_inline)) void row_sum(struct pass *pass, con
 
 static inline void change_put(struct pass *pass, int64_t time_ns, uint64_t bytes)
 {
-	uint32_t slice = slice_of(pass->slicing, time_ns, &pass->part);
+	uint32_t slice = slice_of(pass->slicing, time_ns);
 	if (slice < pass->first || slice >= pass->last)
 		return;
 	uint64_t start = pass->starts[slice - pass->first], end = pass->starts[slice - pass->first + 1];
@@ -344,6 +350,7 @@ static void slicing_make_between(struct slicing *slicing, const struct heap_tabl
 	assert(parts > 0);
 	uint32_t per_part = slices_per_part(table, SLICE_EVENTS_BETWEEN, parts);
 	*slicing = (struct slicing){.range = {bounds[0], bounds[parts]},
+				    .scale = scale_of((uint64_t)bounds[parts] - (uint64_t)bounds[0], parts),
 				    .count = per_part * parts,
 				    .bounds = bounds,
 				    .scales = memory_zeroed(parts, sizeof(uint64_t)),
