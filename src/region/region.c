@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -236,6 +237,50 @@ static int allocate_first(struct region *region, const struct region_config *con
 	return error ? error : raise_buffers(region, config->buffer_min);
 }
 
+/* ---- mappings ---- */
+
+/* Held by who maps a region, and by who forks: a child never gets a region that is not yet marked. */
+static pthread_mutex_t fork_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void fork_lock_take(void)
+{
+	pthread_mutex_lock(&fork_lock);
+}
+
+static void fork_lock_give(void)
+{
+	pthread_mutex_unlock(&fork_lock);
+}
+
+static void fork_lock_begin(void)
+{
+	pthread_atfork(fork_lock_take, fork_lock_give, fork_lock_give);
+}
+
+/* Map the file for this process alone. Who has the region mapped counts as a target: a child that the logger asks, and
+   may lose, has not. */
+static void *map_alone(int fd, size_t bytes, int flags)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	pthread_once(&once, fork_lock_begin);
+	fork_lock_take();
+	void *mapping = mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags, fd, 0);
+	if (mapping != MAP_FAILED)
+		madvise(mapping, bytes, MADV_DONTFORK);
+	fork_lock_give();
+	return mapping;
+}
+
+static int map_file(struct region *region, int flags, const char *path, struct diag *diag)
+{
+	void *mapping = map_alone(region->fd, region->bytes, flags);
+	if (mapping == MAP_FAILED)
+		return diag_errno(diag, "cannot map %s", path);
+	region->header = mapping;
+	region->guard = guard_add(mapping, region->bytes);
+	return region->guard ? 0 : diag_fail(diag, EMFILE, "cannot map %s: there are too many", path);
+}
+
 /* ---- making ---- */
 
 static void boot_id_read(uint8_t id[16])
@@ -300,16 +345,6 @@ static struct region_header header_of(const struct region_config *config, const 
 	if (getrandom(&header.region_id, sizeof(header.region_id), 0) != sizeof(header.region_id))
 		header.region_id = (uint64_t)getpid() << 32 ^ config->start_ticks;
 	return header;
-}
-
-static int map_file(struct region *region, int flags, const char *path, struct diag *diag)
-{
-	void *mapping = mmap(NULL, region->bytes, PROT_READ | PROT_WRITE, flags, region->fd, 0);
-	if (mapping == MAP_FAILED)
-		return diag_errno(diag, "cannot map %s", path);
-	region->header = mapping;
-	region->guard = guard_add(mapping, region->bytes);
-	return region->guard ? 0 : diag_fail(diag, EMFILE, "cannot map %s: there are too many", path);
 }
 
 static int create(struct region *region, const char *path, const struct region_config *config, struct diag *diag)
@@ -429,8 +464,7 @@ int region_open(struct region *region, const char *path, struct diag *diag)
 
 void region_let_go(const struct region *region)
 {
-	struct region_header *header =
-		mmap(NULL, REGION_HEADER_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, region->fd, 0);
+	struct region_header *header = map_alone(region->fd, REGION_HEADER_BYTES, MAP_SHARED);
 	if (header == MAP_FAILED)
 		return;
 	uint32_t guard = guard_add(header, REGION_HEADER_BYTES);

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -10,6 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -351,6 +353,61 @@ static void a_spoiled_header_is_refused_or_harmless(void **state)
 	region_close(&region);
 }
 
+/* Return how many mappings of the test's file this process has. */
+static int mapping_count(void)
+{
+	char line[1024];
+	int count = 0;
+	FILE *maps = fopen("/proc/self/maps", "r");
+	while (maps && fgets(line, sizeof(line), maps))
+		count += strstr(line, path) != NULL;
+	if (maps)
+		fclose(maps);
+	return count;
+}
+
+static bool is_over;
+
+static void *make_again_and_again(void *unused)
+{
+	struct region region, adopted;
+	struct diag diag = {0};
+	while (!__atomic_load_n(&is_over, __ATOMIC_ACQUIRE)) {
+		unlink(path);
+		if (region_create(&region, AT_FDCWD, path, path, &small, &diag) != 0)
+			return &is_over;
+		if (region_open(&adopted, path, &diag) != 0)
+			return &is_over;
+		region_let_go(&adopted);
+		region_close(&adopted);
+		region_close(&region);
+	}
+	return unused;
+}
+
+/* Who has it mapped counts as a target, for as long as it lives. */
+static void no_child_has_it_whenever_it_is_forked(void **state)
+{
+	(void)state;
+	enum { CHILDREN = 1000 };
+	pthread_t thread;
+	int status, had = 0;
+	void *failed;
+	assert_int_equal(pthread_create(&thread, NULL, make_again_and_again, NULL), 0);
+	for (int i = 0; i < CHILDREN; i++) {
+		pid_t pid = fork();
+		if (pid == 0)
+			_exit(mapping_count());
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_true(WIFEXITED(status));
+		had += WEXITSTATUS(status) != 0;
+	}
+	__atomic_store_n(&is_over, true, __ATOMIC_RELEASE);
+	pthread_join(thread, &failed);
+	assert_null(failed);
+	assert_int_equal(had, 0);
+}
+
 static void a_file_cut_short_is_refused(void **state)
 {
 	(void)state;
@@ -394,6 +451,7 @@ int main(void)
 		TEST(another_logger_can_adopt_it),
 		TEST(a_spoiled_header_is_refused_or_harmless),
 		TEST(a_file_cut_short_is_refused),
+		TEST(no_child_has_it_whenever_it_is_forked),
 		TEST(durations_keep_eleven_bits),
 	};
 #undef TEST

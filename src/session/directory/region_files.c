@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "os/limits.h"
@@ -115,9 +114,6 @@ int region_file_make(struct region *region, char path[REGION_FILE_PATH_BYTES],
 	if ((error == -ENOSPC || error == -EDQUOT) &&
 	    make_elsewhere(region, path, directory, name, trace_path, config) == 0)
 		error = 0;
-	/* Who has the region mapped counts as a target: a child that the logger asks, and may lose, has not. */
-	if (!error)
-		madvise(region->header, region->bytes, MADV_DONTFORK);
 	return error;
 }
 

@@ -146,7 +146,6 @@ static void limit_check(struct logger *logger, struct member *member)
 {
 	uint64_t hits;
 	char text[200];
-	member->is_limit_read = true;
 	if (!member->cgroups)
 		member->cgroups = cgroups_of(member->pid);
 	if (!member->cgroups || !cgroups_limit_hits(member->cgroups, CGROUPS_ROOT, &hits))
@@ -157,6 +156,14 @@ static void limit_check(struct logger *logger, struct member *member)
 	snprintf(text, sizeof(text), "process %d has hit the memory limit of its cgroup", (int)member->pid);
 	if (is_new)
 		flight_ask(logger, -1, false, text);
+}
+
+bool flight_note_begin(struct logger *logger, struct member *member)
+{
+	if (!has_trigger(logger, SESSION_TRIGGER_MEMORY_LIMIT))
+		return false;
+	limit_check(logger, member);
+	return true;
 }
 
 /* Ask for the end of a member that its limit has killed. The hit may have been noticed before the end was, and written
@@ -176,7 +183,7 @@ static void limit_note_end(struct logger *logger, struct member *member, uint8_t
 void flight_note_end(struct logger *logger, struct member *member, uint8_t end, int32_t status)
 {
 	char text[200];
-	if (has_trigger(logger, SESSION_TRIGGER_MEMORY_LIMIT) && member->is_limit_read)
+	if (has_trigger(logger, SESSION_TRIGGER_MEMORY_LIMIT) && member->cgroups)
 		limit_note_end(logger, member, end);
 	bool has_ended = end == TRACE_END_EXIT || end == TRACE_END_SIGNAL || end == TRACE_END_UNKNOWN,
 	     has_crashed = has_ended && end != TRACE_END_EXIT;
@@ -192,13 +199,12 @@ void flight_note_end(struct logger *logger, struct member *member, uint8_t end, 
 	flight_ask(logger, -1, false, text);
 }
 
-/* Check the limits of all members; new members at once, so that no hit in between is missed. */
-static void limits_check(struct logger *logger, bool is_due)
+static void limits_check(struct logger *logger)
 {
 	for (struct target *target = logger->targets; target; target = target->next) {
 		for (uint32_t i = 0; i < target->member_count; i++) {
 			struct member *member = &target->member[i];
-			if (member->state == MEMBER_LIVE && member->pid && (is_due || !member->is_limit_read))
+			if (member->state == MEMBER_LIVE && member->pid)
 				limit_check(logger, member);
 		}
 	}
@@ -212,10 +218,9 @@ bool flight_check(struct logger *logger, uint64_t now_ns)
 		is_signalled = 0;
 		flight_ask(logger, -1, false, "requested by a signal");
 	}
-	if (has_trigger(logger, SESSION_TRIGGER_MEMORY_LIMIT)) {
-		bool is_due = now_ns - logger->limits_checked_ns > LIMIT_LOOK_NS;
-		logger->limits_checked_ns = is_due ? now_ns : logger->limits_checked_ns;
-		limits_check(logger, is_due);
+	if (has_trigger(logger, SESSION_TRIGGER_MEMORY_LIMIT) && now_ns - logger->limits_checked_ns > LIMIT_LOOK_NS) {
+		logger->limits_checked_ns = now_ns;
+		limits_check(logger);
 	}
 	if (logger->request && store_take_result(logger->store, false, &result)) {
 		request_end(logger, &result);

@@ -15,6 +15,10 @@ void flight_ask(struct logger *logger, int socket, bool is_snapshot, const char 
 /** Drop the socket from all requests: it is about to be closed. */
 void flight_forget(struct logger *logger, int socket);
 
+/** Read what the limits that triggers watch have counted before a member began. Return true if there are such
+    limits. */
+bool flight_note_begin(struct logger *logger, struct member *member);
+
 /** Check the resident memory of a member against the triggers. */
 void flight_note_memory(struct logger *logger, struct member *member, uint64_t resident_bytes);
 

@@ -41,7 +41,7 @@ struct member {
 	/* the most of it, and when that rose; what was resident when it was last read by kind of mapping */
 	uint64_t resident_max, risen_ns, split_bytes;
 	/* more is resident than the trigger allows; limit_hits has its first value */
-	bool is_above, has_limit_hits, is_limit_read;
+	bool is_above, has_limit_hits;
 	bool has_limits; /* the limits of its memory are in the trace */
 	/* what the kernel had done for want of memory when the recording began, with has_before */
 	struct trace_cause before;

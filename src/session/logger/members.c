@@ -33,8 +33,31 @@
 
 enum { BUSY_MS = 1, STATUS_WAIT_NS = 200000000, SAMPLE_NS = 20000000, SAMPLE_CHANGE = 128 };
 
-void member_begin(const struct logger *logger, struct target *target, uint32_t index, pid_t pid,
-		  struct identity identity, pid_t inner)
+/* Count what the kernel has done for want of memory up to now, for all and in the member's cgroup. */
+static struct trace_cause counts_of(const struct member *member)
+{
+	struct trace_cause counts = {.cgroup_kills = TRACE_CAUSE_UNKNOWN,
+				     .cgroup_hits = TRACE_CAUSE_UNKNOWN,
+				     .machine_kills = TRACE_CAUSE_UNKNOWN};
+	if (member->cgroups) {
+		cgroups_kills(member->cgroups, CGROUPS_ROOT, &counts.cgroup_kills);
+		cgroups_limit_hits(member->cgroups, CGROUPS_ROOT, &counts.cgroup_hits);
+	}
+	cgroups_machine_kills(&counts.machine_kills);
+	return counts;
+}
+
+/* A process that is killed is gone soon, so the counts are read beforehand. */
+static void counts_begin(struct member *member)
+{
+	if (!member->cgroups)
+		member->cgroups = cgroups_of(member->pid);
+	member->before = counts_of(member);
+	member->has_before = true;
+}
+
+void member_begin(struct logger *logger, struct target *target, uint32_t index, pid_t pid, struct identity identity,
+		  pid_t inner)
 {
 	struct member *member = &target->member[index];
 	*member = (struct member){.identity = identity,
@@ -46,6 +69,9 @@ void member_begin(const struct logger *logger, struct target *target, uint32_t i
 	target->alive++;
 	if (index >= target->member_count)
 		target->member_count = index + 1;
+	/* An executed image has not run yet. Soon its limit may have killed it. */
+	if (pid && flight_note_begin(logger, member))
+		counts_begin(member);
 }
 
 void member_release(struct member *member)
@@ -211,7 +237,7 @@ static void process_note_meeting(struct region_process *process, const struct me
 }
 
 /* Forked processes have found themselves in the region. */
-void logger_find_members(const struct logger *logger, struct target *target)
+void logger_find_members(struct logger *logger, struct target *target)
 {
 	for (uint32_t i = 1; i < REGION_PROCESS_MAX; i++) {
 		struct region_process *process = region_process(&target->region, i);
@@ -240,29 +266,6 @@ struct pidfd_information {
 	int32_t exit_code;
 	uint64_t more[4];
 };
-
-/* Count what the kernel has done for want of memory up to now, for all and in the member's cgroup. */
-static struct trace_cause counts_of(const struct member *member)
-{
-	struct trace_cause counts = {.cgroup_kills = TRACE_CAUSE_UNKNOWN,
-				     .cgroup_hits = TRACE_CAUSE_UNKNOWN,
-				     .machine_kills = TRACE_CAUSE_UNKNOWN};
-	if (member->cgroups) {
-		cgroups_kills(member->cgroups, CGROUPS_ROOT, &counts.cgroup_kills);
-		cgroups_limit_hits(member->cgroups, CGROUPS_ROOT, &counts.cgroup_hits);
-	}
-	cgroups_machine_kills(&counts.machine_kills);
-	return counts;
-}
-
-/* A process that is killed is gone soon, so the counts are read beforehand. */
-static void counts_begin(struct member *member)
-{
-	if (!member->cgroups)
-		member->cgroups = cgroups_of(member->pid);
-	member->before = counts_of(member);
-	member->has_before = true;
-}
 
 static uint64_t counts_rise(uint64_t before, uint64_t after)
 {
@@ -385,7 +388,8 @@ static void limits_write(struct logger *logger, struct member *member, uint32_t 
 		return;
 	struct limits_memory limits = limits_of_process(member->pid);
 	member->has_limits = true;
-	counts_begin(member);
+	if (!member->has_before)
+		counts_begin(member);
 	writer_add_limit(logger->writer, &(struct trace_limit){.process = process,
 							       .address_space_bytes = limits.address_space,
 							       .data_bytes = limits.data,

@@ -7,8 +7,8 @@
 
 /** Begin a member: a process of the target. identity: of `pid`, owned by the member from now on. inner: its number in
     its own namespace. */
-void member_begin(const struct logger *logger, struct target *target, uint32_t index, pid_t pid,
-		  struct identity identity, pid_t inner);
+void member_begin(struct logger *logger, struct target *target, uint32_t index, pid_t pid, struct identity identity,
+		  pid_t inner);
 
 /** Free what a member owns. */
 void member_release(struct member *member);
@@ -44,7 +44,7 @@ void threads_reap(struct target *target);
 void detach_all(struct logger *logger);
 
 /** Find forked processes that have entered themselves in the target's region. */
-void logger_find_members(const struct logger *logger, struct target *target);
+void logger_find_members(struct logger *logger, struct target *target);
 
 /** Return the index of the live process among the target's, or UINT32_MAX. */
 uint32_t logger_member_of_pid(const struct target *target, pid_t pid);

@@ -22,8 +22,9 @@ class Following:
         return self.process
 
     def __exit__(self, *_):
-        self.process.kill()
-        self.process.wait()
+        # Loggers of one that is killed go on, with the options of this test's function.
+        self.process.terminate()
+        self.process.wait(60)
 
 
 def start():

@@ -5,9 +5,11 @@
  * limits threads   the limit of data: print how many threads there can be, and then how many blocks
  * limits below     no mapping that grows down, but for the stack, may grow: an access below it is a fault, as it was
  * limits cgroup    the memory limit of a cgroup kills the program; exit status 77 where none can be made
+ * limits at-once   that of the program's own cgroup kills it, by its first call
  */
 #include <fcntl.h>
 #include <pthread.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -210,8 +212,17 @@ static int test_cgroup(void)
 	return 1;
 }
 
+static int test_at_once(void)
+{
+	enum { BYTES = 512 << 20 };
+	mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	return 1;
+}
+
 int main(int argc, char **argv)
 {
+	if (argc == 2 && !strcmp(argv[1], "at-once"))
+		return test_at_once();
 	if (argc == 2 && !strcmp(argv[1], "address"))
 		return test_address();
 	if (argc == 2 && !strcmp(argv[1], "cgroup"))

@@ -7,6 +7,7 @@ exits     the same programs, for a trigger at every end
 command   of a recording without a session: the trigger's file and that of the end
 resident  memory that is resident: what it went into is there
 killed    by the kernel, at the memory limit of a cgroup
+at_once   the same, before anybody looked at the process
 """
 import os
 import pathlib
@@ -222,6 +223,38 @@ def killed():
     return f"{found} blocks of 1 MiB"
 
 
+def at_once():
+    group, count = make_group(), 10
+    if isinstance(group, str):
+        return group
+    processor = {min(os.sched_getaffinity(0))}
+
+    def enter():
+        (group / "cgroup.procs").write_text("0")
+        os.sched_setaffinity(0, processor)
+    try:
+        start("--trigger", "memory-limit")
+        # It runs behind them.
+        for task in os.listdir(f"/proc/{told('query', NAME)['logger_pid']}/task"):
+            os.setpriority(os.PRIO_PROCESS, int(task), 19)
+            os.sched_setaffinity(int(task), processor)
+        for number in range(count):
+            try:
+                process = subprocess.run([XHEAP, "launch", NAME, "--", f"{PROGRAMS}/limits", "at-once"], stderr=subprocess.PIPE, timeout=LONG_SECONDS,
+                                         preexec_fn=enter)
+            except subprocess.SubprocessError as error:
+                return f"no process can be moved into a cgroup: {error}"
+            expect(process.returncode == 128 + signal.SIGKILL, f"status {process.returncode}, not by the kernel: {process.stderr}")
+            wait_for(f"trigger {number + 1}", lambda number=number: written_out() > number)
+        xheap("stop", NAME)
+        traces = sorted(pathlib.Path(".").glob("t.*.xht"))
+        found = {row["pid"]: row.get("end_cause") for trace in traces for row in info(trace)["processes"] if row["end"] == "signal"}
+        expect(list(found.values()) == count * ["memory_limit"], f"{found}")
+    finally:
+        wait_for("empty cgroup", lambda: not (group / "cgroup.procs").read_text())
+        group.rmdir()
+
+
 def end_all():
     stop_session(NAME)
     for path in pathlib.Path(".").glob("*.xht"):
@@ -229,4 +262,4 @@ def end_all():
 
 
 if __name__ == "__main__":
-    raise SystemExit(run_tests(*map(followed_by(end_all), (crashes, exits, command, resident, killed))))
+    raise SystemExit(run_tests(*map(followed_by(end_all), (crashes, exits, command, resident, killed, at_once))))

@@ -43,6 +43,13 @@ def name_of(test):
     return f"hostile-{test}-{os.getpid()}"
 
 
+def state_of(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return "gone"
+
+
 class Honest:
     """A program that makes CALLS allocations when it is asked to, and gives each back."""
 
@@ -107,11 +114,7 @@ class Session:
             honest.answered()
 
     def check_logger(self, where):
-        try:
-            state = pathlib.Path(f"/proc/{self.logger}/stat").read_text().rpartition(")")[2].split()[0]
-        except OSError:
-            state = "gone"
-        expect(state not in ("Z", "X", "gone"), f"{where}: the logger ended")
+        expect(state_of(self.logger) not in ("Z", "X", "gone"), f"{where}: the logger ended")
 
     def held_alone(self):
         """As held(), when there are no targets but the honest ones."""
@@ -120,9 +123,12 @@ class Session:
         return self.held()
 
     def held(self):
-        """The logger's descriptors, and its anonymous memory in KiB."""
-        status = pathlib.Path(f"/proc/{self.logger}/status").read_text()
-        return len(os.listdir(f"/proc/{self.logger}/fd")), int(status.split("RssAnon:")[1].split()[0])
+        """The logger's descriptors, and its anonymous memory in KiB. A child that it has asked something stays for the next question, one of a kind, with
+        a pidfd and a socket; when it begins, and whether it has ended, is chance."""
+        place = pathlib.Path(f"/proc/{self.logger}")
+        children = " ".join(path.read_text() for path in place.glob("task/*/children")).split()
+        count = len(os.listdir(place / "fd")) - sum(1 if state_of(pid) == "Z" else 2 for pid in children)
+        return count, int((place / "status").read_text().split("RssAnon:")[1].split()[0])
 
     def end(self):
         self.check_counts("at the end")
