@@ -242,8 +242,8 @@ static bool read_place(struct columns_decoder *decoder, uint32_t i, uint8_t how,
 }
 
 /* `end` as the encoder has it. */
-static void read_time(struct columns_decoder *decoder, uint32_t i, uint32_t node, bool is_free, uint64_t *end,
-		      uint32_t cut_bits)
+static inline __attribute__((always_inline)) void read_time(struct columns_decoder *decoder, uint32_t i, uint32_t node,
+							    bool is_free, uint64_t *end, uint32_t cut_bits)
 {
 	struct columns *columns = &decoder->columns;
 	struct reading *streams = decoder->streams;
