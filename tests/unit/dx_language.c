@@ -415,10 +415,11 @@ static void test_memory(void **state)
 	assert_int_equal(
 		ask("@$cursession.TTD.Data.Heap().Where(h => h.Size > 1000).Select(h => new { A = h.Size }).Count()"),
 		DX_DONE);
-	assert_int_equal(ask("@$cursession.TTD.Data.Heap().GroupBy(h => h.Size).Count()"), DX_STOPPED);
+	assert_int_equal(ask("@$cursession.TTD.Data.Heap().GroupBy(h => h.Size).First()"), DX_STOPPED);
 	assert_non_null(strstr(answer, "GroupBy: more than the 1 MiB"));
 	assert_int_equal(ask("@$cursession.TTD.Data.Heap().OrderBy(h => h.Size).First()"), DX_STOPPED);
-	/* Groups that are only summed up are not kept. */
+	/* Groups that are only counted or summed up are not kept. */
+	value_is("@$cursession.TTD.Data.Heap().GroupBy(h => h.Size).Count(),d", "101");
 	value_is("@$cursession.TTD.Data.Heap().GroupBy(h => h.Size).Select(g => g.Count()).Max(),d", "30000");
 	value_is("@$cursession.TTD.Data.Heap().GroupBy(h => h.Action).Select(g => g.Sum(h => h.Size)).First(),d",
 		 "1515000");

@@ -16,6 +16,7 @@ const first = {
 	by: "function",
 	selection: {kind: "peak"},
 	filters: [],
+	words: "",
 	measure: "bytes",
 	isInverted: false,
 	isFolded: true,
@@ -40,6 +41,8 @@ const STATES = [
 	{isFolded: false},
 	{by: "process"},
 	{by: "thread"},
+	{words: "-size 64 128"},
+	{words: "-requireFrames \"main\" 'malloc'"},
 	...["function", "inclusive", "stack", "image", "thread", "process", "heap", "size", "life"].flatMap((rows) => [
 		{view: "table", rows},
 		{view: "table", rows, sort: "blocks"},
