@@ -136,7 +136,8 @@ static void pass_all(struct page_map *map, struct live_blocks *pieces)
 {
 	struct page_pass pass = {.map = map};
 	uint64_t behind = 0; /* the block before */
-	qsort(pieces->items, pieces->count, sizeof(*pieces->items), pieces_compare);
+	if (pieces->count)
+		qsort(pieces->items, pieces->count, sizeof(*pieces->items), pieces_compare);
 	for (size_t i = 0; i < pieces->count; i++) {
 		const struct live_block *piece = &pieces->items[i];
 		uint64_t end = piece->address + piece->bytes;

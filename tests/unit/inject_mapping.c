@@ -89,6 +89,12 @@ static bool process_begin(struct process *process)
 	return process->inject.memory >= 0;
 }
 
+static void process_end(struct process *process)
+{
+	close(process->inject.memory);
+	region_close(&process->region);
+}
+
 static int process_map(struct process *process)
 {
 	return map_all(&process->inject, &process->remote, region_path, getauxval(AT_BASE), &process->executable, NULL,
@@ -148,6 +154,7 @@ static void test_all(void **state)
 	/* The stack that the path was on is as before. */
 	for (size_t i = 0; i < sizeof(stack); i++)
 		assert_int_equal(stack[i], 0);
+	process_end(&process);
 }
 
 /* Return whether the mapping may go on after such a call has failed: without it the region is passed, memory is in core
@@ -200,6 +207,7 @@ static void test_failures(void **state)
 	calls.failing = 0;
 	assert_int_equal(process_map(&process), 0);
 	int count = calls.count;
+	process_end(&process);
 	assert_true(count > 5);
 	for (size_t k = 0; k < sizeof(errors) / sizeof(*errors); k++)
 		for (int failing = 1; failing <= count; failing++)
@@ -233,6 +241,7 @@ static void test_moved(void **state)
 	assert_int_equal(calls.count, 3);
 	assert_int_equal(calls.number[2], SYS_munmap);
 	assert_true(count > 0);
+	process_end(&process);
 }
 
 int main(void)
