@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -1159,6 +1160,8 @@ static void log_until(struct bed *bed, int writes)
 static bool logger_dies(struct bed *bed, int writes)
 {
 	int status;
+	/* No child gets a region unless it is said. */
+	assert_int_equal(madvise(bed->region.header, bed->region.bytes, MADV_DOFORK), 0);
 	pid_t pid = fork();
 	assert_true(pid >= 0);
 	if (pid == 0)
