@@ -21,6 +21,7 @@ WRITERS = {
     ("report", "-o"): lambda out: ("report", "a.xht", "-o", out),
     ("view", "--html"): lambda out: ("view", "a.xht", "--html", out),
     ("heap", "-o"): lambda out: ("heap", "a.xht", "-totals", "-o", out),
+    ("export", "-o"): lambda out: ("export", "a.xht", "-format", "pprof", "-o", out),
     ("diff", "-o"): lambda out: ("diff", "a.xht", "b.xht", "-o", out),
     ("check", "--junit"): lambda out: ("check", "a.xht", "--budget", "a.budget", "--junit", out),
     ("check", "--update"): lambda out: ("check", "a.xht", "--budget", out, "--update"),
