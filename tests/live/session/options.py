@@ -13,10 +13,14 @@ TRACE = "options.xht"
 FAMILY = ["sh", "-c", "read line; sh -c 'exit 0'; sh -c 'exit 0'"]
 
 
+# Some thousand calls a second: on a busy machine steps take long, and all events are read at once.
+CALLS, MANY_CALLS = ((os.path.join(PROGRAMS, "attached"), how) for how in ("often", "count"))
+
+
 class Recorded:
     """A process in a session of its own."""
 
-    def __init__(self, *options, command=(os.path.join(PROGRAMS, "attached"), "count"), trace=TRACE):
+    def __init__(self, *options, command=CALLS, trace=TRACE):
         self.options, self.command, self.trace, self.flushed = options, command, trace, None
 
     def __enter__(self):
@@ -83,7 +87,7 @@ def stacks_by_kind():
         recorded.go_on()
         changed_ns = max(int(row["time_ns"]) for row in dump(TRACE))
         xheap("update", NAME, "--stackwalk", "none")
-        recorded.go_on_for(30000)
+        recorded.go_on_for(300000)
         recorded.stop()
     rows = dump(TRACE)
     # Calls that were under way when it was changed are of either kind.
@@ -142,7 +146,7 @@ def flush_timer():
 
 def greatest_size():
     """A sequential file ends as it is, whole; the process goes on, and how much came later is told: it is no loss."""
-    with Recorded("--max-file", "128K") as recorded:
+    with Recorded("--max-file", "128K", command=MANY_CALLS) as recorded:
         wait_for("end of recording", lambda: "error" in recorded.state() or recorded.state().get("calls_after_end", 0) > 0, 60)
         expect(recorded.process.poll() is None, "the process has ended")
         said = xheap("stop", NAME, status=0)
