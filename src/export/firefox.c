@@ -126,11 +126,12 @@ static void time_put(struct json *json, size_t row, int64_t time_ns)
 #define COLUMN(json, key, count, value) COLUMN_BY(value_put, json, key, count, value)
 #define TIMES(json, key, count, value) COLUMN_BY(time_put, json, key, count, value)
 
-static void nulls(struct json *json, const char *key, size_t count)
+/* A column that says the same of every row. */
+static void repeat(struct json *json, const char *key, const char *literal, size_t count)
 {
 	json_begin_array(json, key);
 	for (size_t i = 0; i < count; i++)
-		json_literal(json, NULL, "null");
+		json_literal(json, NULL, literal);
 	json_end_array(json);
 }
 
@@ -275,7 +276,7 @@ static void frames_write(struct firefox *fox)
 	COLUMN(json, "category", count, 0);
 	COLUMN(json, "subcategory", count, 0);
 	COLUMN(json, "func", count, fox->function_of[i + 1]);
-	nulls(json, "nativeSymbol", count);
+	repeat(json, "nativeSymbol", "null", count);
 	COLUMN(json, "innerWindowID", count, 0);
 	json_begin_array(json, "line");
 	for (size_t i = 0; i < count; i++)
@@ -284,8 +285,8 @@ static void frames_write(struct firefox *fox)
 		else
 			json_literal(json, NULL, "null");
 	json_end_array(json);
-	nulls(json, "column", count);
-	nulls(json, "originalLocation", count);
+	repeat(json, "column", "null", count);
+	repeat(json, "originalLocation", "null", count);
 	json_count(json, "length", count);
 	json_end_object(json);
 }
@@ -295,14 +296,8 @@ static void functions_write(struct firefox *fox)
 	const size_t count = fox->functions.count;
 	struct json *json = &fox->json;
 	json_begin_object(json, "funcTable");
-	json_begin_array(json, "isJS");
-	for (size_t i = 0; i < count; i++)
-		json_bool(json, NULL, false);
-	json_end_array(json);
-	json_begin_array(json, "relevantForJS");
-	for (size_t i = 0; i < count; i++)
-		json_bool(json, NULL, false);
-	json_end_array(json);
+	repeat(json, "isJS", "false", count);
+	repeat(json, "relevantForJS", "false", count);
 	COLUMN(json, "name", count, string_of(fox, fox->frame_of[i]->text));
 	COLUMN(json, "resource", count, fox->frame_of[i]->file ? (int64_t)fox->frame_of[i]->image_id : INT64_C(-1));
 	json_begin_array(json, "source");
@@ -312,9 +307,9 @@ static void functions_write(struct firefox *fox)
 		else
 			json_literal(json, NULL, "null");
 	json_end_array(json);
-	nulls(json, "lineNumber", count);
-	nulls(json, "columnNumber", count);
-	nulls(json, "originalLocation", count);
+	repeat(json, "lineNumber", "null", count);
+	repeat(json, "columnNumber", "null", count);
+	repeat(json, "originalLocation", "null", count);
 	json_count(json, "length", count);
 	json_end_object(json);
 }
@@ -327,7 +322,7 @@ static void resources_write(struct firefox *fox)
 	json_begin_object(json, "resourceTable");
 	COLUMN(json, "name", dictionary->image_count,
 	       string_of(fox, text_shown(text_file_name(dictionary->images[i].path))));
-	nulls(json, "host", dictionary->image_count);
+	repeat(json, "host", "null", dictionary->image_count);
 	COLUMN(json, "type", dictionary->image_count, RESOURCE_LIBRARY);
 	json_count(json, "length", dictionary->image_count);
 	json_end_object(json);
@@ -338,12 +333,12 @@ static void sources_write(struct firefox *fox)
 	const size_t count = fox->sources.count;
 	struct json *json = &fox->json;
 	json_begin_object(json, "sources");
-	nulls(json, "id", count);
+	repeat(json, "id", "null", count);
 	COLUMN(json, "filename", count, string_of(fox, fox->sources.items[i].data));
 	COLUMN(json, "startLine", count, 1);
 	COLUMN(json, "startColumn", count, 1);
-	nulls(json, "sourceMapURL", count);
-	nulls(json, "content", count);
+	repeat(json, "sourceMapURL", "null", count);
+	repeat(json, "content", "null", count);
 	json_count(json, "length", count);
 	json_end_object(json);
 }
@@ -364,7 +359,7 @@ static void shared_write(struct firefox *fox)
 	for (unsigned i = 0; i < 2; i++) {
 		json_begin_object(json, none[i]);
 		for (const char *const *column = columns[i]; *column; column++)
-			nulls(json, *column, 0);
+			repeat(json, *column, "null", 0);
 		json_count(json, "length", 0);
 		json_end_object(json);
 	}
@@ -391,7 +386,7 @@ static void no_samples_write(struct firefox *fox)
 	struct json *json = &fox->json;
 	/* Views want a time that is not empty. */
 	json_begin_object(json, "samples");
-	nulls(json, "stack", 2);
+	repeat(json, "stack", "null", 2);
 	TIMES(json, "time", 2, i ? fox->range.to_ns : fox->range.from_ns);
 	json_literal(json, "weight", "null");
 	json_text(json, "weightType", "samples");
@@ -466,7 +461,7 @@ static void thread_write(struct firefox *fox, uint32_t number)
 	json_literal(json, "processShutdownTime", "null");
 	put_ms(json, "registerTime", thread->start_ns);
 	json_literal(json, "unregisterTime", "null");
-	nulls(json, "pausedRanges", 0);
+	repeat(json, "pausedRanges", "null", 0);
 	no_samples_write(fox);
 	markers_write(fox, is_main ? process : NULL);
 	if (is_main)
@@ -510,7 +505,7 @@ static void counter_begin(struct firefox *fox, const char *name, const char *des
 	json_text(json, "markerSchemaLocation", "timeline-memory");
 	json_count(json, "sortWeight", 20);
 	json_text(json, "label", description);
-	nulls(json, "tooltipRows", 0);
+	repeat(json, "tooltipRows", "null", 0);
 	json_end_object(json);
 	json_begin_object(json, "samples");
 }
