@@ -50,6 +50,16 @@ const settle = (page) =>
 			),
 	);
 const text = (page, selector) => page.textContent(selector);
+/** Waits until the first classes have these bytes. */
+const showsClasses = (page, wanted) =>
+	page.waitForFunction(
+		(bytes) =>
+			[...document.querySelectorAll("#classes b")]
+				.slice(0, bytes.length)
+				.map((one) => one.textContent)
+				.join() === bytes.join(),
+		wanted,
+	);
 
 async function open(url) {
 	const page = await (await browser.newContext({viewport: {width: 1280, height: 800}})).newPage(),
@@ -263,25 +273,11 @@ test("words of a filter are the server's: the sums are those of the command", as
 		classes = CLASSES.slice(0, 2).map((code) =>
 			formatBytes(heap(file, "-totals", "-size", "64", "128", "-window", code, "0", "1000s").totals.total_bytes),
 		);
-	await page.waitForFunction(
-		(wanted) =>
-			[...document.querySelectorAll("#classes b")]
-				.slice(0, 2)
-				.map((one) => one.textContent)
-				.join() === wanted,
-		classes.join(),
-	);
+	await showsClasses(page, classes);
 	assert.match(await text(page, "#command"), / -size 64 128$/);
 	const hash = await page.evaluate(() => location.hash);
 	const other = await open(`${address}&${hash.slice(1)}`);
-	await other.waitForFunction(
-		(wanted) =>
-			[...document.querySelectorAll("#classes b")]
-				.slice(0, 2)
-				.map((one) => one.textContent)
-				.join() === wanted,
-		classes.join(),
-	);
+	await showsClasses(other, classes);
 	await close(other);
 	await filter("-size 64");
 	await page.waitForFunction(() => /-size takes/.test(document.getElementById("notice").textContent));
