@@ -405,6 +405,10 @@ def check_words():
         for words, wanted in (([TRACES / "python.xht"], "is a sample"), ([trace, "-innermost"], "-innermost")):
             said = xheap("export", *words, "-format", name, "-o", "out", status=2).stderr.decode()
             expect(wanted in said and not pathlib.Path("out").exists(), f"{name} {words}: {said}")
+    content = trace.read_bytes()
+    pathlib.Path("cut.xht").write_bytes(content[:len(content) * 3 // 4])
+    said = xheap("export", "cut.xht", "-format", "callgrind", "-o", "cut.callgrind").stderr.decode()
+    expect("the trace is cut at byte " in said, f"a cut trace: {said}")
     # A disk that is full after the first bytes.
     for name in FORMATS:
         os.mkdir(f"full-{name}")

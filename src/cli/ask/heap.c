@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "action/actions/action_table.h"
+#include "action/report/caveats.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "base/whole_file.h"
@@ -414,13 +415,15 @@ static void print(void *context, struct sink *out, bool is_colored)
 	export_formats[answer->options->format].write(&answer->report, out);
 }
 
-/* What an answer in the format of a tool cannot say. */
+/* What an answer in the format of a tool cannot say: figures, and what the trace lacks. */
 static void format_tell(const struct heap_answer *answer)
 {
 	const struct export_format *format = &export_formats[answer->options->format];
 	const uint64_t blocks = answer->analysis.sources[0].window->totals.total_count;
-	if (format->lacks)
+	if (format->lacks) {
 		cli_say("%s has no %s", format->name, format->lacks);
+		caveats_lines(cli_stderr(), answer->analysis.sources, false);
+	}
 	if (format->flags & EXPORT_SUMS_MANY && blocks > EXPORT_BLOCKS_MAX)
 		cli_say("%s blocks are more than %s takes: it has sums of slices of time, and cannot show what a "
 			"selected time has retained; ask for a -range with %s blocks at most",
