@@ -64,6 +64,12 @@ static inline uint32_t place_of(uint64_t at, uint64_t scale, uint32_t count)
 	return place < count ? (uint32_t)place : count - 1;
 }
 
+static inline uint32_t slice_within(const struct slicing *slicing, uint32_t part, int64_t time_ns)
+{
+	uint64_t at = (uint64_t)time_ns - (uint64_t)slicing->bounds[part] - 1;
+	return part * slicing->per_part + place_of(at, slicing->scales[part], slicing->per_part);
+}
+
 /* A part has the times behind its first bound, up to the next one. Most parts are of one length, so that the right one
    is near. */
 static uint32_t slice_between(const struct slicing *slicing, int64_t time_ns)
@@ -75,8 +81,7 @@ static uint32_t slice_between(const struct slicing *slicing, int64_t time_ns)
 		part--;
 	while (time_ns > bounds[part + 1])
 		part++;
-	uint64_t at = (uint64_t)time_ns - (uint64_t)bounds[part] - 1;
-	return part * slicing->per_part + place_of(at, slicing->scales[part], slicing->per_part);
+	return slice_within(slicing, part, time_ns);
 }
 
 /* The slice of a time within the range: the same for all, and never falling. */
@@ -104,9 +109,9 @@ static bool is_base(const struct heap_allocation *row, struct heap_range range)
 	return has_begun && (row->end == HEAP_END_OPEN || row->end_ns > range.from_ns);
 }
 
-static inline struct slice *slice_touch(struct pass *pass, int64_t time_ns, uint32_t group)
+static inline struct slice *slice_touch(struct pass *pass, uint32_t number, uint32_t group)
 {
-	struct slice *slice = &pass->slices[slice_of(pass->slicing, time_ns)];
+	struct slice *slice = &pass->slices[number];
 	slice->first_group = slice->events && slice->first_group < group ? slice->first_group : group;
 	slice->events++;
 	return slice;
@@ -119,9 +124,9 @@ static inline __attribute__((always_inline)) void row_sum(struct pass *pass, con
 	if (is_base(row, range))
 		pass->base_bytes += bytes;
 	if (begins_within(row, range))
-		slice_touch(pass, row->birth_ns, group)->began_bytes += bytes;
+		slice_touch(pass, slice_of(pass->slicing, row->birth_ns), group)->began_bytes += bytes;
 	if (ends_within(row, range))
-		slice_touch(pass, row->end_ns, group)->ended_bytes += bytes;
+		slice_touch(pass, slice_of(pass->slicing, row->end_ns), group)->ended_bytes += bytes;
 }
 
 static inline void change_put(struct pass *pass, int64_t time_ns, uint64_t bytes)
@@ -150,6 +155,29 @@ static void rows_sum_all(struct pass *pass, const struct heap_rows *rows)
 	heap_rows_each (rows, i) {
 		const struct heap_allocation row = heap_rows_get(rows, i);
 		row_sum(pass, &row, row.size_bytes, rows->first / PACK_ROWS);
+	}
+}
+
+static void rows_sum_between(struct pass *pass, const struct heap_rows *rows, const struct heap_row_moments *moments)
+{
+	const struct slicing slicing = *pass->slicing;
+	const uint32_t parts = slicing.count / slicing.per_part, group = rows->first / PACK_ROWS;
+	const uint64_t *begins_ns = rows->columns.numbers[PACK_BIRTH], *ends_ns = rows->columns.numbers[PACK_END];
+	heap_rows_each (rows, i) {
+		uint64_t bytes = rows->columns.numbers[PACK_SIZE][i];
+		uint32_t begin = moments->begins[i], end = moments->ends[i];
+		if (pass->table->sample_bytes) {
+			const struct heap_allocation row = heap_rows_get(rows, i);
+			bytes = heap_weigh(pass->table, &row).bytes;
+		}
+		if (!begin && end)
+			pass->base_bytes += bytes;
+		if (begin - 1 < parts)
+			slice_touch(pass, slice_within(&slicing, begin - 1, (int64_t)begins_ns[i]), group)
+				->began_bytes += bytes;
+		if (end - 1 < parts && begin <= parts)
+			slice_touch(pass, slice_within(&slicing, end - 1, (int64_t)ends_ns[i]), group)->ended_bytes +=
+				bytes;
 	}
 }
 
@@ -458,6 +486,13 @@ void heap_peak_search_add(struct heap_peak_search *search, unsigned thread, cons
 {
 	assert(thread < search->width);
 	rows_sum(&search->passes[thread], rows);
+}
+
+void heap_peak_search_add_between(struct heap_peak_search *search, unsigned thread, const struct heap_rows *rows,
+				  const struct heap_row_moments *moments)
+{
+	assert(thread < search->width && search->slicing.bounds);
+	rows_sum_between(&search->passes[thread], rows, moments);
 }
 
 static void slice_add(struct slice *to, const struct slice *from)
