@@ -28,7 +28,8 @@ struct cells_making {
 	struct cell_bounds bounds;
 	uint32_t peak;                 /* a bound */
 	bool *sites;                   /* by site: whether it is asked for; NULL: all are */
-	uint32_t *nodes;               /* by site: a node of the names */
+	const uint32_t *nodes;         /* by site: a node of the names */
+	uint32_t *own_nodes;           /* if they are made for this answer */
 	struct cell_scan_result found; /* with these nodes; a sample if there are many cells */
 	struct cell_paths paths;
 	struct cell_kept kept; /* in the tree */
@@ -64,18 +65,30 @@ static int bounds_make(struct cells_making *making, uint32_t intervals, struct d
 
 /* ---- stacks ---- */
 
-static void stacks_name(struct cells_making *making)
+uint32_t *cells_name_sites(const struct cells_source *source)
+{
+	const struct heap_table *table = source->table;
+	const bool *is_cancelled = source->filter->is_cancelled;
+	const struct wrapper_source wrapper = {table, source->names};
+	uint32_t *nodes = memory_zeroed((size_t)table->site_count + 1, sizeof(*nodes));
+	wrapper_source_name(&wrapper);
+	for (uint32_t i = 0; i < table->site_count && !cancel_is_asked(is_cancelled); i++)
+		nodes[i] = heap_names_site(source->names, &table->sites[i]);
+	heap_names_shorten(source->names);
+	if (!cancel_is_asked(is_cancelled))
+		return nodes;
+	free(nodes);
+	return NULL;
+}
+
+static int stacks_name(struct cells_making *making, struct diag *diag)
 {
 	const struct cells_source *source = making->source;
-	const struct heap_table *table = source->table;
-	const struct wrapper_source wrapper = {table, source->names};
-	wrapper_source_name(&wrapper);
+	const struct wrapper_source wrapper = {source->table, source->names};
 	if (source->cull)
 		heap_cull_prepare(source->cull, &wrapper, 1);
-	making->nodes = memory_zeroed(table->site_count, sizeof(*making->nodes));
-	for (uint32_t i = 0; i < table->site_count && !cancel_is_asked(cancelled_by(making)); i++)
-		making->nodes[i] = heap_names_site(source->names, &table->sites[i]);
-	heap_names_shorten(source->names);
+	making->nodes = source->nodes ? source->nodes : (making->own_nodes = cells_name_sites(source));
+	return making->nodes ? 0 : diag_fail(diag, ECANCELED, "the question was cancelled");
 }
 
 /* ---- what fits ---- */
@@ -280,7 +293,7 @@ static int cells_find(struct cells_making *making, struct diag *diag)
 static void making_fini(struct cells_making *making)
 {
 	found_fini(making);
-	free(making->nodes);
+	free(making->own_nodes);
 	free(making->sites);
 }
 
@@ -290,8 +303,7 @@ int cells_write(struct sink *out, const struct cells_source *source, const struc
 	struct cells_making making = {.source = source, .request = request};
 	const struct heap_range all = {0, source->table->duration_ns};
 	int error = heap_folded_check(source->table, source->filter, all, HEAP_BY_NONE, diag);
-	if (!error)
-		stacks_name(&making);
+	error = error ? error : stacks_name(&making, diag);
 	if (!error && request->node && *request->node) {
 		making.sites = cell_below_find(source->table, source->names, making.nodes, request->node);
 		if (!making.sites)
