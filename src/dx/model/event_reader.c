@@ -235,8 +235,10 @@ static void wanted_keep(const struct dx_event_reader *reader, struct dx_wanted *
 		first_ns = (int64_t)((uint64_t)time_ns - (uint64_t)duration_ns);
 	const struct dx_wanted points[] = {{.time_ns = first_ns, .point = reader->first_point},
 					   {.time_ns = time_ns, .point = reader->point}};
+	int64_t outer_ns = event->signal_start_ns < first_ns ? event->signal_start_ns : first_ns;
 	uint64_t before = 0;
-	bool is_known = !reader->is_unsure && heap_stream_skipped_before(reader->stream, first_ns, &before) &&
+	bool is_known = !reader->is_unsure && heap_stream_skipped_before(reader->stream, outer_ns, &before) &&
+			heap_stream_skipped_before(reader->stream, first_ns, &before) &&
 			heap_stream_skipped_before(reader->stream, time_ns, &before);
 	event->number += before;
 	for (unsigned i = 0; i < 2 && is_known; i++) {
