@@ -3,9 +3,9 @@
  * Keys and sums are the plan's. What lambdas make of them is the interpreter's, by group_calls.h: for orders and
  * conditions once for each group, unless a sum itself is the order; for the Select only of groups that are shown.
  *
- * A run may come to what only the interpreter can do: a sum of more than 64 bits is an error of one group, the memory
- * of groups is its to complain of, and so are values of several kinds in one order. It comes to that before the first
- * group is shown; then the sequence is interpreted.
+ * A run may come to what only the interpreter can do: a sum of more than 64 bits is an error of one group, and so are
+ * values of several kinds in one order. It comes to that before the first group is shown; then the sequence is
+ * interpreted.
  */
 #include "dx/plans/group_plan.h"
 
