@@ -10,7 +10,8 @@ import sys
 SOURCE, BUILD, XHEAP = pathlib.Path(os.environ["SOURCE"]), pathlib.Path(os.environ["BUILD"]), os.environ["XHEAP"]
 QUERIES = int(os.environ.get("DX_PLANS_QUERIES", 60))
 TRACES = ("reallocs", "annotated", "processes", "threads", "attached", "kept", "sampled", "circular", "forks", "cut")
-DATA = "@$cursession.TTD.Data."
+# Of all processes, of the first and of the last one.
+DATA = ("@$cursession.TTD.Data.",) * 4 + ("@$curprocess.TTD.Data.", "@$cursession.Processes.Last().TTD.Data.")
 NUMBERS = {"Heap": ("Size", "Address", "PreviousAddress", "Duration", "Usable", "Index", "Heap"), "Allocations": ("Size", "Address", "Usable", "Lifetime", "Index", "Heap")}
 TEXTS = {"Heap": {"Action": ("Alloc", "Free", "ReAlloc", "Lock", "nothing"), "Function": ("malloc", "free", "realloc", "nothing")},
          "Allocations": {"End": ("free", "open", "exit", "realloc"), "Function": ("malloc", "calloc", "nothing"), "FreeFunction": ("free", "realloc")}}
@@ -131,7 +132,8 @@ class Maker:
                          f".Sum(x => {self.value()})", f".Select(x => {self.value()})", f".Select(x => {self.value()}).Max()", ".First()"))
 
     def query(self):
-        text = f"{DATA}{self.source}({self.one(('', 'true', 'false')) if self.source == 'Heap' else ''})"
+        blocks = self.one(("Allocations",) * 5 + ("FreedByOtherThread",))
+        text = self.one(DATA) + (f"Heap({self.one(('', 'true', 'false'))})" if self.source == "Heap" else f"{blocks}()")
         for _ in range(self.choose.randrange(4)):
             kind = self.choose.random()
             text += self.order() if kind < 0.4 else f".Where(x => {self.condition()})" if kind < 0.85 else f".{self.one(('Skip', 'Take'))}({self.choose.randrange(60)})"

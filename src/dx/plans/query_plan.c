@@ -325,11 +325,9 @@ static const struct dx_operator planned_operator = {.name = "plan",
 static bool has_plan(struct dx_query *query, const struct dx_sequence *sequence)
 {
 	const struct dx_sequence *source = sequence;
-	bool with_nested;
 	while (source->source)
 		source = source->source;
-	return dx_blocks_are_all(source) || dx_events_are_all(source, &with_nested) ||
-	       dx_plan_refuse(query, source, "plans begin with Heap() or Data.Allocations() of all processes");
+	return dx_pipeline_begins(query, source);
 }
 
 static const struct dx_sequence *plan_sequence(struct dx_query *query, const struct dx_sequence *sequence)
