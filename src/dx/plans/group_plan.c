@@ -19,6 +19,7 @@
 #include "dx/plans/group_sums.h"
 #include "dx/plans/pipeline.h"
 #include "dx/plans/plan_closures.h"
+#include "dx/plans/plan_ids.h"
 #include "dx/plans/plan_keys.h"
 #include "dx/run/interpret.h"
 #include "dx/run/operators.h"
@@ -423,7 +424,7 @@ static bool group_plan_make(const struct dx_plan_making *making, struct group_pl
 	    plan->source == COLUMNS_OF_EVENTS)
 		return dx_plan_refuse(query, planned->sequence, "First() gives calls in the order of the trace only");
 	dx_pipeline_cut(plan, planned->sequence);
-	return dx_plan_target(making->query, plan, &planned->target);
+	return dx_plan_ready(making, planned->sequence, &planned->target);
 }
 
 /* ---- the sequence ---- */

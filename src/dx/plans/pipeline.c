@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Turns a chain of Where, OrderBy, Skip, Take and Select over Heap(), Allocations() or FreedByOtherThread() into a plan,
- * of all processes or of one. Not for calls with gaps, whose errors count, too, and have a place among the events; nor for heaps in other heaps, unless Heap(false)
- * asks for them: the interpreter does those.
+ * Turns a chain of Where, OrderBy, Skip, Take and Select over Heap(), Allocations() or FreedByOtherThread() into a
+ * plan. Not for calls with gaps, whose errors count, too, and have a place among the events; nor for heaps in other
+ * heaps, unless Heap(false) asks for them: the interpreter does those.
  */
 #include "dx/plans/pipeline.h"
 
@@ -54,27 +54,11 @@ bool dx_pipeline_begins(struct dx_query *query, const struct dx_sequence *source
 	       dx_plan_refuse(query, source, "plans begin with Heap(), Data.Allocations() or FreedByOtherThread()");
 }
 
-/* Only rows for which both nodes compare so. */
-static void rows_restrict(struct plan *plan, enum plan_operator operation, uint32_t one, uint32_t other)
+/* Of what has been left by then, only rows for which the nodes compare so. */
+static void rows_compare(struct plan *plan, enum plan_operator operation, uint32_t one, uint32_t other)
 {
 	uint32_t condition = plan_apply(plan, operation, one, other, PLAN_NOTHING);
-	plan->filter = plan->filter == PLAN_NOTHING ? condition
-						    : plan_apply(plan, PLAN_AND, plan->filter, condition, PLAN_NOTHING);
-}
-
-static bool blocks_make(const struct dx_plan_making *making, enum dx_block_choice choice)
-{
-	struct plan *plan = making->plan;
-	uint32_t flag = plan_apply(plan, PLAN_BITS_AND, plan_column(plan, COLUMN_FLAGS),
-				   plan_number(plan, HEAP_EARLIER), PLAN_NOTHING);
-	rows_restrict(plan, PLAN_EQUAL, flag, plan_number(plan, 0));
-	if (choice == DX_BLOCKS_CROSS)
-		rows_restrict(plan, PLAN_UNEQUAL, plan_column(plan, COLUMN_FREE_THREAD),
-			      plan_column(plan, COLUMN_THREAD));
-	/* The session has said why. */
-	if (!dx_session_table(making->query->session))
-		dx_stop(making->query, -1, "the allocations of the trace cannot be found");
-	return !making->query->is_stopped;
+	plan->filter = plan_apply(plan, PLAN_AND, plan->filter, condition, PLAN_NOTHING);
 }
 
 static bool source_make(const struct dx_plan_making *making, const struct dx_sequence *sequence)
@@ -85,11 +69,18 @@ static bool source_make(const struct dx_plan_making *making, const struct dx_seq
 	if (!dx_pipeline_begins(query, sequence) || !source_find(sequence, &source))
 		return false;
 	plan_init(plan, source.rows);
+	dx_plan_restrict(plan);
 	if (source.process != TRACE_NONE)
-		rows_restrict(plan, PLAN_EQUAL, plan_column(plan, COLUMN_PROCESS), plan_number(plan, source.process));
-	if (source.rows == COLUMNS_OF_ALLOCATIONS)
-		return blocks_make(making, source.choice);
-	rows_restrict(plan, PLAN_AT_MOST, plan_column(plan, COLUMN_ACTION), plan_number(plan, EVENT_PROTECT));
+		rows_compare(plan, PLAN_EQUAL, plan_column(plan, COLUMN_PROCESS), plan_number(plan, source.process));
+	if (source.rows == COLUMNS_OF_ALLOCATIONS) {
+		if (source.choice == DX_BLOCKS_CROSS)
+			rows_compare(plan, PLAN_UNEQUAL, plan_column(plan, COLUMN_FREE_THREAD),
+				     plan_column(plan, COLUMN_THREAD));
+		/* The session has said why. */
+		if (!dx_session_table(query->session))
+			dx_stop(query, -1, "the allocations of the trace cannot be found");
+		return !query->is_stopped;
+	}
 	if (dx_events_have_gaps(query, source.process))
 		return dx_plan_refuse(query, sequence, "the trace has gaps, which are errors among the calls");
 	return source.with_nested || !trace_has_annotations(query->session->dictionary) ||
