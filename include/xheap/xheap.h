@@ -37,7 +37,7 @@ extern "C" {
 #endif
 
 /** The version of this interface. It grows when a release adds members or functions. */
-#define XHEAP_API_VERSION 2
+#define XHEAP_API_VERSION 3
 
 /** The id or count that stands for "none". */
 #define XHEAP_NONE UINT32_MAX
@@ -96,6 +96,9 @@ void xheap_callbacks_init(xheap_callbacks *callbacks, size_t size);
 
 /** Return a short English name of a status, such as "not found"; "unknown" for other numbers. The text is static. */
 const char *xheap_status_name(int32_t status);
+
+/** Return the XHEAP_API_VERSION of the library that is loaded. A program built with another header can compare them. */
+uint32_t xheap_api_version(void);
 
 /* ==== sessions ==== */
 
