@@ -1,11 +1,23 @@
 # SPDX-License-Identifier: MIT
-"""Heap traces in Python, by libxheap and the command xheap, which must be installed."""
+"""Heap traces in Python.
+
+    import xheap
+
+    t = xheap.open("program.xht")
+    t.report()                      # the first answer
+    t.heap(by="function")           # where the memory went
+
+Everything here reads by libxheap and the command xheap, which must be installed.
+"""
+from ._command import CommandError
 from ._library import (ClosedError, DamagedError, DeniedError, Error, ExistsError, GoneError, InvalidError, LibraryError, NoMatchError, NotFoundError,
                        OutOfMemoryError)
+from ._table import Table, Text
+from ._trace import Info, Report, Trace, diff, open
 
 __all__ = [
-    "ClosedError", "DamagedError", "DeniedError", "Error", "ExistsError", "GoneError", "InvalidError", "LibraryError", "NoMatchError", "NotFoundError",
-    "OutOfMemoryError",
+    "ClosedError", "CommandError", "DamagedError", "DeniedError", "Error", "ExistsError", "GoneError", "Info", "InvalidError", "LibraryError", "NoMatchError",
+    "NotFoundError", "OutOfMemoryError", "Report", "Table", "Text", "Trace", "diff", "open",
 ]
 
 
