@@ -6,18 +6,21 @@
     t = xheap.open("program.xht")
     t.report()                      # the first answer
     t.heap(by="function")           # where the memory went
+    t.allocations(size=(4096, None))
 
 Everything here reads by libxheap and the command xheap, which must be installed.
 """
 from ._command import CommandError
 from ._library import (ClosedError, DamagedError, DeniedError, Error, ExistsError, GoneError, InvalidError, LibraryError, NoMatchError, NotFoundError,
                        OutOfMemoryError)
+from ._plan import Aggregate, Expression, col, count, when
+from ._rows import Rows
 from ._table import Table, Text
 from ._trace import Info, Report, Trace, diff, open
 
 __all__ = [
-    "ClosedError", "CommandError", "DamagedError", "DeniedError", "Error", "ExistsError", "GoneError", "Info", "InvalidError", "LibraryError", "NoMatchError",
-    "NotFoundError", "OutOfMemoryError", "Report", "Table", "Text", "Trace", "diff", "open",
+    "Aggregate", "ClosedError", "CommandError", "DamagedError", "DeniedError", "Error", "ExistsError", "Expression", "GoneError", "Info", "InvalidError", "LibraryError", "NoMatchError",
+    "NotFoundError", "OutOfMemoryError", "Report", "Rows", "Table", "Text", "Trace", "col", "count", "diff", "open", "when",
 ]
 
 

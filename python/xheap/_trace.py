@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Traces: what a trace has, its reports, and rows of it."""
+import contextlib
 import csv
 import ctypes
 import os
@@ -9,6 +10,9 @@ from . import _layouts as layouts
 from ._command import WIDTH, answer, run
 from ._filters import filter_struct, filter_words
 from ._library import Error, Handle, InvalidError, Path, call, encoded, initialised, library, text, texts
+from ._plan import Expression, Plan
+from ._rows import Rows
+from ._sql import run as run_sql
 from ._table import Table, Text
 
 # What rows of a report are, as the library names it, and the column of their names.
@@ -16,6 +20,7 @@ _ACTIONS = {
     "stack": "stacks", "function": "frames", "inclusive": "frames-inclusive", "image": "image", "heap": "heaps", "tree": "tree", "callers": "callers",
     "chain": "chains", "total": "totals",
 }
+_TABLES = {name[len("XHEAP_TABLE_"):].lower(): number for name, number in layouts.ENUMS["xheap_table"].items() if name != "XHEAP_TABLE_COUNT"}
 _KEYS = {
     "outstanding_bytes": "so", "outstanding_count": "soc", "total_bytes": "st", "total_count": "stc", "realloc_count": "src", "peak_bytes": "sp",
     "peak_count": "spc", "temporary_count": "stt",
@@ -224,6 +229,75 @@ class Trace:
                 library().xheap_text_free(said)
             shown = [by, *([split] if split else []), *_SHOWN]
             return Report(columns, rows, shown, _totals_of(totals), written, self._handle.what)
+
+    # ---- rows ----
+
+    def _opened(self, table: str, columns: Optional[Sequence[str]], filters: Dict[str, Any], plan: Optional[Plan]) -> Any:
+        """A new stream of the library's."""
+        query = initialised(layouts.xheap_query, "xheap_query")
+        query.table = _TABLES[table]
+        if filters:
+            query.filter = ctypes.pointer(filter_struct(filters))
+        if columns is not None:
+            query.columns, query.column_count = texts(columns, "a column")
+        stream = layouts.ArrowArrayStream()
+        with contextlib.ExitStack() as held:
+            trace = held.enter_context(self._handle.use())
+            if plan:
+                query.plan = held.enter_context(plan.made(query.table, self._functions_called).use())
+            call("xheap_query_arrow", trace, ctypes.byref(query), ctypes.byref(stream))
+        return stream
+
+    def _rows(self, table: str, columns: Optional[Sequence[str]] = None, filters: Optional[Dict[str, Any]] = None, plan: Optional[Plan] = None) -> Rows:
+        if columns is not None and (isinstance(columns, str) or not columns):
+            raise InvalidError(f"columns is a list of names, not {columns!r}")
+        given = {name: value for name, value in (filters or {}).items() if value is not None}
+        filter_struct(given)  # what is wrong with them is said here, not when rows are read
+        with self._handle.use():
+            return Rows(f"{table} of {self._handle.what}", lambda: self._opened(table, columns, given, plan))
+
+    def _functions_called(self, name: str) -> List[int]:
+        """Ids of the allocation functions with the name."""
+        return [row.id for row in self.table("function") if row.name == name]
+
+    def allocations(self, columns: Optional[Sequence[str]] = None, **filters: Any) -> Rows:
+        """Blocks in the order of their births: the columns of `xheap dump -allocations`. `stack` and `free_stack`, whole stacks as texts, are given if they are asked for."""
+        return self._rows("allocation", columns, filters)
+
+    def events(self, columns: Optional[Sequence[str]] = None, range: Any = None) -> Rows:
+        """Heap calls in the order of time: the columns of `xheap dump -events`, and `stack` if it is asked for."""
+        return self._rows("event", columns, {"range": range})
+
+    def stacks(self) -> Rows:
+        """The tree of stacks: id, parent, frame. A stack is its innermost frame, and the stack of its callers."""
+        return self._rows("stack")
+
+    def table(self, name: str) -> Rows:
+        """One of the tables allocation, event, stack, frame, function, thread, process, heap and image, whole."""
+        if name not in _TABLES:
+            raise InvalidError(f"there is no table {name}: tables are {', '.join(_TABLES)}")
+        return self._rows(name)
+
+    def query(self, select: Union[str, Sequence[Any]] = (), *, where: Optional[Expression] = None, by: Union[str, Sequence[Any]] = (), order: Union[str, Sequence[str]] = (),
+              limit: Optional[int] = None, skip: int = 0, table: str = "allocation", **filters: Any) -> Rows:
+        """The answer to a question over the columns of allocations, or of events (`table="event"`), computed by the library.
+
+            from xheap import col, count
+            t.query(["address", "size"], where=(col("size") > 4096) & (col("end_kind") == "free"), order="-size", limit=10)
+            t.query([count(), col("size").sum()], by="function", order="-sum_size")
+
+        select: columns, by name or as expressions; with `by`, or alone, sums over rows.
+        order: names of columns of the result; those with - before them from the greatest down.
+        """
+        if table not in ("allocation", "event"):
+            raise InvalidError(f"a question is about the table allocation or event, not {table!r}")
+        lists: List[List[Any]] = [[item] if isinstance(item, str) or not hasattr(item, "__iter__") else list(item) for item in (select, by, order)]
+        plan = Plan(table, lists[0] or ([] if lists[1] else list(self._rows(table).columns)), where, lists[1], lists[2], limit, skip)
+        return self._rows(table, None, filters, plan)
+
+    def sql(self, query: str, parameters: Sequence[Any] = ()) -> Any:
+        """Ask in SQL, where DuckDB is installed, over the tables of `table()`. The answer is a relation of DuckDB's: `.fetchall()`, `.df()`, `.pl()`, `.write_parquet(path)`."""
+        return run_sql(query, {name: self.table(name) for name in _TABLES}, parameters)
 
     def export(self, format: str, path: Path, **filters: Any) -> str:
         """Write the trace in the format of another tool, as `xheap export`, and return what this format, or the trace, does not hold."""
