@@ -8,19 +8,20 @@
     t.heap(by="function")           # where the memory went
     t.allocations(size=(4096, None))
 
-Everything here reads by libxheap and the command xheap, which must be installed.
+Everything here reads and records by libxheap and the command xheap, which must be installed. docs/python.md describes it.
 """
 from ._command import CommandError
 from ._library import (ClosedError, DamagedError, DeniedError, Error, ExistsError, GoneError, InvalidError, LibraryError, NoMatchError, NotFoundError,
                        OutOfMemoryError)
 from ._plan import Aggregate, Expression, col, count, when
+from ._record import Recording, record
 from ._rows import Rows
 from ._table import Table, Text
 from ._trace import Info, Report, Trace, diff, open
 
 __all__ = [
     "Aggregate", "ClosedError", "CommandError", "DamagedError", "DeniedError", "Error", "ExistsError", "Expression", "GoneError", "Info", "InvalidError", "LibraryError", "NoMatchError",
-    "NotFoundError", "OutOfMemoryError", "Report", "Rows", "Table", "Text", "Trace", "col", "count", "diff", "open", "when",
+    "NotFoundError", "OutOfMemoryError", "Recording", "Report", "Rows", "Table", "Text", "Trace", "col", "count", "diff", "open", "record", "when",
 ]
 
 
