@@ -390,6 +390,15 @@ static void test_actions(void **state)
 	trace = whole;
 }
 
+static void test_units(void **state)
+{
+	(void)state;
+	value_is("4K.ToDisplayString(\"d\")", "4096");
+	value_is("1MB == 0x100000 && 1MiB == 1MB && 1m == 1MB", "true");
+	value_is("2GB - 1T / 512 + 100B == 100", "true");
+	value_is("1e3 == 1000 && 25e2 == 2500.0", "true");
+}
+
 static void test_refusals(void **state)
 {
 	(void)state;
@@ -406,6 +415,12 @@ static void test_refusals(void **state)
 	refused_at("@$cursession.TTD.Data.Heap().Select(h => h.Action * 2)", 51, "numbers");
 	refused_at("@$nobody", 1, "no variable");
 	refused_at("1,zz", 3, "no format specifier");
+	refused_at("@$cursession.TTD.Data.Heap().Count(h => h.Size = 5)", 48, "== compares");
+	refused_at("1 = 1", 3, "== compares");
+	refused_at("new { A = 1 and 2 }", 13, "&& joins");
+	refused_at("1 or 2", 3, "|| joins");
+	refused_at("5XB", 2, "no unit of bytes");
+	refused_at("16777216T", 1, "64 bits");
 }
 
 /* What is not kept takes no memory, however long the trace is; what is kept is counted, and its operator named. */
@@ -493,14 +508,23 @@ static void test_columns(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_columns),          cmocka_unit_test(test_numbers),
-		cmocka_unit_test(test_operators),        cmocka_unit_test(test_texts),
-		cmocka_unit_test(test_positions),        cmocka_unit_test(test_collections),
-		cmocka_unit_test(test_refusals),         cmocka_unit_test(test_actions),
-		cmocka_unit_test(test_memory),           cmocka_unit_test(test_depth),
-		cmocka_unit_test(test_chains),           cmocka_unit_test(test_variables),
-		cmocka_unit_test(test_values_in_values), cmocka_unit_test(test_lambdas),
-		cmocka_unit_test(test_absent),           cmocka_unit_test(test_failed_conditions),
+		cmocka_unit_test(test_columns),
+		cmocka_unit_test(test_numbers),
+		cmocka_unit_test(test_operators),
+		cmocka_unit_test(test_texts),
+		cmocka_unit_test(test_positions),
+		cmocka_unit_test(test_collections),
+		cmocka_unit_test(test_units),
+		cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_actions),
+		cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_depth),
+		cmocka_unit_test(test_chains),
+		cmocka_unit_test(test_variables),
+		cmocka_unit_test(test_values_in_values),
+		cmocka_unit_test(test_lambdas),
+		cmocka_unit_test(test_absent),
+		cmocka_unit_test(test_failed_conditions),
 		cmocka_unit_test(test_errors_left_out),
 	};
 	return cmocka_run_group_tests(tests, open_trace, close_trace);
