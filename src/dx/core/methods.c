@@ -71,6 +71,7 @@ static const char *argument_check(struct dx_query *query, struct dx_value *argum
 {
 	struct dx_value sequence;
 	unsigned parameters;
+	bool is_number;
 	switch (letter) {
 	case 'f':
 	case 'k':
@@ -87,9 +88,8 @@ static const char *argument_check(struct dx_query *query, struct dx_value *argum
 	case 'b':
 		return argument->kind == DX_BOOL || argument->kind == DX_NUMBER ? NULL : "a bool";
 	case 'p':
-		if (argument->kind == DX_TEXT && dx_position_parse(argument->text, &sequence))
-			*argument = sequence;
-		return argument->kind == DX_POSITION ? NULL : "a position SEQUENCE:STEP in hexadecimal";
+		is_number = argument->kind == DX_NUMBER || argument->kind == DX_REAL;
+		return is_number || argument->kind == DX_POSITION || argument->kind == DX_TEXT ? NULL : "a position";
 	case 's':
 		if (!dx_elements(query, argument, &sequence))
 			return "a collection";

@@ -444,6 +444,7 @@ const char *dx_position_text(struct dx_arena *arena, const struct dx_value *posi
 	assert(position->kind == DX_POSITION);
 	if (position->sequence_ns == INT64_MAX)
 		return POSITION_END_TEXT;
-	const struct text text = position_text((struct position){position->sequence_ns, position->step});
+	uint64_t step = position->step == UINT32_MAX ? POSITION_LAST : position->step;
+	const struct text text = position_text((struct position){position->sequence_ns, step});
 	return dx_copy_text(arena, text.data, strlen(text.data));
 }

@@ -308,7 +308,8 @@ static bool fits(const struct known_type *type, char letter)
 	case 'b':
 		return type->kind == DX_BOOL || type->kind == DX_NUMBER;
 	case 'p':
-		return type->kind == DX_POSITION || type->kind == DX_TEXT;
+		return type->kind == DX_POSITION || type->kind == DX_TEXT || type->kind == DX_NUMBER ||
+		       type->kind == DX_REAL;
 	case 's':
 		return has_elements(type);
 	default:
