@@ -108,10 +108,10 @@ class Maker:
         shown = key
         if self.choose.random() < 0.2:
             keys = [key, self.key()]
-            key, shown = "new { " + ", ".join(f"K{i} = {one}" for i, one in enumerate(keys)) + " }", self.one(keys)
+            key, shown = "new { " + ", ".join(f"K{i} = {one}" for i, one in enumerate(keys)) + " }", self.one((*keys, "g.Key.K0", "g.Key.K1"))
         calls = [self.aggregate() for _ in range(self.choose.randrange(1, 4))]
         if self.choose.random() < 0.5:
-            calls.append(shown.replace("x.", "g.First().") if self.choose.random() < 0.7 else f"g.First().{self.member()}")
+            calls.append(self.one(("g.Key", shown.replace("x.", "g.First()."), shown.replace("x.", "g.First()."), f"g.First().{self.member()}")))
         text = f".GroupBy(x => {key})"
         if self.choose.random() < 0.1:
             return text + (self.groups_steps(calls[:1], "g") if "First" not in calls[0] and self.choose.random() < 0.5 else "") + self.cuts() + ".Count()"

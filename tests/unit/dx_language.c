@@ -226,6 +226,7 @@ static void test_variables(void **state)
 		ask_in(&session, "@$groups = @$cursession.TTD.Data.Heap().Take(40).GroupBy(h => h.Action).First()"),
 		DX_DONE);
 	value_is_in(&session, "@$groups.Count(),d", "20");
+	value_is_in(&session, "@$groups.Key", "Alloc");
 	value_is_in(&session, "@$groups.Where(h => h.Index > 20).Count(),d", "9");
 	value_is_in(&session, "@$is = (h => h.Size > 50)", "[lambda]");
 	value_is_in(&session, "@$cursession.TTD.Data.Heap().Count(@$is),d", "15000");

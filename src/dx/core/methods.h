@@ -18,12 +18,12 @@ enum dx_receiver {
 
 /** The type of the result. */
 enum dx_result {
-	DX_RESULT_KIND,      /**< of the kind and class in the row */
-	DX_RESULT_SAME,      /**< of the receiver's type */
-	DX_RESULT_ELEMENT,   /**< of the type of an element */
-	DX_RESULT_LAMBDA,    /**< a sequence of what the last lambda returns */
-	DX_RESULT_GROUPS,    /**< a sequence of sequences of the receiver's elements */
-	DX_RESULT_FLAT,      /**< a sequence of the elements of what the lambda returns */
+	DX_RESULT_KIND,    /**< of the kind and class in the row */
+	DX_RESULT_SAME,    /**< of the receiver's type */
+	DX_RESULT_ELEMENT, /**< of the type of an element */
+	DX_RESULT_LAMBDA,  /**< a sequence of what the last lambda returns */
+	DX_RESULT_GROUPS, /**< a sequence of groups of the receiver's elements; their keys are what the lambda returns */
+	DX_RESULT_FLAT,   /**< a sequence of the elements of what the lambda returns */
 	DX_RESULT_OF_LAMBDA, /**< what the last lambda returns; without one, the type of an element */
 	DX_RESULT_PASSES     /**< a bool; without a lambda, of the receiver's type */
 };

@@ -46,6 +46,9 @@ enum dx_operation {
 	DX_OR
 };
 
+/** The member of a group that is its key. */
+#define DX_NAME_KEY "Key"
+
 /** DX_DEPTH_MAX: levels of an evaluation, and of a tree. */
 enum { DX_PARAMETERS_MAX = 2, DX_DEPTH_MAX = 400 };
 

@@ -23,6 +23,7 @@ struct known_type {
 	uint8_t kind; /* enum dx_kind, DX_ANY */
 	const struct dx_class *class;
 	const struct known_type *element; /* of sequences; NULL: any */
+	const struct known_type *key;     /* of groups; NULL: it is none */
 	const struct dx_node *record;     /* of records: the names */
 	const struct known_type *const *fields;
 };
@@ -232,6 +233,8 @@ static void visit_names(struct checker *checker, const struct known_type *object
 		for (const struct dx_method *row = *table; row->name; row++)
 			if (row->receiver != DX_OF_NOTHING && is_called(row, object))
 				checker->visit(checker->context, row->name, true);
+	if (object->key)
+		checker->visit(checker->context, DX_NAME_KEY, false);
 	checker->has_visited = true;
 }
 
@@ -249,6 +252,8 @@ static const struct known_type *check_member(struct checker *checker, struct dx_
 	}
 	if (object->record)
 		return check_field(checker, node, object);
+	if (object->key && !strcasecmp(node->name, DX_NAME_KEY))
+		return object->key;
 	/* A lambda is called when its collection is shown, and the limits are said before. */
 	if (scope && class == &dx_process_class)
 		checker->query->session->uses |= dx_limits_of_process_member(node->name);
@@ -258,6 +263,8 @@ static const struct known_type *check_member(struct checker *checker, struct dx_
 			return type_of_kind(checker, row->type, row->class);
 		nearest_try(&nearest, row->name);
 	}
+	if (object->key)
+		nearest_try(&nearest, DX_NAME_KEY);
 	const struct dx_variable *variable =
 		class == &dx_variables_class ? dx_session_find(checker->query->session, node->name) : NULL;
 	if (variable)
@@ -391,7 +398,11 @@ static const struct known_type *result_of(struct checker *checker, const struct 
 	case DX_RESULT_LAMBDA:
 		return sequence_of(checker, types->last_lambda ? types->last_lambda : &any);
 	case DX_RESULT_GROUPS:
-		return sequence_of(checker, sequence_of(checker, element));
+		return sequence_of(
+			checker,
+			type_new(checker, (struct known_type){.kind = DX_SEQUENCE,
+							      .element = element,
+							      .key = types->last_lambda ? types->last_lambda : &any}));
 	case DX_RESULT_FLAT:
 		element = types->last_lambda ? types->last_lambda : element;
 		return sequence_of(checker, element->kind == DX_SEQUENCE ? element_of(checker, element) : &any);

@@ -275,7 +275,8 @@ struct dx_value dx_plan_keys_value(const struct dx_plan_keys *keys, const struct
 
 uint32_t dx_plan_keys_order(const struct dx_plan_keys *keys, uint32_t part)
 {
-	assert(part < keys->count);
+	if (part >= keys->count)
+		return PLAN_NOTHING;
 	const struct part *of = &keys->parts[part];
 	return of->kind == PART_MEMBER && dx_plan_has_order(of->member.shape) ? of->key : PLAN_NOTHING;
 }

@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <math.h>
 #include <string.h>
+#include <strings.h>
 
 #include "dx/core/methods.h"
 #include "dx/language/specifier.h"
@@ -197,6 +198,9 @@ static struct dx_value evaluate_member(struct dx_query *query, const struct dx_n
 	bool is_variable = object.kind == DX_OBJECT && object.class == &dx_variables_class;
 	if (is_variable && !is_known && dx_session_find(query->session, node->name))
 		return dx_session_variable(query, node->name);
+	const struct dx_value *key = object.kind == DX_SEQUENCE ? dx_sequence_key(object.sequence) : NULL;
+	if (key && !strcasecmp(node->name, DX_NAME_KEY))
+		return *key;
 	/* A text's Length is documented as a member, too. */
 	const struct dx_method *method = is_known ? NULL : dx_method_of(&object, node->name);
 	if (method) {

@@ -405,7 +405,7 @@ static bool group_next(struct dx_query *query, struct dx_iterator *iterator, str
 		return false;
 	uint32_t first = state->next ? state->ends[state->next - 1] : 0, end = state->ends[state->next];
 	element->index = state->keys.keys[state->next++];
-	element->value = dx_list_value(query, state->elements, first, end - first);
+	element->value = dx_group_value(query, state->elements, first, end - first, &element->index);
 	return true;
 }
 
@@ -429,6 +429,6 @@ const struct dx_method dx_methods_of_order[] = {
 	DX_LAZY("ThenByDescending", "f?g", DX_RESULT_SAME, &dx_then_descending_operator, "x => key [, (a, b) => order]",
 		"the same, the greatest key first (not in the documents)"),
 	DX_LAZY("GroupBy", "f?g", DX_RESULT_GROUPS, &dx_group_operator, "x => key [, (a, b) => order]",
-		"collections of elements with equal keys; a group's index is its key"),
+		"collections of elements with equal keys; a group's index is its key, and so is its member Key"),
 	{0},
 };
