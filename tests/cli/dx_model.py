@@ -316,7 +316,7 @@ def ask_everything(path):
 
 
 # Members that every call has.
-ALWAYS = {"Action", "Heap", "TimeStart", "TimeEnd", "Parameters", "Thread", "Process", "Function", "Stack", "Index"}
+ALWAYS = {"Action", "Heap", "TimeStart", "TimeEnd", "Parameters", "Thread", "Process", "Function", "Stack", "Frames", "Index"}
 
 
 def check_members():

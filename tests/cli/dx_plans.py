@@ -19,8 +19,8 @@ TRUTHS = {"Heap": ("true", "false"), "Allocations": ("x.IsOutstanding", "x.IsRea
 OTHERS = {"Heap": ("x.Thread.UniqueId > 2", "x.Size * 0.5 > 50", "x.TimeStart < x.TimeEnd", "x.Size"), "Allocations": ("x.IsMoved + x.Size > 3", "x.Stack != \"\"", "x.FreeThread.Id > 0")}
 
 # Keys of groups that are made of ids, beside plain members.
-KEYS = {"Heap": ("x.Stack", "x.Thread", "x.Thread.Id", "x.Thread.Name", "x.Process", "x.Process.Id", "x.Process.Name", "x.Stack.Length", "x.Thread.Process.UniqueId"),
-        "Allocations": ("x.Stack", "x.FreeStack", "x.Thread", "x.Thread.UniqueId", "x.FreeThread", "x.FreeThread.Name", "x.Process.Id", "x.Process.Name", "x.Stack.Contains(\"main\")",
+KEYS = {"Heap": ("x.Stack", "x.Caller", "x.Caller.Function", "x.Caller.Line", "x.Caller.Image == \"libc.so.6\"", "x.Thread", "x.Thread.Id", "x.Thread.Name", "x.Process", "x.Process.Id", "x.Process.Name", "x.Stack.Length", "x.Thread.Process.UniqueId"),
+        "Allocations": ("x.Stack", "x.Caller", "x.Caller.Function.Length", "x.FreeStack", "x.Thread", "x.Thread.UniqueId", "x.FreeThread", "x.FreeThread.Name", "x.Process.Id", "x.Process.Name", "x.Stack.Contains(\"main\")",
                         "x.Process.Parent.Id")}
 
 

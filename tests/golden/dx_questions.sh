@@ -12,6 +12,16 @@ cp "$SOURCE/tests/golden/traces/libstdcxx.xht" server.xht
 ask plain.xht -g '@$cursession.TTD.Data.Heap().GroupBy(h => h.Action).Select(g => new { g.Key, Count = g.Count() }).OrderByDescending(x => x.Count),d'
 ask plain.xht '@$cursession.TTD.Data.Heap().GroupBy(h => h.Action).Last().Key'
 ask plain.xht '@$cursession.TTD.Data.Heap().GroupBy(h => h.Action).Select(g => g.Kay)'
+# Which function allocates most; what a stack has.
+ask server.xht -g '@$cursession.TTD.Data.Heap().GroupBy(h => h.Caller).Select(g => new { g.Key, Bytes = g.Sum(h => h.Size) }).OrderByDescending(x => x.Bytes).Take(4),d'
+ask server.xht -noPlan -g '@$cursession.TTD.Data.Heap().GroupBy(h => h.Caller.Function).Select(g => new { g.Key, Bytes = g.Sum(h => h.Size) }).OrderByDescending(x => x.Bytes).Take(4),d'
+ask server.xht -g '@$cursession.TTD.Data.Leaks().Select(l => new { l.Caller, l.Caller.File, l.Caller.Line, l.Bytes }).Skip(1).Take(2),d'
+ask server.xht '@$cursession.TTD.Data.Heap().Count(h => h.Frames.Any(f => f.Function.Contains("handle"))),d'
+ask server.xht '@$cursession.TTD.Data.Heap().Count(h => h.Stack.Contains("handle")),d'
+ask server.xht '@$cursession.TTD.Data.Heap()[5].Stack[1]'
+ask server.xht '@$cursession.TTD.Data.Heap()[0].FreeStack[0]'
+ask server.xht '@$cursession.TTD.Data.Allocations().First(a => a.End == "free").FreeStack[0].Function'
+ask server.xht '@$cursession.TTD.Data.Heap()[5].Function[0]'
 # What is live at 4 us, and at half time.
 ask plain.xht '@$cursession.TTD.Data.Live("4us").Count(),d'
 ask plain.xht '@$cursession.TTD.Data.Live(50).Sum(b => b.Size),d'

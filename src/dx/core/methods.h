@@ -18,12 +18,12 @@ enum dx_receiver {
 
 /** The type of the result. */
 enum dx_result {
-	DX_RESULT_KIND,    /**< of the kind and class in the row */
-	DX_RESULT_SAME,    /**< of the receiver's type */
-	DX_RESULT_ELEMENT, /**< of the type of an element */
-	DX_RESULT_LAMBDA,  /**< a sequence of what the last lambda returns */
-	DX_RESULT_GROUPS, /**< a sequence of groups of the receiver's elements; their keys are what the lambda returns */
-	DX_RESULT_FLAT,   /**< a sequence of the elements of what the lambda returns */
+	DX_RESULT_KIND,      /**< of the kind and class in the row */
+	DX_RESULT_SAME,      /**< of the receiver's type */
+	DX_RESULT_ELEMENT,   /**< of the type of an element */
+	DX_RESULT_LAMBDA,    /**< a sequence of what the last lambda returns */
+	DX_RESULT_GROUPS,    /**< a sequence of groups of the receiver's elements; keys are what the lambda returns */
+	DX_RESULT_FLAT,      /**< a sequence of the elements of what the lambda returns */
 	DX_RESULT_OF_LAMBDA, /**< what the last lambda returns; without one, the type of an element */
 	DX_RESULT_PASSES     /**< a bool; without a lambda, of the receiver's type */
 };
@@ -42,7 +42,8 @@ struct dx_method {
 	const struct dx_class *class; /**< of DX_OF_CLASS */
 	/** A letter for each argument. f, g: lambdas of one and of two parameters, which are elements; k: a lambda over
 	    the elements of the argument s; n: a number; t: a text; b: a bool; p: a position, a time or a percentage
-	    (dx_position_take()); s: a sequence; v: any value. Those behind a '?' may be left out. '*': any number of the letter before. */
+	    (dx_position_take()); s: a sequence; v: any value. Those behind a '?' may be left out. '*': any number of
+	    the letter before. */
 	const char *arguments;
 	enum dx_result result;
 	uint8_t kind;                        /**< of DX_RESULT_KIND: enum dx_kind */

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <strings.h>
 
 void dx_query_init(struct dx_query *query, struct dx_session *session, size_t limit_bytes,
 		   const volatile sig_atomic_t *is_interrupted)
@@ -58,6 +59,11 @@ void dx_leave(struct dx_query *query)
 {
 	assert(query->depth > 0);
 	query->depth--;
+}
+
+const char *dx_name_of_parts(const char *name)
+{
+	return !strcasecmp(name, "Stack") ? "Frames" : !strcasecmp(name, "FreeStack") ? "FreeFrames" : NULL;
 }
 
 bool dx_elements(struct dx_query *query, const struct dx_value *value, struct dx_value *sequence)

@@ -311,6 +311,11 @@ static int record_order(const struct dx_record *one, const struct dx_record *oth
 	return (one->count > other->count) - (one->count < other->count);
 }
 
+static size_t identity_bytes(const struct dx_class *class)
+{
+	return class->identity_bytes ? class->identity_bytes : class->data_bytes;
+}
+
 static int object_order(const struct dx_value *one, const struct dx_value *other)
 {
 	if (one->class != other->class)
@@ -318,7 +323,7 @@ static int object_order(const struct dx_value *one, const struct dx_value *other
 	if (one->class == &dx_record_class)
 		return record_order(one->data, other->data);
 	if (one->class->data_bytes && one->data && other->data)
-		return memcmp(one->data, other->data, one->class->data_bytes);
+		return memcmp(one->data, other->data, identity_bytes(one->class));
 	return (one->data > other->data) - (one->data < other->data);
 }
 
@@ -388,7 +393,7 @@ uint64_t dx_hash(const struct dx_value *value)
 				hash = hash_pair(hash, dx_hash(&record->values[i]));
 			return hash;
 		}
-		return value->class->data_bytes && value->data ? hash_bytes(value->data, value->class->data_bytes)
+		return value->class->data_bytes && value->data ? hash_bytes(value->data, identity_bytes(value->class))
 							       : (uint64_t)(uintptr_t)value->data;
 	default:
 		return hash;

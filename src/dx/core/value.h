@@ -93,6 +93,7 @@ struct dx_class {
 	const char *help;
 	const struct dx_member *members;
 	size_t data_bytes; /**< of what `data` points to; 0: it belongs to the trace or is static */
+	size_t identity_bytes; /**< the first of them, by which objects are compared; 0: all */
 	/** Set *value, which is DX_ABSENT before, to that of a column. NULL: no member is a column. */
 	void (*get_column)(struct dx_query *query, const struct dx_value *object, int column, struct dx_value *value);
 	/** Return what stands for the object in a line; NULL: "[object Object]". */

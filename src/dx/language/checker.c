@@ -18,6 +18,7 @@
 #include "dx/model/heap_limits.h"
 #include "dx/model/objects.h"
 #include "dx/model/objects_session.h"
+#include "dx/model/stack_frames.h"
 
 struct known_type {
 	uint8_t kind; /* enum dx_kind, DX_ANY */
@@ -551,6 +552,8 @@ static const struct known_type *check_index(struct checker *checker, struct dx_n
 {
 	const struct known_type *object = check(checker, node->first, scope);
 	check(checker, node->second, scope);
+	if (object->kind == DX_TEXT && node->first->kind == DX_NODE_MEMBER && dx_name_of_parts(node->first->name))
+		return type_of_kind(checker, DX_OBJECT, &dx_frame_class);
 	if (!has_elements(object))
 		return complain(checker, node->name_column, "%s has no elements", type_name(object));
 	return element_of(checker, object);

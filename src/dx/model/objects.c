@@ -6,31 +6,42 @@
 #include <string.h>
 
 #include "dx/model/positions.h"
+#include "dx/model/stack_frames.h"
 #include "trace/code_rows.h"
 #include "trace/process_rows.h"
 #include "trace/row_ids.h"
 #include "trace/trace.h"
 
-const struct dx_class *const dx_classes[] = {&dx_session_class,    &dx_session_ttd_class,
-					     &dx_data_class,       &dx_utility_class,
-					     &dx_heap_class,       &dx_call_class,
-					     &dx_allocation_class, &dx_stack_row_class,
-					     &dx_process_class,    &dx_process_ttd_class,
-					     &dx_heap_state_class, &dx_heap_row_class,
-					     &dx_heap_use_class,   &dx_thread_class,
-					     &dx_module_class,     &dx_event_class,
-					     &dx_position_class,   &dx_position_range_class,
-					     &dx_debugger_class,   &dx_state_class,
-					     &dx_variables_class,  NULL};
+const struct dx_class *const dx_classes[] = {&dx_session_class,
+					     &dx_session_ttd_class,
+					     &dx_data_class,
+					     &dx_utility_class,
+					     &dx_heap_class,
+					     &dx_call_class,
+					     &dx_allocation_class,
+					     &dx_stack_row_class,
+					     &dx_process_class,
+					     &dx_process_ttd_class,
+					     &dx_heap_state_class,
+					     &dx_heap_row_class,
+					     &dx_heap_use_class,
+					     &dx_thread_class,
+					     &dx_module_class,
+					     &dx_event_class,
+					     &dx_frame_class,
+					     &dx_position_class,
+					     &dx_position_range_class,
+					     &dx_debugger_class,
+					     &dx_state_class,
+					     &dx_variables_class,
+					     NULL};
 
 const char *dx_stack_text(struct dx_query *query, uint32_t stack, uint32_t entry)
 {
-	struct heap_names *names = dx_session_names(query->session);
-	if (!names)
+	uint32_t node = dx_stack_node(query, stack, entry);
+	if (!query->session->names)
 		return "";
-	const struct heap_site site = {stack, entry};
-	uint32_t node = entry == TRACE_NONE ? heap_names_stack(names, stack) : heap_names_site(names, &site);
-	char *text = heap_names_text(names, node, 0);
+	char *text = heap_names_text(query->session->names, node, 0);
 	const char *copy = dx_copy_text(query->arena, text, strlen(text));
 	free(text);
 	return copy;

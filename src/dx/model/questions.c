@@ -13,6 +13,7 @@
 #include "dx/model/faults.h"
 #include "dx/model/objects_allocation.h"
 #include "dx/model/positions.h"
+#include "dx/model/stack_frames.h"
 #include "trace/row_ids.h"
 #include "trace/trace.h"
 
@@ -230,10 +231,16 @@ static void get_stack(struct dx_query *query, const struct dx_value *object, str
 DX_GETTER(get_count, dx_signed(((const struct dx_stack_row *)object->data)->count))
 DX_GETTER(get_bytes, dx_signed(((const struct dx_stack_row *)object->data)->bytes))
 
+DX_GETTER(get_caller, dx_caller(query, (uint32_t)((const struct dx_stack_row *)object->data)->node))
+DX_GETTER(get_frames, dx_frames(query, (uint32_t)((const struct dx_stack_row *)object->data)->node))
+
 static const struct dx_member stack_members[] = {
 	{"Count", DX_NUMBER, 0, get_count, NULL, "blocks; of Growth: more blocks, below zero if less"},
 	{"Bytes", DX_NUMBER, 0, get_bytes, NULL, "their bytes"},
+	{"Caller", DX_OBJECT, DX_MEMBER_NO_COLUMN, get_caller, &dx_frame_class,
+	 "the frame of the user's own code, as reports show it"},
 	{"Stack", DX_TEXT, 0, get_stack, NULL, "the frames of their allocations, innermost first, joined by ;"},
+	{"Frames", DX_SEQUENCE, DX_MEMBER_NO_COLUMN, get_frames, &dx_frame_class, "the same, as objects"},
 	{0},
 };
 

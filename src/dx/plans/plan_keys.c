@@ -5,6 +5,7 @@
  *     a member     x => x.Size            its column
  *     a stack      x => x.Stack           the ids that a stack is made of; then its node in the tree of names
  *     made of ids  x => x.Thread.Name     the id of the thread; then the number of the value among all that were made
+                  x => x.Caller          the id of the site, which the caller is made of
  *
  * A node stands for its text, which may be long: the text is made when a row is shown.
  */
@@ -17,9 +18,10 @@
 
 #include "base/memory.h"
 #include "dx/model/objects.h"
+#include "dx/model/stack_frames.h"
+#include "dx/model/stack_nodes.h"
 #include "dx/plans/group_calls.h"
 #include "dx/plans/plan_closures.h"
-#include "dx/model/stack_nodes.h"
 #include "dx/run/interpret.h"
 #include "dx/run/keys.h"
 #include "trace/row_ids.h"
@@ -35,9 +37,11 @@ static const struct {
 	const struct dx_class *class; /* of the objects; NULL: it is a text */
 } roots[] = {
 	{"Stack", COLUMNS_OF_EVENTS, COLUMN_SITE, NULL},
+	{"Caller", COLUMNS_OF_EVENTS, COLUMN_SITE, &dx_frame_class},
 	{"Thread", COLUMNS_OF_EVENTS, COLUMN_THREAD, &dx_thread_class},
 	{"Process", COLUMNS_OF_EVENTS, COLUMN_PROCESS, &dx_process_class},
 	{"Stack", COLUMNS_OF_ALLOCATIONS, COLUMN_SITE, NULL},
+	{"Caller", COLUMNS_OF_ALLOCATIONS, COLUMN_SITE, &dx_frame_class},
 	{"FreeStack", COLUMNS_OF_ALLOCATIONS, COLUMN_FREE_SITE, NULL},
 	{"Thread", COLUMNS_OF_ALLOCATIONS, COLUMN_THREAD, &dx_thread_class},
 	{"FreeThread", COLUMNS_OF_ALLOCATIONS, COLUMN_FREE_THREAD, &dx_thread_class},
@@ -145,10 +149,11 @@ static struct heap_site site_of(const struct dx_plan_keys *keys, uint64_t number
 
 static struct dx_value root_value(struct dx_plan_keys *keys, uint32_t root, uint64_t number)
 {
-	if (roots[root].class)
+	if (roots[root].column != COLUMN_SITE && roots[root].column != COLUMN_FREE_SITE)
 		return dx_id_object(keys->query, roots[root].class, (uint32_t)number);
 	const struct heap_site site = site_of(keys, number);
-	return dx_text(dx_stack_text(keys->query, site.stack, site.entry));
+	return roots[root].class ? dx_caller(keys->query, dx_stack_node(keys->query, site.stack, site.entry))
+				 : dx_text(dx_stack_text(keys->query, site.stack, site.entry));
 }
 
 static uint64_t made_number(struct dx_plan_keys *keys, struct part *part, uint64_t number, bool is_absent)

@@ -358,6 +358,12 @@ static struct dx_value evaluate_index(struct dx_query *query, const struct dx_no
 		return object;
 	if (index.kind == DX_ERROR)
 		return index;
+	/* Stack[0] is Frames[0]. */
+	const char *parts = node->first->kind == DX_NODE_MEMBER ? dx_name_of_parts(node->first->name) : NULL;
+	if (object.kind == DX_TEXT && parts) {
+		struct dx_value owner = dx_evaluate(query, node->first->first, scope);
+		object = dx_member_get(query, &owner, parts, NULL);
+	}
 	if (dx_elements(query, &object, &sequence))
 		return element_at(query, sequence.sequence, &index);
 	return dx_error(query, "%s has no elements", dx_kind_name(object.kind));
