@@ -23,8 +23,9 @@
 enum { LEVELS_MAX = 50, LINE_MAX_SHOWN = 400 };
 
 const struct dx_method *const dx_method_tables[] = {
-	dx_methods_of_sequences, dx_methods_of_order,  dx_methods_of_sets,      dx_methods_of_texts,
-	dx_methods_of_positions, dx_methods_of_traces, dx_methods_of_questions, NULL};
+	dx_methods_of_sequences, dx_methods_of_order,     dx_methods_of_sets,
+	dx_methods_of_texts,     dx_methods_of_positions, dx_methods_of_traces,
+	dx_methods_of_questions, dx_methods_of_peaks,     NULL};
 
 /* ---- lines ---- */
 

@@ -8,6 +8,13 @@ ask() {
 }
 cp "$SOURCE/tests/golden/traces/libstdcxx.xht" server.xht
 "$BUILD/tests/golden/make_trace" plain plain.xht
+# How much memory is needed at most, when, and of what.
+ask server.xht '@$cursession.TTD.Data.Peak(),d'
+ask server.xht '@$cursession.TTD.Data.Live(@$cursession.TTD.Data.Peak().Position).Sum(b => b.Size),d'
+ask server.xht -g '@$cursession.TTD.Data.Peak().ByStack.Select(s => new { s.Caller, s.Bytes }).Take(2),d'
+cp "$SOURCE/tests/golden/traces/processes.xht" processes.xht
+ask processes.xht -g '@$cursession.Processes.Select(p => new { p.Name, p.TTD.Data.Peak().Bytes, p.TTD.Data.Peak().Position }),d'
+ask processes.xht '@$cursession.TTD.Data.Peak().Bytes,d'
 # What is done most.
 ask plain.xht -g '@$cursession.TTD.Data.Heap().GroupBy(h => h.Action).Select(g => new { g.Key, Count = g.Count() }).OrderByDescending(x => x.Count),d'
 ask plain.xht '@$cursession.TTD.Data.Heap().GroupBy(h => h.Action).Last().Key'

@@ -12,29 +12,13 @@
 #include "trace/row_ids.h"
 #include "trace/trace.h"
 
-const struct dx_class *const dx_classes[] = {&dx_session_class,
-					     &dx_session_ttd_class,
-					     &dx_data_class,
-					     &dx_utility_class,
-					     &dx_heap_class,
-					     &dx_call_class,
-					     &dx_allocation_class,
-					     &dx_stack_row_class,
-					     &dx_process_class,
-					     &dx_process_ttd_class,
-					     &dx_heap_state_class,
-					     &dx_heap_row_class,
-					     &dx_heap_use_class,
-					     &dx_thread_class,
-					     &dx_module_class,
-					     &dx_event_class,
-					     &dx_frame_class,
-					     &dx_position_class,
-					     &dx_position_range_class,
-					     &dx_debugger_class,
-					     &dx_state_class,
-					     &dx_variables_class,
-					     NULL};
+const struct dx_class *const dx_classes[] = {
+	&dx_session_class,  &dx_session_ttd_class, &dx_data_class,        &dx_utility_class,
+	&dx_heap_class,     &dx_call_class,        &dx_allocation_class,  &dx_stack_row_class,
+	&dx_peak_class,     &dx_process_class,     &dx_process_ttd_class, &dx_heap_state_class,
+	&dx_heap_row_class, &dx_heap_use_class,    &dx_thread_class,      &dx_module_class,
+	&dx_event_class,    &dx_frame_class,       &dx_position_class,    &dx_position_range_class,
+	&dx_debugger_class, &dx_state_class,       &dx_variables_class,   NULL};
 
 const char *dx_stack_text(struct dx_query *query, uint32_t stack, uint32_t entry)
 {

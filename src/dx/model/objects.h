@@ -3,20 +3,21 @@
 #ifndef XHEAP_DX_OBJECTS_H
 #define XHEAP_DX_OBJECTS_H
 
-#include "dx/core/methods.h"
 #include "columns/column.h"
+#include "dx/core/methods.h"
 #include "dx/model/debugger.h"
 
 extern const struct dx_class dx_heap_class, dx_call_class, dx_allocation_class, dx_process_class, dx_thread_class,
 	dx_module_class, dx_event_class, dx_session_class, dx_session_ttd_class, dx_process_ttd_class, dx_data_class,
 	dx_utility_class, dx_debugger_class, dx_state_class, dx_variables_class, dx_heap_row_class, dx_stack_row_class,
-	dx_heap_state_class, dx_heap_use_class;
+	dx_heap_state_class, dx_heap_use_class, dx_peak_class;
 
 /** All classes, for the manual and for completion; ended by NULL. */
 extern const struct dx_class *const dx_classes[];
 
 /** Methods of objects, in tables that are ended by a row without a name. */
-extern const struct dx_method dx_methods_of_positions[], dx_methods_of_traces[], dx_methods_of_questions[];
+extern const struct dx_method dx_methods_of_positions[], dx_methods_of_traces[], dx_methods_of_questions[],
+	dx_methods_of_peaks[];
 
 /** A row of these, of the objects of a class. */
 #define DX_OF(owner, name, arguments, kind, class, call, shown, help) \
