@@ -29,6 +29,11 @@ ask server.xht '@$cursession.TTD.Data.Heap()[5].Stack[1]'
 ask server.xht '@$cursession.TTD.Data.Heap()[0].FreeStack[0]'
 ask server.xht '@$cursession.TTD.Data.Allocations().First(a => a.End == "free").FreeStack[0].Function'
 ask server.xht '@$cursession.TTD.Data.Heap()[5].Function[0]'
+# What leaks, by stack.
+ask server.xht -g '@$cursession.TTD.Data.Leaks().Where(l => l.Stack.Contains("put(int")),d'
+ask server.xht -n -g '@$cursession.TTD.Data.Leaks(),d,1'
+ask server.xht -format csv '@$cursession.TTD.Data.Leaks(),d,1'
+ask server.xht -g '@$cursession.TTD.Data.Heap().GroupBy(h => h.Stack).Select(g => new { g.Key, N = g.Count() }).OrderByDescending(x => x.N).Take(2),d'
 # What is live at 4 us, and at half time.
 ask plain.xht '@$cursession.TTD.Data.Live("4us").Count(),d'
 ask plain.xht '@$cursession.TTD.Data.Live(50).Sum(b => b.Size),d'

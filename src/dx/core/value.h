@@ -38,7 +38,11 @@ struct dx_value {
 	bool is_decimal;   /**< of DX_NUMBER: written in decimal unless a specifier says otherwise */
 	bool is_address;   /**< of DX_NUMBER: written in hexadecimal by all formats */
 	bool is_estimated; /**< of DX_POSITION: not a point, but one less or plus a duration */
-	uint32_t step;     /**< of DX_POSITION */
+	union {
+		uint32_t step; /**< of DX_POSITION */
+		uint32_t
+			node; /**< of DX_TEXT, a stack: its node in the tree of names (stack_frames.h); 0: it is none */
+	};
 	union {
 		bool truth;
 		uint64_t number;

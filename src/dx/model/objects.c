@@ -20,17 +20,6 @@ const struct dx_class *const dx_classes[] = {
 	&dx_event_class,    &dx_frame_class,       &dx_position_class,    &dx_position_range_class,
 	&dx_debugger_class, &dx_state_class,       &dx_variables_class,   NULL};
 
-const char *dx_stack_text(struct dx_query *query, uint32_t stack, uint32_t entry)
-{
-	uint32_t node = dx_stack_node(query, stack, entry);
-	if (!query->session->names)
-		return "";
-	char *text = heap_names_text(query->session->names, node, 0);
-	const char *copy = dx_copy_text(query->arena, text, strlen(text));
-	free(text);
-	return copy;
-}
-
 /* ---- ids ---- */
 
 struct dx_value dx_id_object(struct dx_query *query, const struct dx_class *class, uint32_t id)

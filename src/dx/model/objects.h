@@ -39,9 +39,6 @@ struct dx_id {
 	uint32_t id;
 };
 
-/** Return the frames of a stack as a text, with the allocation function as frame 0 unless `entry` is TRACE_NONE. */
-const char *dx_stack_text(struct dx_query *query, uint32_t stack, uint32_t entry);
-
 /** Return the sequence of the objects of the class with ids below `count`: of one process, or of all (TRACE_NONE). The
     indices are pids and tids; if is_counted, 0, 1, 2 ..., as those of modules always are. */
 struct dx_value dx_ids(struct dx_query *query, const struct dx_class *class, uint32_t count, uint32_t process,

@@ -96,29 +96,27 @@ static void get_free_event(struct dx_query *query, const struct dx_value *object
 	put_event(query, block_of(object), true, value);
 }
 
-static void get_stack(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	const struct heap_site *site = site_of(query, block_of(object)->row.site);
-	*value = dx_text(is_earlier(object) ? "[before the trace]" : dx_stack_text(query, site->stack, site->entry));
-}
-
 static uint32_t node_of(struct dx_query *query, uint32_t number)
 {
 	const struct heap_site *site = site_of(query, number);
 	return dx_stack_node(query, site->stack, site->entry);
 }
 
+static void get_stack(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	*value = is_earlier(object) ? dx_text("[before the trace]")
+				    : dx_stack(query, node_of(query, block_of(object)->row.site));
+}
+
+static bool has_free_stack(const struct dx_value *object)
+{
+	return block_of(object)->row.end_site != HEAP_NONE && !is_copy(object);
+}
+
 DX_GETTER_IF(get_frames, !is_earlier(object), dx_frames(query, node_of(query, block_of(object)->row.site)))
 DX_GETTER_IF(get_caller, !is_earlier(object), dx_caller(query, node_of(query, block_of(object)->row.site)))
-DX_GETTER_IF(get_free_frames, block_of(object)->row.end_site != HEAP_NONE && !is_copy(object),
-	     dx_frames(query, node_of(query, block_of(object)->row.end_site)))
-
-static void get_free_stack(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	const struct heap_site *site = site_of(query, block_of(object)->row.end_site);
-	if (block_of(object)->row.end_site != HEAP_NONE && !is_copy(object))
-		*value = dx_text(dx_stack_text(query, site->stack, site->entry));
-}
+DX_GETTER_IF(get_free_stack, has_free_stack(object), dx_stack(query, node_of(query, block_of(object)->row.end_site)))
+DX_GETTER_IF(get_free_frames, has_free_stack(object), dx_frames(query, node_of(query, block_of(object)->row.end_site)))
 
 DX_GETTER_IF(get_previous, block_of(object)->details.previous != HEAP_NONE,
 	     dx_block_at(query, block_of(object)->details.previous))

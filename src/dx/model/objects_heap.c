@@ -189,17 +189,13 @@ static void get_parameters(struct dx_query *query, const struct dx_value *object
 DX_GETTER(get_thread, dx_id_object(query, &dx_thread_class, event_of(object)->row.thread))
 DX_GETTER(get_process, dx_id_object(query, &dx_process_class, event_of(object)->row.process))
 
-static uint32_t stack_of(const struct dx_event *event)
-{
-	return event->row.flags & EVENT_NO_STACK ? 0 : event->row.stack;
-}
-
 static uint32_t node_of(struct dx_query *query, const struct dx_value *object)
 {
-	return dx_stack_node(query, stack_of(event_of(object)), event_of(object)->row.entry);
+	const struct dx_event *event = event_of(object);
+	return dx_stack_node(query, event->row.flags & EVENT_NO_STACK ? 0 : event->row.stack, event->row.entry);
 }
 
-DX_GETTER(get_stack, dx_text(dx_stack_text(query, stack_of(event_of(object)), event_of(object)->row.entry)))
+DX_GETTER(get_stack, dx_stack(query, node_of(query, object)))
 DX_GETTER(get_frames, dx_frames(query, node_of(query, object)))
 DX_GETTER(get_caller, dx_caller(query, node_of(query, object)))
 

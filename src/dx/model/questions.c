@@ -220,14 +220,7 @@ static void call_longest(struct dx_query *query, struct dx_method_call *call, st
 
 /* ---- sums by stack ---- */
 
-static void get_stack(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	const struct dx_stack_row *row = object->data;
-	char *text = heap_names_text(dx_session_names(query->session), (uint32_t)row->node, 0);
-	*value = dx_text(dx_copy_text(query->arena, text, strlen(text)));
-	free(text);
-}
-
+DX_GETTER(get_stack, dx_stack(query, (uint32_t)((const struct dx_stack_row *)object->data)->node))
 DX_GETTER(get_count, dx_signed(((const struct dx_stack_row *)object->data)->count))
 DX_GETTER(get_bytes, dx_signed(((const struct dx_stack_row *)object->data)->bytes))
 

@@ -2,6 +2,7 @@
 #include "dx/model/stack_frames.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/map.h"
 #include "base/memory.h"
@@ -156,4 +157,31 @@ struct dx_value dx_caller(struct dx_query *query, uint32_t node)
 	if (node && !callers)
 		dx_stop(query, -1, "the callers of the trace cannot be found");
 	return callers ? frame_new(query, caller_node(callers, query->session->names, node)) : none;
+}
+
+/* ---- texts ---- */
+
+struct dx_value dx_stack(struct dx_query *query, uint32_t node)
+{
+	struct heap_names *names = dx_session_names(query->session);
+	if (!names)
+		return dx_text("");
+	char *text = heap_names_text(names, node, 0);
+	struct dx_value value = dx_text(dx_copy_text(query->arena, text, strlen(text)));
+	value.node = node;
+	free(text);
+	return value;
+}
+
+struct dx_value dx_stack_folded(struct dx_query *query, const struct dx_value *value)
+{
+	unsigned count = 0;
+	if (value->kind != DX_TEXT || !value->node)
+		return *value;
+	for (uint32_t node = value->node; node; node = heap_names_frame(query->session->names, node)->parent)
+		count++;
+	const struct dx_value caller = dx_caller(query, value->node);
+	if (count == 1 || caller.kind != DX_OBJECT)
+		return *value;
+	return dx_text(dx_format(query->arena, "%s;[%u more]", frame_show(query, &caller), count - 1));
 }

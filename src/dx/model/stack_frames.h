@@ -11,6 +11,13 @@ extern const struct dx_class dx_frame_class;
     TRACE_NONE. 0: no stack was recorded. */
 uint32_t dx_stack_node(struct dx_query *query, uint32_t stack, uint32_t entry);
 
+/** Return the frames from the node on as a text, innermost first, joined by ";". */
+struct dx_value dx_stack(struct dx_query *query, uint32_t node);
+
+/** Return such a text with the caller's frame alone and the number of the others, for people; other values as they
+    are. */
+struct dx_value dx_stack_folded(struct dx_query *query, const struct dx_value *value);
+
 /** Return the frames from the node on, innermost first. */
 struct dx_value dx_frames(struct dx_query *query, uint32_t node);
 

@@ -152,8 +152,8 @@ static struct dx_value root_value(struct dx_plan_keys *keys, uint32_t root, uint
 	if (roots[root].column != COLUMN_SITE && roots[root].column != COLUMN_FREE_SITE)
 		return dx_id_object(keys->query, roots[root].class, (uint32_t)number);
 	const struct heap_site site = site_of(keys, number);
-	return roots[root].class ? dx_caller(keys->query, dx_stack_node(keys->query, site.stack, site.entry))
-				 : dx_text(dx_stack_text(keys->query, site.stack, site.entry));
+	uint32_t node = dx_stack_node(keys->query, site.stack, site.entry);
+	return roots[root].class ? dx_caller(keys->query, node) : dx_stack(keys->query, node);
 }
 
 static uint64_t made_number(struct dx_plan_keys *keys, struct part *part, uint64_t number, bool is_absent)
@@ -262,7 +262,7 @@ static struct dx_value part_value(const struct dx_plan_keys *keys, const struct 
 	if (value.is_absent)
 		return (struct dx_value){.kind = DX_ABSENT};
 	return part->kind == PART_MADE ? part->values.keys[value.number]
-				       : dx_text(stack_nodes_text(keys->nodes, (uint32_t)value.number));
+				       : dx_stack(keys->query, (uint32_t)value.number);
 }
 
 struct dx_value dx_plan_keys_value(const struct dx_plan_keys *keys, const struct plan_rows *rows, uint32_t row)
