@@ -12,7 +12,7 @@ QUERIES = int(os.environ.get("DX_PLANS_QUERIES", 60))
 TRACES = ("reallocs", "annotated", "processes", "threads", "attached", "kept", "sampled", "circular", "forks", "cut")
 DATA = "@$cursession.TTD.Data."
 NUMBERS = {"Heap": ("Size", "Address", "PreviousAddress", "Duration", "Usable", "Index", "Heap"), "Allocations": ("Size", "Address", "Usable", "Lifetime", "Index", "Heap")}
-TEXTS = {"Heap": {"Action": ("Alloc", "Free", "ReAlloc", "Lock", "nothing"), "Function": ("malloc", "free", "realloc", "nothing")},
+TEXTS = {"Heap": {"Action": ("Alloc", "Free", "ReAlloc", "Lock", "Create"), "Function": ("malloc", "free", "realloc", "nothing")},
          "Allocations": {"End": ("free", "open", "exit", "realloc"), "Function": ("malloc", "calloc", "nothing"), "FreeFunction": ("free", "realloc")}}
 TRUTHS = {"Heap": ("true", "false"), "Allocations": ("x.IsOutstanding", "x.IsRealloc", "x.IsMoved", "x.IsTemporary", "x.IsNested")}
 # Without a translation: the interpreter has them, beside parts that have one.

@@ -391,6 +391,21 @@ static void test_actions(void **state)
 	trace = whole;
 }
 
+/* Before a command, documents have prompts. */
+static void test_prompts(void **state)
+{
+	static const char *const prompts[] = {"kd> ",       "0: kd> ",   "1: kd>  dx ",  "# 0: kd> dx ",
+					      "0:000> DX ", "0:0:000> ", ":000> dx -r0 "};
+	(void)state;
+	for (size_t i = 0; i < sizeof(prompts) / sizeof(prompts[0]); i++) {
+		char text[80];
+		snprintf(text, sizeof(text), "%s1 + 1", prompts[i]);
+		value_is(text, "0x2");
+	}
+	value_is("1 > 0", "true");
+	refused_at("k> 1", 1, "no name k");
+}
+
 static void test_units(void **state)
 {
 	(void)state;
@@ -412,7 +427,7 @@ static void test_refusals(void **state)
 	refused_at("@$cursession.TTD.Data.Heap().Where(h => h.Sise > 1)", 43, "the nearest is Size");
 	refused_at("@$cursession.TTD.Data.Heap().Were(h => 1)", 30, "the nearest is Where");
 	refused_at("@$cursession.TTD.Data.Heap().Take()", 30, "Take takes (count)");
-	refused_at("@$cursession.TTD.Data.Heap().Take(\"a\")", 35, "must be a number");
+	refused_at("@$cursession.TTD.Data.Heap().Take(\"a\")", 35, "must be a whole number");
 	refused_at("@$cursession.TTD.Data.Heap().Select(h => h.Action * 2)", 51, "numbers");
 	refused_at("@$nobody", 1, "no variable");
 	refused_at("1,zz", 3, "no format specifier");
@@ -420,6 +435,20 @@ static void test_refusals(void **state)
 	refused_at("1 = 1", 3, "== compares");
 	refused_at("new { A = 1 and 2 }", 13, "&& joins");
 	refused_at("1 or 2", 3, "|| joins");
+	refused_at("@$cursession.TTD.Data.Heap().Take(1.5)", 35, "a whole number");
+	refused_at("@$cursession.TTD.Data.Heap().Skip(-1)", 35, "from 0 on");
+	refused_at("@$cursession.TTD.Data.Heap(5)", 28, "true or false");
+	refused_at("@$cursession.TTD.Data.Heap().Max()", 30, "Heap has no order");
+	refused_at("@$cursession.TTD.Data.Heap().Min(h => new { A = 1 })", 39, "no order");
+	refused_at("@$cursession.TTD.Data.Heap().OrderBy(h => h.Thread)", 43, "Thread has no order");
+	refused_at("@$cursession.TTD.Data.Heap().Average()", 30, "a sum is of numbers");
+	refused_at("@$cursession.TTD.Data.Heap().Sum(h => h.Action)", 39, "not of a text");
+	refused_at("@$cursession.TTD.Data.Heap().Where(h => h.Action)", 41, "neither true nor false");
+	refused_at("@$cursession.TTD.Data.Heap().Count(h => h.Size > 5 && !h.Stack)", 56, "neither true nor false");
+	refused_at("@$cursession.TTD.Data.Heap().Any(h => h.Frames)", 39, ".Any() says");
+	refused_at("@$cursession.TTD.Data.Heap().Count(h => 5 < h.Size < 100)", 52, "a < x && x < b");
+	refused_at("@$cursession.TTD.Data.Heap().Count(h => h.Action == \"alloc\")", 53, "the nearest is \"Alloc\"");
+	refused_at("@$cursession.TTD.Data.Allocations().Count(b => \"freed\" != b.End)", 48, "the nearest is \"free\"");
 	refused_at("5XB", 2, "no unit of bytes");
 	refused_at("16777216T", 1, "64 bits");
 }
@@ -516,6 +545,7 @@ int main(void)
 		cmocka_unit_test(test_positions),
 		cmocka_unit_test(test_collections),
 		cmocka_unit_test(test_units),
+		cmocka_unit_test(test_prompts),
 		cmocka_unit_test(test_refusals),
 		cmocka_unit_test(test_actions),
 		cmocka_unit_test(test_memory),

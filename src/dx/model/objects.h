@@ -47,6 +47,9 @@ struct dx_value dx_ids(struct dx_query *query, const struct dx_class *class, uin
 /** Return a value of a column as one of the language: a number, an address, a text or an object. */
 struct dx_value dx_column_value(struct dx_query *query, const struct column *column, uint64_t value);
 
+/** Set the texts that a member may have, and return their number; 0: it may have any. */
+size_t dx_member_words(const struct dx_class *class, const struct dx_member *member, const char *const **words);
+
 /** Return an object of an id. */
 struct dx_value dx_id_object(struct dx_query *query, const struct dx_class *class, uint32_t id);
 

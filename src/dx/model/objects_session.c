@@ -176,11 +176,12 @@ static void call_create(struct dx_query *query, struct dx_method_call *call, str
 {
 	const struct dx_value *arguments = call->arguments;
 	uint64_t step = call->count > 2 ? arguments[2].number : 0;
+	bool is_negative = call->count > 1 && arguments[1].is_signed && (int64_t)arguments[1].number < 0;
 	if (strcmp(arguments[0].text, "Debugger.Models.TTD.Position") != 0)
 		*result = dx_error(query, "@$create makes Debugger.Models.TTD.Position, not %s", arguments[0].text);
 	else if (call->count < 2 || arguments[1].kind != DX_NUMBER ||
-		 (call->count > 2 && arguments[2].kind != DX_NUMBER) || step > UINT32_MAX)
-		*result = dx_error(query, "a position is made of a sequence number and a step");
+		 (call->count > 2 && arguments[2].kind != DX_NUMBER) || step > UINT32_MAX || is_negative)
+		*result = dx_error(query, "a position is made of a sequence number and a step, both from 0 on");
 	else
 		*result = dx_position(arguments[1].number > INT64_MAX && !arguments[1].is_signed
 					      ? INT64_MAX

@@ -420,13 +420,13 @@ const struct dx_operator dx_group_operator = {
 	.name = "GroupBy", .state_bytes = sizeof(struct group_state), .next = group_next, .close = group_close};
 
 const struct dx_method dx_methods_of_order[] = {
-	DX_LAZY("OrderBy", "f?g", DX_RESULT_SAME, &dx_order_operator, "x => key [, (a, b) => order]",
+	DX_LAZY("OrderBy", "o?g", DX_RESULT_SAME, &dx_order_operator, "x => key [, (a, b) => order]",
 		"the elements in the order of their keys; equal keys keep their order"),
-	DX_LAZY("OrderByDescending", "f?g", DX_RESULT_SAME, &dx_order_descending_operator,
+	DX_LAZY("OrderByDescending", "o?g", DX_RESULT_SAME, &dx_order_descending_operator,
 		"x => key [, (a, b) => order]", "the same, the greatest key first"),
-	DX_LAZY("ThenBy", "f?g", DX_RESULT_SAME, &dx_then_operator, "x => key [, (a, b) => order]",
+	DX_LAZY("ThenBy", "o?g", DX_RESULT_SAME, &dx_then_operator, "x => key [, (a, b) => order]",
 		"behind OrderBy: the order of elements whose keys are equal (not in the documents)"),
-	DX_LAZY("ThenByDescending", "f?g", DX_RESULT_SAME, &dx_then_descending_operator, "x => key [, (a, b) => order]",
+	DX_LAZY("ThenByDescending", "o?g", DX_RESULT_SAME, &dx_then_descending_operator, "x => key [, (a, b) => order]",
 		"the same, the greatest key first (not in the documents)"),
 	DX_LAZY("GroupBy", "f?g", DX_RESULT_GROUPS, &dx_group_operator, "x => key [, (a, b) => order]",
 		"collections of elements with equal keys; a group's index is its key, and so is its member Key"),
