@@ -173,6 +173,8 @@ static void answer(struct dx_query *query, const struct dx_command *command, con
 		dx_print_grid(query, text, value, layout, out);
 	else
 		dx_print_tree(query, text, value, layout, out);
+	if (*query->note && command->format == DX_FORMAT_TEXT)
+		sink_format(out, "(%s)\n", query->note);
 }
 
 /* The number of elements that an expression in brackets asks for. Columns are those of the whole command. */

@@ -49,6 +49,9 @@ class Maker:
         return f"({one} {self.one(('+', '-', '*', '/', '/', '%', '&', '|', '^', '<<', '>>'))} {other})"
 
     def comparison(self):
+        if self.choose.random() < 0.08:
+            member = self.value(1)
+            return self.one((f"{member} == null", f"null != {member}"))
         member, kind = self.value(), self.choose.random()
         other = self.value() if kind < 0.2 else self.one(("2 * 8", "4 * 1024", "-1", "10 - 12")) if kind < 0.3 else str(self.number())
         operator = self.one(("<", "<=", ">", ">=", "==", "!="))
@@ -128,7 +131,8 @@ class Maker:
         # Objects are made of the rows; all members of many allocations would take long.
         shown = "" if self.source == "Heap" else ".Select(x => new { I = x.Index, S = x.Size, A = x.Address, T = x.TimeStart })"
         return self.one((shown, shown, f".Select(x => x.{members[0]})", f".Select(x => {record})", ".Count()", f".Count(x => {self.condition(1)})",
-                         f".Sum(x => {self.value()})", f".Select(x => {self.value()})", f".Select(x => {self.value()}).Max()", ".First()"))
+                         f".Sum(x => {self.value()})", f".Select(x => {self.value()})", f".Select(x => {self.value()}).Max()", ".First()",
+                         f".Select(x => {self.value(1)}).Distinct()"))
 
     def query(self):
         text = f"{DATA}{self.source}({self.one(('', 'true', 'false')) if self.source == 'Heap' else ''})"

@@ -177,11 +177,12 @@ static void test_collections(void **state)
 	value_is("@$cursession.TTD.Data.Heap().Where(h => h.Size > 50).Count(),d", "15000");
 	value_is("@$cursession.TTD.Data.Heap().Sum(h => h.Size),d", "1515000");
 	value_is("@$cursession.TTD.Data.Heap().Max(h => h.Size),d", "100");
-	value_is("@$cursession.TTD.Data.Heap().Average(h => h.Size)", "50.5");
+	value_is("@$cursession.TTD.Data.Heap().Average(h => h.Size)",
+		 "50.5\n(Average: of 30,000 values; 30,000 are absent)");
 	value_is("@$cursession.TTD.Data.Heap().Take(10).Skip(3).First().Index", "0x3");
 	value_is("@$cursession.TTD.Data.Heap().SkipWhile(h => h.Index < 5).TakeWhile(h => h.Index < 9).Count()", "0x4");
 	value_is("@$cursession.TTD.Data.Heap().Where(h => h.Size > 3)[6].Size", "0x4");
-	value_is("@$cursession.TTD.Data.Heap().Take(300).Select(h => h.Size).Distinct().Count(),d", "101");
+	value_is("@$cursession.TTD.Data.Heap().Take(300).Select(h => h.Size).Distinct().Count(),d", "100");
 	value_is(
 		"@$cursession.TTD.Data.Heap().Take(9).OrderByDescending(h => h.Size).ThenBy(h => h.Index).First().Size",
 		"0x5");
@@ -285,7 +286,7 @@ static void test_absent(void **state)
 	value_is("@$cursession.TTD.Data.Heap().Where(h => -h.Size < -50).Count(),d", "15000");
 	value_is("@$cursession.TTD.Data.Heap().Sum(h => h.Size + 1),d", "1545000");
 	value_is("@$cursession.TTD.Data.Heap().Max(h => h.Size * 2.0)", "200.0");
-	value_is("@$cursession.TTD.Data.Heap().Average(h => h.Size * 2)", "101.0");
+	value_is("@$cursession.TTD.Data.Heap().Where(h => h.Size != null).Average(h => h.Size * 2)", "101.0");
 	value_is("@$cursession.TTD.Data.Heap().Take(4).Select(h => h.Size << 1).AllNonError().Count()", "0x4");
 }
 

@@ -129,6 +129,8 @@ void dx_method_call(struct dx_query *query, struct dx_method_call *call, struct 
 	}
 	if (!method->operation) {
 		method->call(query, call, result);
+		bool has_no_result = method->result == DX_RESULT_KIND && method->kind == DX_ABSENT;
+		result->is_nothing = has_no_result && result->kind == DX_ABSENT;
 		return;
 	}
 	struct dx_sequence *sequence = dx_sequence_new(query, method->operation, call->receiver.sequence, call->column);

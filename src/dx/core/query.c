@@ -35,6 +35,16 @@ void dx_stop(struct dx_query *query, int column, const char *format, ...)
 	query->stop_column = column;
 }
 
+void dx_note(struct dx_query *query, const char *format, ...)
+{
+	va_list arguments;
+	if (query->lambda_depth || *query->note)
+		return;
+	va_start(arguments, format);
+	vsnprintf(query->note, sizeof(query->note), format, arguments);
+	va_end(arguments);
+}
+
 bool dx_step(struct dx_query *query, const char *name, int column)
 {
 	query->steps++;

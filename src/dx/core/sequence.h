@@ -13,7 +13,7 @@ enum { DX_ARGUMENTS_MAX = 5 };
 
 struct dx_iterator;
 
-/** An element: its value, and the index that it keeps through Where and OrderBy. DX_ABSENT: it has no index. */
+/** An element: its value, and the index that it keeps through Where and OrderBy; is_nothing: it has no index. */
 struct dx_element {
 	struct dx_value value, index;
 };

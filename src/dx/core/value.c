@@ -39,7 +39,8 @@ static bool object_is_valid(const struct dx_value *value)
 bool dx_value_is_valid(const struct dx_value *value)
 {
 	bool is_number = value->kind == DX_NUMBER, is_position = value->kind == DX_POSITION;
-	if ((!is_number && (value->is_signed || value->is_decimal || value->is_address)) ||
+	if ((value->kind != DX_ABSENT && value->is_nothing) ||
+	    (!is_number && (value->is_signed || value->is_decimal || value->is_address)) ||
 	    (!is_position && (value->is_estimated || (value->kind != DX_TEXT && value->step))))
 		return false;
 	switch (value->kind) {

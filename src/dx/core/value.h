@@ -38,6 +38,7 @@ struct dx_value {
 	bool is_decimal;   /**< of DX_NUMBER: written in decimal unless a specifier says otherwise */
 	bool is_address;   /**< of DX_NUMBER: written in hexadecimal by all formats */
 	bool is_estimated; /**< of DX_POSITION: not a point, but one less or plus a duration */
+	bool is_nothing;   /**< of DX_ABSENT: no value is meant, as the result of a method that has none */
 	union {
 		uint32_t step; /**< of DX_POSITION */
 		uint32_t
@@ -206,7 +207,7 @@ uint64_t dx_count_of(const struct dx_value *value);
 /** Order two values of one kind: below 0, 0, above 0. Numbers and reals compare by value. False: no order. */
 bool dx_compare(const struct dx_value *one, const struct dx_value *other, int *order);
 
-/** Order any two values: absent ones first, then by kind. */
+/** Order any two values, also those that the language has no order of: by kind. */
 int dx_order(const struct dx_value *one, const struct dx_value *other);
 
 /** Return a number that is the same for values that dx_order() calls equal. */

@@ -254,6 +254,8 @@ static struct dx_node *parse_name(struct parser *parser, const struct dx_token *
 		return literal_new(parser, token->column, dx_bool(token->text[0] == 't'));
 	if (accept(parser, "=>"))
 		return parse_lambda(parser, token->column, &token->text, 1);
+	if (!strcmp(token->text, "null"))
+		return literal_new(parser, token->column, (struct dx_value){.kind = DX_ABSENT});
 	struct dx_node *node = node_new(parser, DX_NODE_NAME, token->column);
 	node->name = token->text;
 	return node;

@@ -49,7 +49,7 @@ struct group_plan {
 	struct planned_call planned[DX_GROUP_CALLS_MAX];
 	const struct dx_closure *select;
 	struct group_function lambdas[2 * STEPS_MAX];
-	uint32_t lambda_count;
+	uint32_t lambda_count, absence; /* absence: the computed value that says if the key is absent */
 	struct plan_group_function finishing;
 	const char *error;       /* that groups have in place of a value of an order; NULL: none has */
 	uint32_t id;             /* the output with the number of the first row; PLAN_NOTHING: nobody asks for it */
@@ -249,7 +249,7 @@ static uint64_t real_order(double real)
 	return bits >> 63 ? ~bits : bits | UINT64_C(1) << 63;
 }
 
-/* Set *number, which has the order of the language among values of an order. Absent ones come first, errors last.
+/* Set *number, which has the order of the language among values of an order. Errors come last.
    False: the value is something else, or of another kind than the values before. */
 static bool order_number(struct group_plan *planned, struct group_function *lambda, const struct dx_value *value,
 			 uint64_t *number)
@@ -288,6 +288,7 @@ static bool group_finish(void *context, const struct plan_rows *group, uint64_t 
 		dx_release(query->arena, mark);
 		dx_step(query, planned->sequence->operation->name, planned->sequence->column);
 	}
+	values[planned->absence] = dx_plan_keys_are_absent(planned->keys, group, 0);
 	return is_wanted && !planned->is_wrong && !query->is_stopped;
 }
 
@@ -374,6 +375,7 @@ static bool orders_make(struct group_plan *planned, const struct group_chain *ch
 			continue;
 		lambda_add(planned, chain->lambdas[i], is_order);
 	}
+	planned->absence = planned->finishing.count++;
 	planned->finishing.finish = group_finish;
 	planned->finishing.context = planned;
 	planned->plan.finishing = &planned->finishing;
@@ -394,7 +396,8 @@ static bool orders_make(struct group_plan *planned, const struct group_chain *ch
 					dx_operator_is_descending(chain->steps[i]->operation)))
 				return false;
 	}
-	return true;
+	/* The group whose key is absent comes last. */
+	return plan_order(&planned->plan, base + planned->absence, false);
 }
 
 static bool group_plan_make(const struct dx_plan_making *making, struct group_plan *planned)

@@ -278,6 +278,13 @@ struct dx_value dx_plan_keys_value(const struct dx_plan_keys *keys, const struct
 	return dx_object(&dx_record_class, record);
 }
 
+bool dx_plan_keys_are_absent(const struct dx_plan_keys *keys, const struct plan_rows *rows, uint32_t row)
+{
+	const struct part *part = &keys->parts[0];
+	struct plan_value value = plan_cell(rows, row, part->key);
+	return !keys->record && (value.is_absent || (part->kind == PART_MADE && value.number == part->values.absent));
+}
+
 uint32_t dx_plan_keys_order(const struct dx_plan_keys *keys, uint32_t part)
 {
 	if (part >= keys->count)

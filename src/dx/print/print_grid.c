@@ -85,7 +85,8 @@ static const char *label_of(const struct grid_print *print, const struct dx_elem
 	const char *label = dx_label(print->query, &index, print->layout);
 	const char *text = value_text(print, &element->value);
 	bool says_nothing = element->value.kind == DX_OBJECT && !element->value.class->show;
-	if (element->value.kind == DX_SEQUENCE || (is_short && says_nothing && *label))
+	if (element->value.kind == DX_SEQUENCE || element->value.kind == DX_ABSENT ||
+	    (is_short && says_nothing && *label))
 		text = "";
 	if (element->value.kind == DX_POSITION || !*text)
 		return *text ? dx_format(print->query->arena, "%s : %s", label, text) : label;

@@ -83,9 +83,10 @@ static struct dx_value compare(struct dx_query *query, unsigned operation, const
 			       const struct dx_value *other)
 {
 	int order;
-	/* A member that an object lacks is equal to nothing, and neither less nor greater. */
+	/* What is absent is equal to what is absent alone, and neither less nor greater. */
 	if (one->kind == DX_ABSENT || other->kind == DX_ABSENT)
-		return dx_bool(operation == DX_UNEQUAL && one->kind != other->kind);
+		return dx_bool((operation == DX_EQUAL && one->kind == other->kind) ||
+			       (operation == DX_UNEQUAL && one->kind != other->kind));
 	if (!dx_compare(one, other, &order)) {
 		if (operation == DX_EQUAL || operation == DX_UNEQUAL)
 			return dx_bool(operation == DX_UNEQUAL);
@@ -232,9 +233,11 @@ static struct dx_value apply_lambda(struct dx_query *query, const struct dx_valu
 		scopes[i] = (struct dx_scope){scope, node->names[i], arguments[i]};
 		scope = &scopes[i];
 	}
+	query->lambda_depth++;
 	if (dx_enter(query))
 		result = dx_evaluate(query, node->first, scope);
 	dx_leave(query);
+	query->lambda_depth--;
 	/* The scopes are on this stack: what refers to them must not. */
 	if (result.kind == DX_LAMBDA || result.kind == DX_SEQUENCE)
 		result = dx_value_copy(query->arena, &result);
@@ -286,7 +289,8 @@ static struct dx_value evaluate_call(struct dx_query *query, const struct dx_nod
 	struct dx_value result = {.kind = DX_ABSENT};
 	if (node->first) {
 		call.receiver = dx_evaluate(query, node->first, scope);
-		if (call.receiver.kind == DX_ERROR && !dx_method_find(DX_OF_ANY, NULL, node->name))
+		bool is_none = call.receiver.kind == DX_ERROR || call.receiver.kind == DX_ABSENT;
+		if (is_none && !dx_method_find(DX_OF_ANY, NULL, node->name))
 			return call.receiver;
 	}
 	if (call.receiver.kind == DX_OBJECT && call.receiver.class->call)

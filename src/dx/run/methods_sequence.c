@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include <math.h>
 
+#include "base/text.h"
+#include "dx/language/specifier.h"
 #include "dx/run/interpret.h"
 #include "dx/run/operators.h"
 #include "dx/run/sums.h"
@@ -269,6 +271,9 @@ static void call_average(struct dx_query *query, struct dx_method_call *call, st
 {
 	struct dx_sum sum;
 	sum_all(query, call, &sum);
+	if (sum.absent_count)
+		dx_note(query, "Average: of %s values; %s are absent", text_count(sum.count).data,
+			text_count(sum.absent_count).data);
 	*result = dx_sum_average(query, &sum);
 }
 
@@ -434,6 +439,19 @@ static void call_max(struct dx_query *query, struct dx_method_call *call, struct
 	find_extreme(query, call, 1, result);
 }
 
+/* Say which element the value, or a member of it, became absent with. */
+static void note_absent(struct dx_query *query, const struct dx_value *value, const struct dx_value *index)
+{
+	const struct dx_record *record =
+		value->kind == DX_OBJECT && value->class == &dx_record_class ? value->data : NULL;
+	const char *at = dx_show(query, index, 0);
+	if (value->kind == DX_ABSENT)
+		dx_note(query, "Aggregate: absent from element [%s] on", at);
+	for (uint32_t i = 0; record && i < record->count; i++)
+		if (record->values[i].kind == DX_ABSENT)
+			dx_note(query, "Aggregate: %s is absent from element [%s] on", record->names[i], at);
+}
+
 /* Aggregate(start, (sum, x) => ...) or Aggregate((sum, x) => ...). */
 static void call_aggregate(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
 {
@@ -452,6 +470,7 @@ static void call_aggregate(struct dx_query *query, struct dx_method_call *call, 
 	dx_each (query, iterator, &element) {
 		struct dx_value next = has_sum ? dx_call_two(query, lambda, &sum.value, &element.value) : element.value;
 		kept_set(&sum, &next);
+		note_absent(query, &next, &element.index);
 		has_sum = true;
 		if (!dx_step(query, call->method->name, call->column))
 			break;
