@@ -97,6 +97,9 @@ void xheap_callbacks_init(xheap_callbacks *callbacks, size_t size);
 /** Return a short English name of a status, such as "not found"; "unknown" for other numbers. The text is static. */
 const char *xheap_status_name(int32_t status);
 
+/** Return the XHEAP_API_VERSION of the library that is loaded. A program built with another header can compare them. */
+uint32_t xheap_api_version(void);
+
 /* ==== sessions ==== */
 
 /** A handle of a named recording. The session outlives the handle and the program. */

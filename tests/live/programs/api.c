@@ -480,6 +480,7 @@ static int misuse(const char *path, char **words)
 	xheap_session_close(NULL);
 	xheap_session_state_free(NULL);
 	xheap_text_free(NULL);
+	EXPECT(xheap_api_version() == XHEAP_API_VERSION);
 	EXPECT(!strcmp(xheap_status_name(XHEAP_FAILED), "failed") && !strcmp(xheap_status_name(-99), "unknown") &&
 	       !xheap_kind_name(XHEAP_KIND_COUNT));
 	EXPECT(count_descriptors() == before);
