@@ -31,7 +31,7 @@ struct cell_weights {
 /** What it found. The caller frees the members. */
 struct cell_scan_result {
 	struct cell_set set;
-	unsigned level;               /**< of the sample, as cell_keys_are_in() has it; 0: the set has all cells */
+	unsigned level;               /**< of the sample, as cell_is_in() has it; 0: the set has all cells */
 	uint64_t *calls;              /**< by interval: beginnings and frees of blocks */
 	uint64_t *max_bytes;          /**< by interval: the most that was live in it */
 	struct cell_weights *weights; /**< by node */

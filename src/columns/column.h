@@ -134,6 +134,7 @@ struct column {
 	bool (*text)(const struct column_row *row, char *to);
 	const char *const *words; /**< TYPE_WORD: `word_count` of them */
 	uint32_t word_count;
+	unsigned bits; /**< TYPE_NUMBER: what its numbers fit into, 8 or 32; 0: 64 */
 };
 
 extern const struct column column_of_allocations[COLUMN_COUNT], column_of_events[COLUMN_COUNT];

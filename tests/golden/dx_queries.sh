@@ -141,3 +141,6 @@ explain '@$cursession.TTD.Data.Allocations().Where(a => a.Size * 2 - a.Usable > 
 explain '@$cursession.TTD.Data.Allocations().GroupBy(a => a.Size / 16).Select(g => g.Sum(a => 100 - a.Size))'
 explain '@$cursession.TTD.Data.Allocations().Where(a => a.Size / a.Index > 4)'
 explain '@$curprocess.TTD.Data.Heap().Where(h => h.Size > 5)'
+explain '@$cursession.TTD.Data.FreedByOtherThread().Count(b => b.Size > 5)'
+explain '@$cursession.TTD.Data.Heap().Where(h => h.Stack.Contains("main") && h.Size > 5).Count(h => h.Thread.Id > 0)'
+explain '@$cursession.TTD.Data.Allocations().Where(a => a.FreeStack.Contains("main"))'

@@ -269,10 +269,13 @@ static const struct dx_operator blocks_operator = {.name = "Allocations",
 						   .next = blocks_next,
 						   .close = blocks_close};
 
-bool dx_blocks_are_all(const struct dx_sequence *sequence)
+bool dx_blocks_are(const struct dx_sequence *sequence, uint32_t *process, enum dx_block_choice *choice)
 {
-	return sequence->operation == &blocks_operator && sequence->arguments[DX_BLOCKS_PROCESS].number == TRACE_NONE &&
-	       sequence->arguments[DX_BLOCKS_CHOICE].number == DX_BLOCKS_ALL;
+	if (sequence->operation != &blocks_operator)
+		return false;
+	*process = (uint32_t)sequence->arguments[DX_BLOCKS_PROCESS].number;
+	*choice = (enum dx_block_choice)sequence->arguments[DX_BLOCKS_CHOICE].number;
+	return true;
 }
 
 struct dx_value dx_blocks(struct dx_query *query, uint32_t process, enum dx_block_choice choice,

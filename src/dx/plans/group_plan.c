@@ -3,9 +3,9 @@
  * Keys and sums are the plan's. What lambdas make of them is the interpreter's, by group_calls.h: for orders and
  * conditions once for each group, unless a sum itself is the order; for the Select only of groups that are shown.
  *
- * A run may come to what only the interpreter can do: a sum of more than 64 bits is an error of one group, the memory
- * of groups is its to complain of, and so are values of several kinds in one order. It comes to that before the first
- * group is shown; then the sequence is interpreted.
+ * A run may come to what only the interpreter can do: a sum of more than 64 bits is an error of one group, and so are
+ * values of several kinds in one order. It comes to that before the first group is shown; then the sequence is
+ * interpreted.
  */
 #include "dx/plans/group_plan.h"
 
@@ -19,6 +19,7 @@
 #include "dx/plans/group_sums.h"
 #include "dx/plans/pipeline.h"
 #include "dx/plans/plan_closures.h"
+#include "dx/plans/plan_ids.h"
 #include "dx/plans/plan_keys.h"
 #include "dx/run/interpret.h"
 #include "dx/run/operators.h"
@@ -423,7 +424,7 @@ static bool group_plan_make(const struct dx_plan_making *making, struct group_pl
 	    plan->source == COLUMNS_OF_EVENTS)
 		return dx_plan_refuse(query, planned->sequence, "First() gives calls in the order of the trace only");
 	dx_pipeline_cut(plan, planned->sequence);
-	return dx_plan_target(making->query, plan, &planned->target);
+	return dx_plan_ready(making, planned->sequence, &planned->target);
 }
 
 /* ---- the sequence ---- */

@@ -8,7 +8,7 @@
 
 /** A pipeline of a sequence. */
 struct dx_pipeline {
-	const struct dx_sequence *source;    /**< Heap() or Data.Allocations() */
+	const struct dx_sequence *source;    /**< calls or blocks */
 	const struct dx_sequence *selection; /**< the Select at the end; NULL: none */
 	uint32_t order_count, condition_count;
 };
@@ -22,6 +22,9 @@ bool dx_pipeline_make(struct dx_pipeline *pipeline, const struct dx_plan_making 
 /** Set the skip and the limit of a plan to those of Skip and Take at the end of the sequence. Return the sequence
     before them. */
 const struct dx_sequence *dx_pipeline_cut(struct plan *plan, const struct dx_sequence *sequence);
+
+/** Return whether plans may begin with the sequence; otherwise note why there is none. */
+bool dx_pipeline_begins(struct dx_query *query, const struct dx_sequence *source);
 
 /** The objects of rows, one after the other. Begin with the source of the pipeline. */
 struct dx_object_reader {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "dx/core/syntax.h"
+#include "dx/plans/plan_ids.h"
 #include "dx/plans/plan_numbers.h"
 
 static struct dx_plan_member member_of(const struct dx_plan_making *making, const struct dx_node *node,
@@ -91,30 +92,52 @@ static uint32_t comparison_node(const struct dx_plan_making *making, const struc
 	return plan_apply(plan, PLAN_IF_ABSENT, compared, otherwise, PLAN_NOTHING);
 }
 
-static uint32_t truth_node(const struct dx_plan_making *making, const struct dx_node *node, const char *parameter)
+static uint32_t truth_node(const struct dx_plan_making *making, struct dx_node *node, const struct dx_closure *lambda);
+
+static uint32_t operation_node(const struct dx_plan_making *making, const struct dx_node *node,
+			       const struct dx_closure *lambda)
 {
-	struct plan *plan = making->plan;
+	bool is_not = node->kind == DX_NODE_UNARY;
+	uint32_t one = truth_node(making, node->first, lambda), other = PLAN_NOTHING;
+	if (one != PLAN_NOTHING && !is_not)
+		other = truth_node(making, node->second, lambda);
+	return plan_apply(making->plan,
+			  is_not                      ? PLAN_NOT
+			  : node->operation == DX_AND ? PLAN_AND
+						      : PLAN_OR,
+			  one, other, PLAN_NOTHING);
+}
+
+static bool is_operation(const struct dx_node *node)
+{
+	return (node->kind == DX_NODE_UNARY && node->operation == DX_NOT) ||
+	       (node->kind == DX_NODE_BINARY && (node->operation == DX_AND || node->operation == DX_OR));
+}
+
+/* What compares members, or is one. */
+static uint32_t member_truth(const struct dx_plan_making *making, const struct dx_node *node, const char *parameter)
+{
 	if (node->kind == DX_NODE_LITERAL && node->literal.kind == DX_BOOL)
-		return plan_truth(plan, node->literal.truth);
+		return plan_truth(making->plan, node->literal.truth);
 	if (node->kind == DX_NODE_MEMBER) {
 		struct dx_plan_member member = member_of(making, node, parameter);
 		return member.node != PLAN_NOTHING && member.shape == DX_PLAN_TRUTH ? member.node : PLAN_NOTHING;
 	}
-	if (node->kind == DX_NODE_UNARY && node->operation == DX_NOT)
-		return plan_apply(plan, PLAN_NOT, truth_node(making, node->first, parameter), PLAN_NOTHING,
-				  PLAN_NOTHING);
-	if (node->kind != DX_NODE_BINARY)
-		return PLAN_NOTHING;
-	if (node->operation == DX_AND || node->operation == DX_OR)
-		return plan_apply(plan, node->operation == DX_AND ? PLAN_AND : PLAN_OR,
-				  truth_node(making, node->first, parameter),
-				  truth_node(making, node->second, parameter), PLAN_NOTHING);
-	bool is_comparison = node->operation >= DX_LESS && node->operation <= DX_UNEQUAL;
+	bool is_comparison =
+		node->kind == DX_NODE_BINARY && node->operation >= DX_LESS && node->operation <= DX_UNEQUAL;
 	return is_comparison ? comparison_node(making, node, parameter) : PLAN_NOTHING;
+}
+
+static uint32_t truth_node(const struct dx_plan_making *making, struct dx_node *node, const struct dx_closure *lambda)
+{
+	if (is_operation(node))
+		return operation_node(making, node, lambda);
+	uint32_t truth = member_truth(making, node, lambda->node->names[0]);
+	return truth == PLAN_NOTHING ? dx_plan_made_condition(making, lambda, node) : truth;
 }
 
 uint32_t dx_plan_condition(const struct dx_plan_making *making, const struct dx_value *lambda)
 {
 	const struct dx_node *node = lambda->closure->node;
-	return node->count == 1 ? truth_node(making, node->first, node->names[0]) : PLAN_NOTHING;
+	return node->count == 1 ? truth_node(making, node->first, lambda->closure) : PLAN_NOTHING;
 }
