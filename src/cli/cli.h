@@ -70,9 +70,9 @@ void cli_print_words(FILE *out, const char *words, unsigned column, unsigned wid
     lines of its width. */
 __attribute__((format(printf, 1, 2))) void cli_say(const char *format, ...);
 
-/** Return "next: " and the command that reports on a trace, as one types it, for the caller to free. */
-char *cli_next(const char *trace);
-/** Say it. */
+/** Return "next: " and a command that reads a trace, as one types it, for the caller to free. */
+char *cli_next(const char *command, const char *trace);
+/** Say it of xheap report. */
 void cli_say_next(const char *trace);
 
 /** Say "xheap: what: why" on stderr; returns CLI_FAILED. */

@@ -90,6 +90,9 @@ const struct explain_call *explanation_call(const struct explanation *explanatio
 /** Write the answer for people. */
 void explanation_text(const struct explanation *explanation, struct sink *out);
 
+/** Write the explanation of an end in one line, without a line feed: what the call did, and with which block. */
+void explanation_line(const struct explanation *explanation, struct sink *out);
+
 /** Write the answer as JSON: docs/schema/explain.json. */
 void explanation_json(const struct explanation *explanation, struct sink *out);
 

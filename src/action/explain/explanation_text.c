@@ -324,6 +324,16 @@ static void put_fault(const struct explanation *explanation, const struct explai
 			    text_duration(call->time_ns - block->row.end_ns).data);
 }
 
+void explanation_line(const struct explanation *explanation, struct sink *out)
+{
+	const struct explain_call *call = explanation_call(explanation);
+	if (!call) {
+		sink_text(out, "the heap calls show no cause");
+		return;
+	}
+	put_fault(explanation, call, out);
+}
+
 static void put_call(const struct explanation *explanation, const struct explain_call *call, struct sink *out)
 {
 	const struct history_block *block = block_history_last(&call->history);

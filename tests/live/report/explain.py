@@ -140,6 +140,20 @@ def others():
     return f"{len(OTHERS)}"
 
 
+def recordings():
+    """The last lines of xheap record are the first ones of the answer, of a crash only."""
+    for trial, lines in (("twice_large", ["  called by drop_again", "  allocated by make", "  freed by drop"]), ("inside", ["  called by drop_again", "  allocated by make"]),
+                         ("foreign_data", ["  called by drop_again"]), ("none_null", [])):
+        run = subprocess.run([os.environ["XHEAP"], "record", "-o", "last.xht", "./faults", trial], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        said = [line.removeprefix("xheap: ") for line in run.stderr.splitlines() if line.startswith("xheap: ")]
+        expect(said[-1] == "next: xheap explain last.xht", f"{trial}: {said}")
+        told_line = said[-2 - len(lines)]
+        expect(said[-1 - len(lines):-1] == lines and " ended by SIG" in told_line, f"{trial}: {said}")
+        expect(("certain: " in told_line) == bool(lines), f"{trial}: {told_line}")
+    killed = subprocess.run([os.environ["XHEAP"], "record", "-o", "last.xht", "./faults", "none_killed"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True).stderr
+    expect("next: xheap report last.xht" in killed and "ended by" not in killed, killed)
+
+
 def sampled():
     """In a sample, and after an attach that lacks blocks, nothing is certain."""
     subprocess.run([os.environ["XHEAP"], "record", "-q", "-o", "sample.xht", "--sample", "1", "./faults", "twice_large"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -162,4 +176,4 @@ def addresses():
 
 
 build()
-sys.exit(run_tests(faults, others, sampled, addresses))
+sys.exit(run_tests(faults, others, recordings, sampled, addresses))
