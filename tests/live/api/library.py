@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """The library as its users have it: the examples of docs/xheap-api.md in C11 and C++17, and what the library may not do to its program."""
+import collections
 import csv
 import itertools
 import json
@@ -72,8 +73,8 @@ def compile_as(language, source, program):
 
 def examples():
     texts = re.findall(r"```c\n(.*?)```", (SOURCE / "docs/xheap-api.md").read_text(), re.S)
-    expect(len(texts) == 2, f"{len(texts)} examples")
-    for name, text in zip(("heaviest", "session"), texts):
+    expect(len(texts) == 3, f"{len(texts)} examples")
+    for name, text in zip(("heaviest", "arrow", "session"), texts):
         pathlib.Path(f"{name}.c").write_text(text)
     for language in "c", "c++":
         trace = f"example-{len(language)}.xht"
@@ -88,6 +89,12 @@ def examples():
         expect(len(rows) == 10 and [row[0] for row in rows] == [line.split(",")[column] for line in known[1:]],
                f"the heaviest stacks are not those of xheap heap: {heaviest.stdout}")
         expect("\n    perl!main\n" in heaviest.stdout, "nor are there their frames")
+        arrow = run(compile_as(language, "arrow.c", f"arrow-{len(language)}"), trace)
+        sums = collections.Counter()
+        for row in rows_of(trace, "-events"):
+            if row["action"] in ("Alloc", "ReAlloc") and row["address"] and row["result"] == "0":
+                sums[row["function"]] += int(row["size"])
+        expect(arrow.stdout.splitlines() == [f"{total} by {name}" for name, total in sums.most_common()], f"sums by function: {arrow.stdout}, not {sums}")
         bad = run(f"./heaviest-{len(language)}", "heaviest.c")
         expect((bad.returncode, bad.stdout, bad.stderr) == (1, "", "heaviest.c is not a trace\n"), f"what is no trace: {bad}")
     bad = run("./session-1", "no.xht", "no-such-command")

@@ -480,6 +480,7 @@ static int misuse(const char *path, char **words)
 	xheap_session_close(NULL);
 	xheap_session_state_free(NULL);
 	xheap_text_free(NULL);
+	EXPECT(xheap_api_version() == XHEAP_API_VERSION);
 	EXPECT(!strcmp(xheap_status_name(XHEAP_FAILED), "failed") && !strcmp(xheap_status_name(-99), "unknown") &&
 	       !xheap_kind_name(XHEAP_KIND_COUNT));
 	EXPECT(count_descriptors() == before);
@@ -595,6 +596,36 @@ static size_t address_space(void)
 	return pages * (size_t)sysconf(_SC_PAGESIZE);
 }
 
+/* Rows of three tables as streams; their errors as those of the other calls. */
+static int try_streams(xheap_trace *trace, xheap_error *error)
+{
+	static const uint32_t tables[] = {XHEAP_TABLE_ALLOCATION, XHEAP_TABLE_EVENT, XHEAP_TABLE_FRAME};
+	struct ArrowArrayStream stream;
+	struct ArrowArray batch = {.release = NULL};
+	struct ArrowSchema schema;
+	xheap_query query;
+	int status = XHEAP_OK;
+	for (size_t i = 0; i < sizeof(tables) / sizeof(*tables) && status == XHEAP_OK; i++) {
+		xheap_query_init(&query, sizeof(query));
+		query.table = tables[i];
+		status = xheap_query_arrow(trace, &query, &stream, error);
+		if (status != XHEAP_OK)
+			return status;
+		int failure = stream.get_schema(&stream, &schema);
+		if (!failure)
+			schema.release(&schema);
+		while (!failure && !(failure = stream.get_next(&stream, &batch)) && batch.release)
+			batch.release(&batch);
+		if (failure) {
+			EXPECT(failure == ENOMEM && stream.get_last_error(&stream) && !batch.release);
+			status = error->status = XHEAP_NO_MEMORY;
+			snprintf(error->text, sizeof(error->text), "%s", "a stream");
+		}
+		stream.release(&stream);
+	}
+	return status;
+}
+
 static int try_all(const char *path, xheap_error *error)
 {
 	struct told told = {0, 0, 0, ""};
@@ -616,6 +647,8 @@ static int try_all(const char *path, xheap_error *error)
 		status = xheap_report_make(trace, NULL, &report, error);
 	if (status == XHEAP_OK)
 		status = xheap_report_write(report, XHEAP_FORMAT_JSON, &text, NULL, error);
+	if (status == XHEAP_OK)
+		status = try_streams(trace, error);
 	EXPECT(status == XHEAP_OK || (error->status == status && error->text[0] && told.errors == 1));
 	xheap_events_close(events);
 	xheap_report_free(report);
