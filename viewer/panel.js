@@ -448,10 +448,9 @@ export class Panel {
 			return [freedBy(), make("p", {class: "faint"}, "This file does not say who freed; xheap view does.")];
 		const {choice, model} = this.app.picture,
 			{bounds} = model.cells;
-		if (this.app.store.state.words)
-			return [freedBy(), make("p", {class: "faint"}, "Not known for filtered blocks: remove the filter.")];
 		const query = {
 			node: pathKey(model, node),
+			...(this.app.filter && {filter: this.app.filter}),
 			...(choice.kind === "moment"
 				? {at: String(bounds[choice.at])}
 				: {

@@ -37,7 +37,7 @@ import {classNames} from "./store.js";
  *
  * @typedef {object} App
  * @property {Store} store @property {Source} source @property {any} trace
- * @property {Model} whole @property {Model} shown
+ * @property {Model} whole @property {Model} shown @property {string | undefined} filter words of the state, as a request has them
  * @property {Picture} picture @property {Palette} palette
  * @property {(ink: Ink | null) => void} hover @property {Ink | null} ink what the pointer is on @property {number} cursor a bound under the pointer, or -1
  * @property {(text: string) => void} say to screen readers @property {(text: string) => void} warn a line of text
