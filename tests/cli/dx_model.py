@@ -115,6 +115,10 @@ def ask_blocks(trace):
     trace.expect(f"{BLOCKS}.Count()", len(blocks))
     trace.expect(f"{BLOCKS}.Sum(b => b.Size)", sum(int(row["size"]) for row in blocks))
     trace.expect(f"{BLOCKS}.Where(b => b.IsOutstanding).Sum(b => b.Size)", sum(int(row["size"]) for row in open_ones))
+    freed = [row for row in trace.all_blocks if row["end_kind"] == "free"]
+    trace.expect(f'{HEAP}.Where(h => h.Action == "Free").Sum(h => h.Block.Size)', sum(int(row["size"]) for row in freed if row["size"] != ""))
+    trace.expect(f'{HEAP}.Count(h => h.Action == "Free" && h.Block && (h.Block.FreeEvent.Index != h.Index || h.Block.Address != h.Address))', 0)
+    trace.expect(f'{HEAP}.Count(h => h.Action == "Alloc" && h.Freed && h.Freed != h.FreeEvent.TimeStart)', 0)
     totals = json.loads(run("heap", trace.path, "-format", "json", "-top", "1"))["totals"]
     is_sampled = bool(trace.all_blocks and trace.ask("@$cursession.TTD.Data.Allocations().Any(a => a.Weight > 0)"))
     if not is_sampled:  # sums of a sample are those of its blocks, and reports estimate

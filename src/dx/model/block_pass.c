@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bisect.h"
 #include "base/memory.h"
+#include "dx/model/block_ends.h"
 #include "table/table_limits.h"
 #include "trace/process_rows.h"
 #include "trace/row_ids.h"
@@ -197,18 +199,23 @@ static bool group_search(struct dx_query *query, uint32_t group, const struct dx
 	return false;
 }
 
-/* The group that was read last is tried first: events are mostly asked for in their order. */
+/* The group that was read last is tried first: events are mostly asked for in their order. Groups have the order of
+   their beginnings, unless stamps of threads contradict each other. */
 bool dx_block_of_event(struct dx_query *query, const struct dx_event *event, struct dx_block *block)
 {
 	const struct heap_table *table = dx_session_table(query->session);
 	bool is_begin = event->row.kind == EVENT_ALLOC || event->row.kind == EVENT_REALLOC;
+	uint32_t number, first;
+	if (dx_block_ended_by(query, event, &number))
+		return dx_block_load(query, number, block);
 	if (!table || !is_begin || !event->row.address)
 		return false;
 	if (query->session->group && query->session->group->is_filled &&
 	    group_search(query, query->session->group->group, event, block))
 		return true;
-	for (uint32_t group = 0; group < table->groups.count; group++)
-		if (group_search(query, group, event, block))
+	BISECT(first, table->groups.count, i, table->groups.items[i].last_ns < event->row.time_ns);
+	for (uint32_t i = 0; i < table->groups.count; i++)
+		if (group_search(query, (first + i) % table->groups.count, event, block))
 			return true;
 	return false;
 }
