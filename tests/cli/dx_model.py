@@ -212,10 +212,13 @@ def ask_end(trace):
     first = [row for row in trace.all_blocks if row["birth_ns"] == "" or int(row["birth_ns"]) < 0]
     there = [str(number) for number, row in enumerate(trace.processes) if row["end_ns"] == "" or int(row["end_ns"]) >= duration]
     copied = [block for process in there for block in inherited(trace, process, duration)]
-    for position in ("@$cursession.TTD.Lifetime.MaxPosition", ""):
-        live = f"@$cursession.TTD.Data.Live({position})"
-        trace.expect(f"{live}.Count()", len(last + copied))
-        trace.expect(f"{live}.Sum(b => b.Size)", sum(int(row["size"]) for row in last + copied))
+    live = "@$cursession.TTD.Data.Live(@$cursession.TTD.Lifetime.MaxPosition)"
+    trace.expect(f"{live}.Count()", len(last + copied))
+    trace.expect(f"{live}.Sum(b => b.Size)", sum(int(row["size"]) for row in last + copied))
+    # At no position: what each process had at its end.
+    own = [row for row in trace.all_blocks if row["end_kind"] in ("exit", "open")]
+    trace.expect("@$cursession.TTD.Data.Live().Where(b => !b.IsInherited).Sum(b => b.Size)", sum(int(row["size"]) for row in own))
+    trace.expect("@$cursession.TTD.Data.Live().Count() == @$cursession.Processes.Sum(p => p.TTD.Data.Live().Count())", True)
     trace.expect('@$cursession.TTD.Data.Growth(@$position("0:0")).Sum(s => s.Bytes)', sum(int(row["size"]) for row in last) - sum(int(row["size"]) for row in first))
 
 

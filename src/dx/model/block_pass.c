@@ -21,6 +21,9 @@ static bool is_live(const struct dx_block_pass *pass, const struct heap_table *t
 {
 	int64_t time_ns = pass->position.sequence_ns;
 	uint32_t step = pass->position.step;
+	/* At no position: what each process had before its end. */
+	if (pass->position.kind == DX_ABSENT)
+		return row->end == HEAP_END_OPEN || row->end == HEAP_END_EXIT;
 	bool is_bare = step == UINT32_MAX, is_earlier = row->flags & HEAP_EARLIER;
 	/* At the trace's end all calls are over, and processes that end then are still there. */
 	if (time_ns == INT64_MAX)
@@ -44,7 +47,7 @@ static bool is_live(const struct dx_block_pass *pass, const struct heap_table *t
 void dx_block_pass_begin(struct dx_block_pass *pass, struct dx_query *query, uint32_t process,
 			 enum dx_block_choice choice, struct dx_value position)
 {
-	assert(position.kind == DX_POSITION || choice != DX_BLOCKS_LIVE);
+	assert(position.kind == DX_POSITION || position.kind == DX_ABSENT);
 	struct heap_table *table = dx_session_table(query->session);
 	struct heap_scan_plan plan = {INT64_MIN, INT64_MAX, INT64_MAX, PACK_EVERYTHING, NULL, NULL};
 	pass->process = process;
@@ -54,7 +57,7 @@ void dx_block_pass_begin(struct dx_block_pass *pass, struct dx_query *query, uin
 		dx_stop(query, -1, "the allocations of the trace cannot be found");
 		return;
 	}
-	if (choice == DX_BLOCKS_LIVE) {
+	if (choice == DX_BLOCKS_LIVE && position.kind == DX_POSITION) {
 		plan.to_ns = position.sequence_ns;
 		bool is_edge = position.sequence_ns == INT64_MIN || position.sequence_ns == INT64_MAX;
 		plan.live_from_ns = is_edge ? INT64_MIN : position.sequence_ns - 1;
