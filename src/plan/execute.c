@@ -303,8 +303,10 @@ static void blocks_work(void *context)
 	struct trace_cursor *cursor = trace_cursor_new(worker->execution->run->target.trace);
 	if (!cursor)
 		memory_exhausted(0);
-	if (!(plan_needs(worker->execution->run->plan) & PACK_ADDRESSES))
-		trace_cursor_leave_addresses_out(cursor);
+	unsigned needs = plan_needs(worker->execution->run->plan);
+	bool needs_times = needs & PACK_TIMES || worker->execution->block_ranks;
+	trace_cursor_leave_out(cursor, (needs & PACK_ADDRESSES ? 0 : TRACE_WITHOUT_ADDRESSES) |
+					       (needs_times ? 0 : TRACE_WITHOUT_TIMES));
 	blocks_scan(worker, cursor);
 	trace_cursor_free(cursor);
 }
