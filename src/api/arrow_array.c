@@ -43,7 +43,8 @@ static char *text_copy(const char *text)
 
 enum { REPLACEMENT_BYTES = 3 };
 
-/* Write the text with U+FFFD for each byte that is not UTF-8: at most REPLACEMENT_BYTES for each byte. Return the end. */
+/* Write the text with U+FFFD for each byte that is not UTF-8: at most REPLACEMENT_BYTES for each byte. Return the
+   end. */
 static char *text_write(char *to, const char *text, size_t length)
 {
 	for (size_t at = 0; at < length;) {
