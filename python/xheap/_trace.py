@@ -112,12 +112,13 @@ def _rows_of(report: Any, subject: str, by: str) -> Tuple[List[str], List[List[A
 
 
 def _collection(elements: List[Any], title: str) -> Table:
-    """A table of a collection's elements: a column for each member that one of them has, or the column `value`. Keys of elements are in `index`, if they are not 0, 1, 2."""
-    values = [element["value"] if isinstance(element, dict) and "value" in element else element for element in elements]
-    keys = [element.get("index") if isinstance(element, dict) else None for element in elements]
-    rows: List[Dict[str, Any]] = [dict(value) if isinstance(value, dict) else {"value": value} for value in values]
-    if any(key not in (None, place) for place, key in enumerate(keys)):
-        rows = [{"index": key, **row} for key, row in zip(keys, rows)]
+    """A table of a collection's elements: a column for each member that one of them has, or the column `value`. `index` is the key in the collection, if elements have one."""
+    rows: List[Dict[str, Any]] = []
+    for element in elements:
+        is_keyed = isinstance(element, dict) and "value" in element and set(element) <= {"index", "value"}
+        value = element["value"] if is_keyed else element
+        key = {"index": element["index"]} if is_keyed and "index" in element else {}
+        rows.append({**key, **(value if isinstance(value, dict) else {"value": value})})
     columns = list(dict.fromkeys(name for row in rows for name in row))
     return Table(columns, [[row.get(name) for name in columns] for row in rows], title)
 

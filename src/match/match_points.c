@@ -545,17 +545,19 @@ static void plain_begin(struct matching *matching, const struct block_match *mat
 	matching->table->processes[process].live_bytes += match->open_bytes;
 }
 
-/* Change the level by the run. The changes are added one by one only if the peak may be exceeded. */
+/* Change the level by the run. The changes are added one by one only if the peak, or the chart, may be exceeded. */
 static void plain_level(struct level *level, const struct block_match *match, const struct heap_run *run)
 {
-	int64_t first_ns = run->places[0].time_ns;
-	if (level->live_bytes + match->most_bytes > level->peak.bytes) {
+	int64_t first_ns = run->places[0].time_ns, last_ns = run->places[run->count - 1].time_ns;
+	uint64_t most_bytes = level->live_bytes + match->most_bytes;
+	if (most_bytes > level->peak.bytes ||
+	    (level->chart && !live_chart_has(level->chart, first_ns, last_ns, most_bytes))) {
 		for (uint32_t i = 0; i < run->count; i++)
 			level_change(level, run->places[i].time_ns, match->changes[i]);
 		return;
 	}
 	level_change(level, first_ns, match->sum_bytes);
-	level->time_ns = run->places[run->count - 1].time_ns;
+	level->time_ns = last_ns;
 }
 
 static void block_match_sum_add(struct heap_numbers *numbers, const struct block_match_sum *sum)

@@ -127,6 +127,26 @@ bool heap_cull_matches(struct heap_cull *cull, struct heap_names *names, uint32_
 	       (cull->wrappers && wrappers_has(cull->wrappers, names, heap_names_frame(names, node)->name));
 }
 
+bool heap_cull_folds(struct heap_cull *cull, struct heap_names *names, uint32_t node)
+{
+	const struct heap_name *name = heap_names_name(names, heap_names_frame(names, node)->name);
+	if (name->is_mark)
+		return false;
+	return name->is_entry || name->is_library || (cull && heap_cull_matches(cull, names, node));
+}
+
+uint32_t heap_cull_user_node(struct heap_cull *cull, struct heap_names *names, uint32_t node)
+{
+	heap_names_shorten(names);
+	for (uint32_t at = node; at; at = heap_names_frame(names, at)->parent) {
+		if (heap_names_name(names, heap_names_frame(names, at)->name)->is_mark)
+			return node;
+		if (!heap_cull_folds(cull, names, at))
+			return at;
+	}
+	return node;
+}
+
 uint32_t heap_cull_node(struct heap_cull *cull, struct heap_names *names, uint32_t node)
 {
 	uint32_t outermost = node;

@@ -6,6 +6,7 @@
 #include "trace/columns.h"
 #include "trace/format.h"
 #include "trace/model.h"
+#include "trace/reader.h"
 #include "trace/row_ids.h"
 #include "trace/streams.h"
 
@@ -112,7 +113,16 @@ struct stream_head {
 	uint64_t raw, stored;
 };
 
-static const char *unpack_streams(struct columns_decoder *decoder, struct reading *payload, uint32_t count)
+/* Return whether only columns that are left out need the stream. */
+static bool is_left_out(uint32_t id, unsigned left_out)
+{
+	if (id == STREAM_ADDRESS || id == STREAM_BIRTHS)
+		return left_out & TRACE_WITHOUT_ADDRESSES;
+	return id >= STREAM_GAP && left_out & TRACE_WITHOUT_TIMES;
+}
+
+static const char *unpack_streams(struct columns_decoder *decoder, struct reading *payload, uint32_t count,
+				  unsigned left_out)
 {
 	struct stream_head heads[2 * STREAM_COUNT + 16];
 	uint64_t stream_count = reading_number(payload),
@@ -136,7 +146,9 @@ static const char *unpack_streams(struct columns_decoder *decoder, struct readin
 			return "a column that this version does not know";
 		if (head->raw > raw_max || head->stored > head->raw || decoder->streams[head->id].at)
 			return "a column of an impossible length";
-		const char *error = unpack_stream(decoder, head->id, data, head->stored, head->raw);
+		const char *error = is_left_out(head->id, left_out)
+					    ? NULL
+					    : unpack_stream(decoder, head->id, data, head->stored, head->raw);
 		if (error)
 			return error;
 	}
@@ -271,8 +283,9 @@ static bool read_address(struct columns_decoder *decoder, uint32_t i, bool is_fr
 
 static inline __attribute__((always_inline)) bool decode_event(struct columns_decoder *decoder, uint32_t i,
 							       struct progress *progress, uint32_t cut_bits,
-							       const struct columns_scope *scope, bool with_addresses)
+							       const struct columns_scope *scope, unsigned left_out)
 {
+	bool with_addresses = !(left_out & TRACE_WITHOUT_ADDRESSES);
 	struct columns *columns = &decoder->columns;
 	struct reading *streams = decoder->streams;
 	uint8_t control = streams[STREAM_CONTROL].at[i];
@@ -315,33 +328,37 @@ static inline __attribute__((always_inline)) bool decode_event(struct columns_de
 		model_free(&decoder->model, &inspected, columns->address[i]);
 	else if (with_addresses)
 		model_allocate(&decoder->model, &inspected, i, class, how);
-	read_time(decoder, i, node, is_free, &progress->end, cut_bits);
+	if (!(left_out & TRACE_WITHOUT_TIMES))
+		read_time(decoder, i, node, is_free, &progress->end, cut_bits);
 	return true;
 }
 
 /* Decode all events. False: one refers to what is not there. */
-static bool decode_events(struct columns_decoder *decoder, uint32_t count, uint32_t cut_bits,
-			  const struct columns_scope *scope)
-{
-	struct progress progress = {0};
-	for (uint32_t i = 0; i < count; i++)
-		if (!decode_event(decoder, i, &progress, cut_bits, scope, true))
-			return false;
-	return true;
-}
+#define DECODE(name, left_out) \
+	static bool name(struct columns_decoder *decoder, uint32_t count, uint32_t cut_bits, \
+			 const struct columns_scope *scope) \
+	{ \
+		struct progress progress = {0}; \
+		for (uint32_t i = 0; i < count; i++) \
+			if (!decode_event(decoder, i, &progress, cut_bits, scope, left_out)) \
+				return false; \
+		return true; \
+	}
+DECODE(decode_all, 0)
+DECODE(decode_without_addresses, TRACE_WITHOUT_ADDRESSES)
+DECODE(decode_without_times, TRACE_WITHOUT_TIMES)
+DECODE(decode_without_both, TRACE_WITHOUT_ADDRESSES | TRACE_WITHOUT_TIMES)
 
-static bool decode_without_addresses(struct columns_decoder *decoder, uint32_t count, uint32_t cut_bits,
-				     const struct columns_scope *scope)
-{
-	struct progress progress = {0};
-	for (uint32_t i = 0; i < count; i++)
-		if (!decode_event(decoder, i, &progress, cut_bits, scope, false))
-			return false;
-	return true;
-}
+static bool (*const decoders[])(struct columns_decoder *decoder, uint32_t count, uint32_t cut_bits,
+				const struct columns_scope *scope) = {
+	[0] = decode_all,
+	[TRACE_WITHOUT_ADDRESSES] = decode_without_addresses,
+	[TRACE_WITHOUT_TIMES] = decode_without_times,
+	[TRACE_WITHOUT_ADDRESSES | TRACE_WITHOUT_TIMES] = decode_without_both,
+};
 
 const char *columns_decode(struct columns_decoder *decoder, const uint8_t *payload, size_t payload_bytes,
-			   uint32_t count, const struct columns_scope *scope, bool with_addresses,
+			   uint32_t count, const struct columns_scope *scope, unsigned left_out,
 			   struct columns *columns)
 {
 	struct reading reading = {.at = payload, .end = payload + payload_bytes};
@@ -349,7 +366,7 @@ const char *columns_decode(struct columns_decoder *decoder, const uint8_t *paylo
 		return "too many events";
 	if (!columns_reserve(decoder, count) || !model_begin(&decoder->model, scope->node_count))
 		return "no memory";
-	const char *error = unpack_streams(decoder, &reading, count);
+	const char *error = unpack_streams(decoder, &reading, count, left_out);
 	if (!error)
 		error = read_descriptors(decoder, count, scope);
 	if (error)
@@ -360,7 +377,7 @@ const char *columns_decode(struct columns_decoder *decoder, const uint8_t *paylo
 	if (count && (!cut_bits || *cut_bits >= 64))
 		return "times of an impossible resolution";
 	clear_rests(decoder);
-	if (count && !(with_addresses ? decode_events : decode_without_addresses)(decoder, count, *cut_bits, scope))
+	if (count && !decoders[left_out](decoder, count, *cut_bits, scope))
 		return "an event that refers to what is not there";
 	for (int i = 0; i < STREAM_COUNT; i++)
 		if (decoder->streams[i].has_failed)

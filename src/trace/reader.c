@@ -279,7 +279,7 @@ struct trace_cursor {
 	const struct trace *trace;
 	struct columns_decoder *decoder;
 	struct bytes payload;
-	bool leaves_addresses_out;
+	unsigned left_out; /* enum trace_left_out */
 };
 
 struct trace_cursor *trace_cursor_new(const struct trace *trace)
@@ -296,9 +296,9 @@ struct trace_cursor *trace_cursor_new(const struct trace *trace)
 	return cursor;
 }
 
-void trace_cursor_leave_addresses_out(struct trace_cursor *cursor)
+void trace_cursor_leave_out(struct trace_cursor *cursor, unsigned columns)
 {
-	cursor->leaves_addresses_out = true;
+	cursor->left_out = columns;
 }
 
 void trace_cursor_free(struct trace_cursor *cursor)
@@ -420,10 +420,10 @@ int trace_cursor_read(struct trace_cursor *cursor, uint32_t i, struct trace_bloc
 		return error;
 	errno = 0;
 	const char *what = columns_decode(cursor->decoder, cursor->payload.data, own->payload_bytes, own->count, &scope,
-					  !cursor->leaves_addresses_out, &columns);
+					  cursor->left_out, &columns);
 	if (!what && !counts_agree(own, &columns))
 		what = "other counts than its head";
-	if (!what && !convert_times(cursor, own, &columns))
+	if (!what && !(cursor->left_out & TRACE_WITHOUT_TIMES) && !convert_times(cursor, own, &columns))
 		what = "a time outside of its bounds";
 	/* A lack of memory is no damage of the file. */
 	if (what && errno == ENOMEM)

@@ -115,6 +115,12 @@ def ask_blocks(trace):
     trace.expect(f"{BLOCKS}.Count()", len(blocks))
     trace.expect(f"{BLOCKS}.Sum(b => b.Size)", sum(int(row["size"]) for row in blocks))
     trace.expect(f"{BLOCKS}.Where(b => b.IsOutstanding).Sum(b => b.Size)", sum(int(row["size"]) for row in open_ones))
+    totals = json.loads(run("heap", trace.path, "-format", "json", "-top", "1"))["totals"]
+    is_sampled = bool(trace.all_blocks and trace.ask("@$cursession.TTD.Data.Allocations().Any(a => a.Weight > 0)"))
+    if not is_sampled:  # sums of a sample are those of its blocks, and reports estimate
+        trace.expect("@$cursession.TTD.Data.Peak().Bytes", totals["peak_bytes"])
+        trace.expect("@$cursession.TTD.Data.Peak().Count", totals["peak_count"])
+    trace.expect("@$cursession.TTD.Data.Peak().Position.Sequence", round(totals["peak_at_us"] * 1000))
     trace.expect("@$cursession.TTD.Data.Leaks().Sum(s => s.Bytes)", sum(int(row["size"]) for row in open_ones))
     trace.expect("@$cursession.TTD.Data.MostFrequent().Sum(s => s.Count)", len(blocks))
     trace.expect("@$cursession.TTD.Data.FreedByOtherThread().Count()", sum(row["free_tid"] not in ("", row["tid"]) for row in blocks))
@@ -316,7 +322,7 @@ def ask_everything(path):
 
 
 # Members that every call has.
-ALWAYS = {"Action", "Heap", "TimeStart", "TimeEnd", "Parameters", "Thread", "Process", "Function", "Stack", "Index"}
+ALWAYS = {"Action", "Heap", "TimeStart", "TimeEnd", "Parameters", "Thread", "Process", "Function", "Stack", "Frames", "Index"}
 
 
 def check_members():

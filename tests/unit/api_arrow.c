@@ -845,6 +845,37 @@ static void test_texts(void **state)
 	schema.release(&schema);
 }
 
+/* Texts of a list that read alike are one of it. */
+static void test_words(void **state)
+{
+	static const char *const given[] = {"a\xff", "b", "a\xfe", NULL, "b"};
+	static const int32_t wanted[] = {0, 1, 0, -1, 1, -1};
+	struct arrow_field field = {.name = (char *)"word", .kind = ARROW_WORD, .is_nullable = true};
+	struct arrow_column column;
+	struct ArrowSchema schema;
+	struct ArrowArray batch;
+	(void)state;
+	field.words = arrow_words_new(5);
+	for (uint32_t i = 0; i < 5; i++)
+		arrow_words_set(field.words, i, given[i]);
+	arrow_column_begin(&column, &field, 6);
+	for (uint32_t i = 0; i < 6; i++)
+		arrow_put(&column, i);
+	arrow_array_make(&batch, &column, 1);
+	arrow_schema_make(&schema, &field, 1, NULL, 0);
+	arrow_words_release(field.words);
+	check_batch(&schema, &batch);
+	const struct ArrowArray *words = batch.children[0];
+	assert_int_equal(words->dictionary->length, 2);
+	for (int64_t i = 0; i < 6; i++)
+		if (wanted[i] < 0)
+			assert_true(is_absent(words, i));
+		else
+			assert_int_equal(number_of(schema.children[0], words, i), wanted[i]);
+	batch.release(&batch);
+	schema.release(&schema);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -855,7 +886,7 @@ int main(void)
 		cmocka_unit_test(test_refused_queries), cmocka_unit_test(test_refused_plans),
 		cmocka_unit_test(test_read_twice),      cmocka_unit_test(test_lives),
 		cmocka_unit_test(test_threads),         cmocka_unit_test(test_unread),
-		cmocka_unit_test(test_texts),
+		cmocka_unit_test(test_texts),           cmocka_unit_test(test_words),
 	};
 	return cmocka_run_group_tests(tests, begin, end);
 }

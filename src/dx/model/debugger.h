@@ -56,6 +56,7 @@ struct dx_session {
 	struct dx_found_events *found;        /**< the trace's events, if many are searched for; NULL: none was */
 	struct dx_block_events *block_events; /**< events of blocks in another order; likewise */
 	struct dx_faults *faults;             /**< frees that end no block; NULL: not searched yet */
+	struct dx_callers *callers;           /**< what frames reports fold; NULL: not known yet */
 };
 
 /** Begin with the trace's first process. */

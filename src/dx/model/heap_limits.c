@@ -219,6 +219,7 @@ unsigned dx_limits_of_method(const char *name)
 		{"Longest", DX_USE_BLOCKS},
 		{"Live", DX_USE_LIVE},
 		{"Growth", DX_USE_LIVE_SUMS},
+		{"Peak", DX_USE_LIVE_SUMS},
 		{0},
 	};
 	return use_of(rows, name);
