@@ -149,10 +149,9 @@ static int64_t rows_next(struct arrow_source *source, struct arrow_column *colum
 		struct diag reason = {""};
 		int status = plan_next(rows->run, &rows->rows, &reason);
 		/* The index has a name, and something can be done about it. */
-		if (status < 0 && rows->target.table && api_trace_check(source->trace, diag))
-			return -EBADMSG;
+		int damage = status < 0 && rows->target.table ? api_trace_check(source->trace, diag) : 0;
 		if (status < 0)
-			return diag_fail(diag, -status, "%s", reason.text);
+			return damage ? damage : diag_fail(diag, -status, "%s", reason.text);
 		if (!status)
 			return 0;
 	}
