@@ -95,7 +95,7 @@ class Server {
 	/** @param {number} trace @param {CellsQuery} query */
 	async cells(trace, {from, to, n, bounds, filter, node}) {
 		const query = {trace, from, to, n, bounds: bounds?.join(","), filter, node};
-		return (await this.ask("cells", query, node && "-node")).arrayBuffer();
+		return (await this.ask("cells", query, node && "node")).arrayBuffer();
 	}
 
 	/** @param {number} trace @param {Record<string, string>} query */

@@ -98,6 +98,7 @@ function answer(request, response) {
 		return;
 	}
 	asked.push({name, query: searchParams, headers: request.headers});
+	assert.match(request.headers["x-xheap-page"], /^[0-9a-z]{1,32}$/, "as the server takes it");
 	if (request.headers["x-xheap-token"] !== TOKEN) {
 		response.statusCode = 403;
 		response.end("the token is missing or wrong");
