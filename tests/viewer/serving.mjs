@@ -201,6 +201,35 @@ test("a focus shows the stacks that are lumped in the whole, in any window", asy
 	await close(page);
 });
 
+test("checks 1 and 6: the first picture asks twice, and a drag for nothing", async () => {
+	asked.length = 0;
+	const page = await open();
+	await loaded(page);
+	await settle(page);
+	assert.deepEqual(asked.map(({name}) => name).sort(), ["cells", "trace"]);
+	for (const [selector, words] of [
+		["#sentence", /At most/],
+		["#panel", /Findings/],
+	])
+		assert.match(await text(page, selector), words);
+	for (const [selector, name] of [
+		["#flame", "aria-label"],
+		["#timeline", "aria-valuetext"],
+	])
+		assert.ok(await page.getAttribute(selector, name), selector);
+	const box = await page.locator("#timeline").boundingBox(),
+		before = await text(page, "#selection-words");
+	await page.mouse.move(box.x + 200, box.y + 60);
+	await page.mouse.down();
+	for (let step = 1; step <= 60; step++) await page.mouse.move(box.x + 200 + 8 * step, box.y + 60);
+	await settle(page);
+	assert.notEqual(await text(page, "#selection-words"), before);
+	await page.mouse.up();
+	await settle(page);
+	assert.equal(asked.length, 2, "no request");
+	await close(page);
+});
+
 test("check 9: a zoom has finer bounds, and its sums are those of single blocks", async () => {
 	const page = await open();
 	await loaded(page);
