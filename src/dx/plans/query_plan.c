@@ -23,7 +23,7 @@
 #include "dx/plans/plan_closures.h"
 #include "dx/plans/plan_ids.h"
 
-enum { OBJECTS_MAX = 1 << 16 /* in another order than the source's */ };
+enum { OBJECT_BYTES = 1 << 10 /* of the memory, for each object in another order than the source's */ };
 
 /* ---- Count and Sum ---- */
 
@@ -180,8 +180,8 @@ static bool planned_make(const struct dx_plan_making *making, struct planned *pl
 		return dx_plan_refuse(query, sequence, "a member is no column");
 	bool are_ordered_objects = planned->pipeline.order_count && !planned->pipeline.selection;
 	planned->id = planned->plan.output_count;
-	if (are_ordered_objects && planned->plan.limit > OBJECTS_MAX)
-		return dx_plan_refuse(query, sequence, "objects in an order need Take() of up to 65536 behind it");
+	if (are_ordered_objects && planned->plan.limit > query->budget.limit_bytes / OBJECT_BYTES)
+		return dx_plan_refuse(query, sequence, "objects in an order need Take() behind it, of one for each KiB of -memory at most");
 	return plan_output(&planned->plan, plan_column(&planned->plan, COLUMN_ID)) &&
 	       dx_plan_ready(making, sequence, &planned->target);
 }
