@@ -181,7 +181,9 @@ static bool planned_make(const struct dx_plan_making *making, struct planned *pl
 	bool are_ordered_objects = planned->pipeline.order_count && !planned->pipeline.selection;
 	planned->id = planned->plan.output_count;
 	if (are_ordered_objects && planned->plan.limit > query->budget.limit_bytes / OBJECT_BYTES)
-		return dx_plan_refuse(query, sequence, "objects in an order need Take() behind it, of one for each KiB of -memory at most");
+		return dx_plan_refuse(
+			query, sequence,
+			"objects in an order need Take() behind it, of one for each KiB of -memory at most");
 	return plan_output(&planned->plan, plan_column(&planned->plan, COLUMN_ID)) &&
 	       dx_plan_ready(making, sequence, &planned->target);
 }
