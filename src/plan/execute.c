@@ -133,10 +133,8 @@ static void late_remove(const struct plan_worker *worker, uint64_t passes[PLAN_W
 		uint8_t is_late[64] = {0};
 		for (uint32_t i = 0; key->values && i < 64; i++)
 			is_late[i] = comes_late(order, key->values[word * 64 + i], threshold[output]);
-		uint64_t late = plan_bits_of_bytes(is_late);
-		/* Absent values come first, or last. */
-		late = order->keys[0].is_descending ? late | key->absent[word] : late & ~key->absent[word];
-		passes[word] &= ~late;
+		/* Absent values come last. */
+		passes[word] &= ~(plan_bits_of_bytes(is_late) | key->absent[word]);
 	}
 }
 
@@ -192,6 +190,8 @@ static bool sizes_come_late(const struct plan_worker *worker, const struct heap_
 	if (!threshold || !sizes)
 		return false;
 	uint32_t output = order->keys[0].output;
+	if (threshold[order->width] >> output & 1)
+		return false;
 	const struct plan_node *node = &plan_of(worker)->nodes[plan_of(worker)->outputs[output]];
 	return node->operation == PLAN_COLUMN && node->number == COLUMN_SIZE &&
 	       comes_late(order, order->keys[0].is_descending ? sizes->greatest : sizes->least, threshold[output]);
