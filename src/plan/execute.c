@@ -321,8 +321,8 @@ static void blocks_work(void *context)
 	worker->cursor = trace_cursor_new(worker->execution->run->target.trace);
 	if (!worker->cursor)
 		memory_exhausted(0);
-	trace_cursor_leave_out(worker->cursor,
-			       (needs & PACK_ADDRESSES ? 0 : TRACE_ADDRESSES) | (leaves_times_out ? TRACE_TIMES : 0));
+	trace_cursor_leave_out(worker->cursor, (needs & PACK_ADDRESSES ? 0 : TRACE_WITHOUT_ADDRESSES) |
+						       (leaves_times_out ? TRACE_WITHOUT_TIMES : 0));
 	blocks_scan(worker, leaves_times_out);
 	trace_cursor_free(worker->cursor);
 }

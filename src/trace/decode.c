@@ -126,9 +126,9 @@ static const char *unpack_stream(struct columns_decoder *decoder, const struct s
 static const char *take_stream(struct columns_decoder *decoder, const struct stored_stream *stream, unsigned left_out)
 {
 	bool is_of_addresses = stream->id == STREAM_ADDRESS || stream->id == STREAM_BIRTHS;
-	if (is_of_addresses && left_out & TRACE_ADDRESSES)
+	if (is_of_addresses && left_out & TRACE_WITHOUT_ADDRESSES)
 		return NULL;
-	if (stream->id < STREAM_GAP || !(left_out & TRACE_TIMES))
+	if (stream->id < STREAM_GAP || !(left_out & TRACE_WITHOUT_TIMES))
 		return unpack_stream(decoder, stream);
 	for (uint32_t i = 0; i < decoder->of_times_count; i++)
 		if (decoder->of_times[i].id == stream->id)
@@ -299,7 +299,7 @@ static inline __attribute__((always_inline)) bool decode_event(struct columns_de
 							       struct progress *progress, uint32_t cut_bits,
 							       const struct columns_scope *scope, unsigned left_out)
 {
-	bool with_addresses = !(left_out & TRACE_ADDRESSES);
+	bool with_addresses = !(left_out & TRACE_WITHOUT_ADDRESSES);
 	struct columns *columns = &decoder->columns;
 	struct reading *streams = decoder->streams;
 	uint8_t control = streams[STREAM_CONTROL].at[i];
@@ -342,7 +342,7 @@ static inline __attribute__((always_inline)) bool decode_event(struct columns_de
 		model_free(&decoder->model, &inspected, columns->address[i]);
 	else if (with_addresses)
 		model_allocate(&decoder->model, &inspected, i, class, how);
-	if (left_out & TRACE_TIMES)
+	if (left_out & TRACE_WITHOUT_TIMES)
 		decoder->lanes[i] = (uint8_t)stream_lane(node);
 	else
 		read_time(decoder, i, stream_lane(node), is_free, &progress->end, cut_bits);
@@ -361,16 +361,16 @@ static inline __attribute__((always_inline)) bool decode_event(struct columns_de
 		return true; \
 	}
 DECODE(decode_all, 0)
-DECODE(decode_without_addresses, TRACE_ADDRESSES)
-DECODE(decode_without_times, TRACE_TIMES)
-DECODE(decode_without_both, TRACE_ADDRESSES | TRACE_TIMES)
+DECODE(decode_without_addresses, TRACE_WITHOUT_ADDRESSES)
+DECODE(decode_without_times, TRACE_WITHOUT_TIMES)
+DECODE(decode_without_both, TRACE_WITHOUT_ADDRESSES | TRACE_WITHOUT_TIMES)
 
 static bool (*const decoders[])(struct columns_decoder *decoder, uint32_t count, uint32_t cut_bits,
 				const struct columns_scope *scope) = {
 	[0] = decode_all,
-	[TRACE_ADDRESSES] = decode_without_addresses,
-	[TRACE_TIMES] = decode_without_times,
-	[TRACE_ADDRESSES | TRACE_TIMES] = decode_without_both,
+	[TRACE_WITHOUT_ADDRESSES] = decode_without_addresses,
+	[TRACE_WITHOUT_TIMES] = decode_without_times,
+	[TRACE_WITHOUT_ADDRESSES | TRACE_WITHOUT_TIMES] = decode_without_both,
 };
 
 /* Return what is wrong with the streams that were read. */

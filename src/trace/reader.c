@@ -280,7 +280,7 @@ struct trace_cursor {
 	const struct trace *trace;
 	struct columns_decoder *decoder;
 	struct bytes payload;
-	unsigned left_out; /* enum trace_columns */
+	unsigned left_out; /* enum trace_without_columns */
 	/* What was read last. */
 	struct columns columns;
 	uint32_t block;
@@ -435,7 +435,7 @@ int trace_cursor_read(struct trace_cursor *cursor, uint32_t i, struct trace_bloc
 					  cursor->left_out, &columns);
 	if (!what && !counts_agree(own, &columns))
 		what = "other counts than its head";
-	if (!what && !(cursor->left_out & TRACE_TIMES) && !convert_times(cursor, own, &columns))
+	if (!what && !(cursor->left_out & TRACE_WITHOUT_TIMES) && !convert_times(cursor, own, &columns))
 		what = "a time outside of its bounds";
 	if (what)
 		return read_failed(own, what, diag);
@@ -456,7 +456,7 @@ int trace_cursor_read(struct trace_cursor *cursor, uint32_t i, struct trace_bloc
 int trace_cursor_read_times(struct trace_cursor *cursor, struct diag *diag)
 {
 	const struct load_block *own = &cursor->trace->load.blocks[cursor->block];
-	assert(cursor->left_out & TRACE_TIMES && cursor->columns.time);
+	assert(cursor->left_out & TRACE_WITHOUT_TIMES && cursor->columns.time);
 	errno = 0;
 	const char *what = columns_decode_times(cursor->decoder);
 	if (!what && !convert_times(cursor, own, &cursor->columns))

@@ -119,8 +119,8 @@ static void read_events(const struct trace *trace)
 	struct trace_cursor *cursor = trace_cursor_new(trace), *without_times = trace_cursor_new(trace),
 			    *without_both = trace_cursor_new(trace);
 	expect(cursor && without_times && without_both);
-	trace_cursor_leave_out(without_times, TRACE_TIMES);
-	trace_cursor_leave_out(without_both, TRACE_TIMES | TRACE_ADDRESSES);
+	trace_cursor_leave_out(without_times, TRACE_WITHOUT_TIMES);
+	trace_cursor_leave_out(without_both, TRACE_WITHOUT_TIMES | TRACE_WITHOUT_ADDRESSES);
 	for (uint32_t i = 0; i < trace_block_count(trace); i++) {
 		struct trace_block block;
 		struct diag diag = {""};
