@@ -204,7 +204,7 @@ def check_interrupt():
     prompt.answered("interrupted")
     # Of a line that is typed, Ctrl-C drops what there is, and the variables stay.
     prompt.type("@$kept = 40\n")
-    prompt.answered(" : 0x28")
+    prompt.answered(" : 40")
     prompt.type("@$cursession.TTD.")
     prompt.until("TTD.")
     prompt.type("\x03")

@@ -94,6 +94,8 @@ int dx_answer(struct dx_session *session, const struct dx_command *defaults, con
 	struct cli_output output;
 	if (dx_command_parse(line, &command, &diag))
 		return cli_fail("dx: %s", diag.text);
+	if (!*command.text) /* dx -h, dx -? */
+		return dx_prompt_line(session, defaults, "help");
 	session->has_extras = command.layout.has_extras;
 	cli_output_open(&output, has_pager && command.format == DX_FORMAT_TEXT);
 	if (command.is_interrupted)
@@ -158,6 +160,8 @@ static int trace_ask(const struct dx_options *options, const char *expression, c
 		defaults.is_interrupted = &is_interrupted;
 	}
 	dx_session_init(&session);
+	if (options->wants_help && !expression && !options->script)
+		expression = "";
 	status = expression        ? dx_answer(&session, &defaults, expression, true)
 		 : options->script ? run_script(options, &session, &defaults)
 				   : dx_prompt(&session, &defaults);

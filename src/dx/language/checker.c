@@ -191,6 +191,16 @@ static const struct known_type *check_variable(struct checker *checker, const st
 			return type_of_value(checker, &at->value);
 		nearest_try(&nearest, at->name);
 	}
+	/* Documented ones, of what traces lack. */
+	static const char *const registers[] = {"rax", "rbx",    "rcx", "rdx",     "rsi",     "rdi",
+						"rsp", "rbp",    "rip", "eax",     "ip",      "csp",
+						"ra",  "retreg", "exp", "scopeip", "curstack"};
+	for (size_t i = 0; i < sizeof(registers) / sizeof(registers[0]); i++)
+		if (!strcasecmp(node->name, registers[i]))
+			return complain(
+				checker, node->column,
+				"there is no @$%s: a trace has heap calls, each with its stack, and no registers",
+				node->name);
 	return complain(checker, node->column, "there is no variable @$%s%s%s", node->name,
 			nearest.best ? "; the nearest is @$" : "; @$name = value makes one",
 			nearest.best ? nearest.best : "");
