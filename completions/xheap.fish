@@ -110,6 +110,7 @@ complete -c xheap -n __fish_use_subcommand -a recover -d 'Complete the trace of 
 complete -c xheap -n __fish_use_subcommand -a heap -d 'Show where the memory went'
 complete -c xheap -n __fish_use_subcommand -a diff -d 'Show what changed between two traces'
 complete -c xheap -n __fish_use_subcommand -a explain -d 'Explain a crash, or what happened to the memory at an address'
+complete -c xheap -n '__fish_seen_subcommand_from explain' -o trace -r -F -d 'The trace of the process that a core is of'
 complete -c xheap -n '__fish_seen_subcommand_from explain' -o pid -x -d 'The process'
 complete -c xheap -n '__fish_seen_subcommand_from explain' -o at -x -d 'Explain the state at a position'
 complete -c xheap -n '__fish_seen_subcommand_from explain' -o format -x -a 'text json' -d 'Choose the format'

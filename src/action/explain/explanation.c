@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "action/explain/explanation_core.h"
 #include "action/explain/explanation_end.h"
 #include "base/memory.h"
 #include "trace/process_rows.h"
@@ -105,7 +106,9 @@ static int address_explain(struct explanation *explanation, struct diag *diag)
 {
 	const struct explain_question *question = &explanation->question;
 	struct block_history *history = &explanation->history;
-	int error = question->pid ? pid_find(explanation, diag) : process_find(explanation, diag);
+	int error = question->core  ? explanation_core_match(explanation, diag)
+		    : question->pid ? pid_find(explanation, diag)
+				    : process_find(explanation, diag);
 	if (error)
 		return error;
 	if (explanation->process == HEAP_NONE)
@@ -172,6 +175,13 @@ static int end_explain(struct explanation *explanation, struct diag *diag)
 		error = pid_find(explanation, diag);
 		return error ? error : explanation_end_find(explanation, diag);
 	}
+	if (explanation->question.core) {
+		error = explanation_core_match(explanation, diag);
+		error = error ? error : explanation_end_find(explanation, diag);
+		if (!error)
+			explanation_core_find(explanation);
+		return error;
+	}
 	uint32_t signalled = signalled_find(explanation);
 	if (signalled == HEAP_NONE || !explain_is_crash(processes[signalled].end_status))
 		error = unknown_find(explanation, diag);
@@ -184,6 +194,12 @@ static int end_explain(struct explanation *explanation, struct diag *diag)
 				 explanation->source->path);
 	explanation->process = signalled;
 	return explanation_end_find(explanation, diag);
+}
+
+void explanation_fini(struct explanation *explanation)
+{
+	free(explanation->core.pointers);
+	explanation->core = (struct explain_core){.facts = NULL};
 }
 
 int explanation_make(struct explanation *explanation, struct action_input *input,

@@ -8,7 +8,9 @@
 
 #include "action/report/action.h"
 #include "base/diag.h"
+#include "corefile/corefile.h"
 #include "query/block_history.h"
+#include "symbols/symbols.h"
 
 /** X(id, word of JSON, words for people): what a heap call did wrong. */
 #define EXPLAIN_FAULTS(X) \
@@ -54,15 +56,51 @@ struct explain_call {
 
 enum { EXPLAIN_CALLS_MAX = 8 };
 
+/** A register or a word of the stack, of the thread that a signal ended. */
+struct explain_pointer {
+	uint64_t value;
+	unsigned place;               /**< enum core_register; or behind those: which word from the stack pointer on */
+	struct block_history history; /**< of the value, at the end */
+};
+
+/** A frame of the stack of that thread. */
+struct explain_frame {
+	uint64_t pc;
+	const struct trace_image *image; /**< NULL: it is in none */
+	uint64_t offset;                 /**< in the image's file */
+	struct symbol_frame function;    /**< without an image: empty */
+};
+
+enum { EXPLAIN_FRAMES_MAX = 64 };
+
+/** What the core of the process tells. */
+struct explain_core {
+	const struct core_facts *facts;   /**< NULL: there is no core */
+	struct explain_pointer *pointers; /**< that point into blocks, or did */
+	unsigned pointer_count;
+	struct explain_frame frames[EXPLAIN_FRAMES_MAX];
+	unsigned frame_count;
+	uint64_t used; /**< the address that was used and should not have been */
+	/** of the freed block that the use is about, or of a live one at the place of a freed one; its address is in
+	    the block */
+	struct block_history owner;
+	bool has_use;   /**< there is such a use */
+	bool is_inside; /**< the address that was used lies in the block; false: it was read from there */
+	enum explain_certainty certainty; /**< of the use of a freed block */
+};
+
 /** What is asked. */
 struct explain_question {
 	uint64_t address;
-	bool has_address;          /**< false: how did the process end? */
-	uint32_t pid;              /**< 0: the process is found */
-	const struct position *at; /**< NULL: the end of the process, or of the trace */
+	bool has_address;            /**< false: how did the process end? */
+	uint32_t pid;                /**< 0: the process is found */
+	const struct position *at;   /**< NULL: the end of the process, or of the trace */
+	const struct corefile *core; /**< of the process; NULL: none */
+	const char *core_path;
+	struct symbols *symbols; /**< of the trace; needed with a core */
 };
 
-/** The answer. End it with explanation_fini(). */
+/** The answer. End it with explanation_fini(). Zero it to begin. */
 struct explanation {
 	struct action_input *input;
 	const struct action_source *source;
@@ -76,13 +114,17 @@ struct explanation {
 	unsigned call_count;
 	uint64_t under_way_count; /**< calls that had not returned when the process ended */
 	uint64_t fault_count;     /**< earlier frees of what was not live */
-	uint32_t other_count;     /**< processes beside this one that ended by a signal */
+	struct explain_core core;
+	uint32_t other_count; /**< processes beside this one that ended by a signal */
 };
 
 /** Answer the question about the first source of the input. Return 0, or a negative errno with the reason in `diag`:
     -ENOENT if there is nothing to explain. */
 int explanation_make(struct explanation *explanation, struct action_input *input,
 		     const struct explain_question *question, struct diag *diag);
+
+/** Free what the answer has of its own. */
+void explanation_fini(struct explanation *explanation);
 
 /** Return the call that explains the end best; NULL: there is none with a fault. */
 const struct explain_call *explanation_call(const struct explanation *explanation);

@@ -19,9 +19,9 @@ enum { FAULTS_READ_MAX = 16 };
 
 /* What is known of the process as a whole. */
 struct end_facts {
-	const struct trace_process *process;
 	bool is_exact; /* every call of the process is in the trace, and every block */
 	bool is_crash;
+	int32_t signal; /* that ended it; 0: none, or not known */
 };
 
 bool explain_is_crash(int32_t signal)
@@ -240,7 +240,7 @@ static bool tells_of_damage(const struct explanation *explanation, const struct 
 	static const int signals[] = {SIGABRT, SIGSEGV, SIGBUS};
 	bool is_signal = false;
 	for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++)
-		is_signal |= facts->is_crash && facts->process->end_status == signals[i];
+		is_signal |= facts->is_crash && facts->signal == signals[i];
 	return is_signal && call->is_under_way && !call->history.is_inherited && explanation->under_way_count == 1 &&
 	       !is_new(explanation, call) && !is_deep(explanation, call);
 }
@@ -283,15 +283,22 @@ static void calls_settle(struct explanation *explanation)
 		qsort(explanation->calls, kept, sizeof(*explanation->calls), calls_compare);
 }
 
+/* A core tells the signal also of a process that was no child of the logger. */
+static int32_t signal_of(const struct explanation *explanation, const struct trace_process *process)
+{
+	if (explanation->question.core)
+		return corefile_facts(explanation->question.core)->signal;
+	return process->end == TRACE_END_SIGNAL ? process->end_status : 0;
+}
+
 static struct end_facts facts_of(const struct explanation *explanation)
 {
 	const struct heap_table *table = explanation->source->table;
-	const struct trace_process *process = &table->dictionary->processes[explanation->process];
-	return (struct end_facts){.process = process,
-				  .is_exact = losses_is_complete(table->dictionary) && !table->sample_bytes &&
+	int32_t signal = signal_of(explanation, &table->dictionary->processes[explanation->process]);
+	return (struct end_facts){.is_exact = losses_is_complete(table->dictionary) && !table->sample_bytes &&
 					      !table->dictionary->dropped_events && !heap_is_folded(table),
-				  .is_crash =
-					  process->end == TRACE_END_SIGNAL && explain_is_crash(process->end_status)};
+				  .is_crash = explain_is_crash(signal),
+				  .signal = signal};
 }
 
 int explanation_end_find(struct explanation *explanation, struct diag *diag)

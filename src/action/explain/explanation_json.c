@@ -4,6 +4,7 @@
 #include "action/explain/explanation.h"
 #include "action/report/ends.h"
 #include "action/report/losses.h"
+#include "base/text.h"
 #include "trace/code_rows.h"
 #include "trace/process_rows.h"
 #include "trace/row_ids.h"
@@ -168,6 +169,70 @@ static void put_call(struct json *json, const struct explanation *explanation, c
 	json_end_object(json);
 }
 
+static void put_pointer(struct json *json, const struct explanation *explanation, const struct explain_pointer *pointer)
+{
+	const struct history_block *last = block_history_last(&pointer->history);
+	json_begin_object(json, NULL);
+	if (pointer->place < CORE_REGISTER_COUNT)
+		json_text(json, "register", core_register_names[pointer->place]);
+	else
+		json_count(json, "stack_offset", (pointer->place - CORE_REGISTER_COUNT) * sizeof(uint64_t));
+	json_address(json, "value", pointer->value);
+	json_text(json, "state", state_word(&pointer->history));
+	json_count(json, "offset", pointer->value - last->details.address);
+	put_block(json, explanation, "block", last);
+	json_end_object(json);
+}
+
+static void put_frame(struct json *json, const struct explain_frame *frame)
+{
+	const struct symbol_frame *function = &frame->function;
+	json_begin_object(json, NULL);
+	if (frame->image) {
+		json_text(json, "image", text_file_name(frame->image->path));
+		json_known_text(json, "symbol", function->function);
+		json_known_text(json, "file", function->file);
+		if (function->line)
+			json_count(json, "line", function->line);
+		if (function->inlined)
+			json_bool(json, "inlined", true);
+	}
+	json_address(json, "offset", frame->image ? frame->offset : frame->pc);
+	json_end_object(json);
+}
+
+static void put_core(struct json *json, const struct explanation *explanation)
+{
+	const struct explain_core *core = &explanation->core;
+	json_begin_object(json, "core");
+	json_text(json, "path", explanation->question.core_path);
+	json_number(json, "signal", core->facts->signal);
+	json_count(json, "tid", core->facts->tid);
+	if (core->facts->has_address)
+		json_address(json, "address", core->facts->address);
+	if (core->has_use) {
+		json_begin_object(json, "use_after_free");
+		json_text(json, "certainty", explain_certainty_words[core->certainty]);
+		json_address(json, "used", core->used);
+		json_bool(json, "inside", core->is_inside);
+		json_address(json, "address", core->owner.address);
+		put_block(json, explanation, "block", block_history_last(&core->owner));
+		if (core->owner.live.id != HEAP_NONE)
+			put_block(json, explanation, "earlier_block",
+				  block_history_before(&core->owner, block_history_kept(&core->owner) - 2));
+		json_end_object(json);
+	}
+	json_begin_array(json, "stack");
+	for (unsigned i = 0; i < core->frame_count; i++)
+		put_frame(json, &core->frames[i]);
+	json_end_array(json);
+	json_begin_array(json, "pointers");
+	for (unsigned i = 0; i < core->pointer_count; i++)
+		put_pointer(json, explanation, &core->pointers[i]);
+	json_end_array(json);
+	json_end_object(json);
+}
+
 static void put_end(struct json *json, const struct explanation *explanation)
 {
 	const struct trace_process *process = &dictionary_of(explanation)->processes[explanation->process];
@@ -177,6 +242,8 @@ static void put_end(struct json *json, const struct explanation *explanation)
 	json_count(json, "under_way_count", explanation->under_way_count);
 	json_count(json, "earlier_faults", explanation->fault_count);
 	json_count(json, "other_ends", explanation->other_count);
+	if (explanation->core.facts)
+		put_core(json, explanation);
 	json_begin_array(json, "calls");
 	for (unsigned i = 0; i < explanation->call_count; i++)
 		put_call(json, explanation, &explanation->calls[i]);

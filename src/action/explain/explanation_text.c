@@ -356,10 +356,117 @@ static void put_no_cause(const struct explanation *explanation, const struct tra
 	if (explanation->under_way_count)
 		sink_text(out, "\nThe heap calls that had not returned show no fault.\n");
 	else if (process->end == TRACE_END_SIGNAL && explain_is_crash(process->end_status))
-		sink_text(out, "\nNo heap call was under way: the heap calls show no cause. Whether the program used "
-			       "freed\nmemory is unknown: a trace has no registers.\n");
+		sink_format(out,
+			    "\nNo heap call was under way: the heap calls show no cause. Whether the program used "
+			    "freed\nmemory is unknown%s.\n",
+			    explanation->core.facts
+				    ? ""
+				    : ": a trace has no registers. A core has: xheap explain CORE -trace FILE");
 	else
 		sink_text(out, "\nThe heap calls show no cause.\n");
+}
+
+/* ---- a core ---- */
+
+static void put_place_of(const struct explanation *explanation, const struct block_history *history, struct sink *out)
+{
+	const struct history_block *last = block_history_last(history);
+	const struct trace_process *process = &dictionary_of(explanation)->processes[explanation->process];
+	put_place(last, history->address, out);
+	if (history->live.id != HEAP_NONE && history->before_count > 1)
+		sink_format(out, ", where %s other%s had been before", text_count(history->before_count - 1).data,
+			    text_plural(history->before_count - 1));
+	if (history->live.id != HEAP_NONE)
+		return;
+	sink_format(out, ", %s", end_word(last));
+	if (trace_process_end_is_known(process) && heap_end_is_given_back(last->row.end))
+		sink_format(out, " %s before the end", text_duration(process->end_ns - last->row.end_ns).data);
+}
+
+static void put_pointer(const struct explanation *explanation, const struct explain_pointer *pointer, struct sink *out)
+{
+	if (pointer->place < CORE_REGISTER_COUNT)
+		sink_format(out, "  %-9s", core_register_names[pointer->place]);
+	else
+		sink_format(out, "  rsp+0x%-3zx", (pointer->place - CORE_REGISTER_COUNT) * sizeof(uint64_t));
+	sink_format(out, "  0x%012" PRIx64 "  ", pointer->value);
+	put_place_of(explanation, &pointer->history, out);
+	sink_put(out, '\n');
+}
+
+/* A live block that has the place of a freed one: the pointer may be to either. */
+static void put_use_again(const struct explanation *explanation, struct sink *out)
+{
+	const struct block_history *owner = &explanation->core.owner;
+	const struct history_block *earlier = block_history_before(owner, block_history_kept(owner) - 2);
+	sink_text(out,
+		  "The pointer may be one to the block before, which was freed, or the block has a wrong value.\n");
+	put_block(explanation, &owner->live, true, out);
+	put_block(explanation, earlier, true, out);
+}
+
+static void put_use(const struct explanation *explanation, struct sink *out)
+{
+	const struct explain_core *core = &explanation->core;
+	sink_format(out, "\n%s: a use of a freed block, ", explain_certainty_words[core->certainty]);
+	if (core->is_inside)
+		sink_format(out, "0x%" PRIx64 " was used, which is ", core->used);
+	else
+		sink_format(out, "0x%" PRIx64 " was used as an address, and was read from ", core->used);
+	put_place_of(explanation, &core->owner, out);
+	sink_put(out, '\n');
+	if (core->owner.live.id == HEAP_NONE)
+		put_block(explanation, block_history_last(&core->owner), true, out);
+	else
+		put_use_again(explanation, out);
+}
+
+static void put_frame(const struct explain_frame *frame, struct sink *out)
+{
+	if (!frame->image) {
+		sink_format(out, "    0x%" PRIx64 "\n", frame->pc);
+		return;
+	}
+	const struct symbol_frame *function = &frame->function;
+	sink_format(out, "    %s", text_shown(text_file_name(frame->image->path)));
+	if (function->function)
+		sink_format(out, "!%s%s", text_shown(function->function), function->inlined ? " [inlined]" : "");
+	else
+		sink_format(out, "+0x%" PRIx64, frame->offset);
+	if (function->file)
+		sink_format(out, "  %s:%" PRIu32, text_shown(text_file_name(function->file)), function->line);
+	sink_put(out, '\n');
+}
+
+/* The stack as far as it fits beside others. */
+static void put_frames(const struct explanation *explanation, struct sink *out)
+{
+	enum { FRAMES_SHOWN = 12 };
+	const struct explain_core *core = &explanation->core;
+	unsigned count = core->frame_count;
+	bool is_cut = count > FRAMES_SHOWN && !explanation->input->layout.has_all_frames;
+	if (count)
+		sink_format(out, "\nThread %" PRIu32 " was at\n", core->facts->tid);
+	for (unsigned i = 0; i < (is_cut ? FRAMES_SHOWN : count); i++)
+		put_frame(&core->frames[i], out);
+	if (is_cut)
+		sink_format(out, "    [%u more frames]\n", count - FRAMES_SHOWN);
+}
+
+static void put_core(const struct explanation *explanation, struct sink *out)
+{
+	const struct explain_core *core = &explanation->core;
+	sink_format(out, "  the core: signal %" PRId32 " in thread %" PRIu32, core->facts->signal, core->facts->tid);
+	if (core->facts->has_address)
+		sink_format(out, ", at address 0x%" PRIx64, core->facts->address);
+	sink_put(out, '\n');
+	put_frames(explanation, out);
+	if (core->has_use)
+		put_use(explanation, out);
+	if (core->pointer_count)
+		sink_text(out, "\nRegisters and words of the stack that point into blocks\n");
+	for (unsigned i = 0; i < core->pointer_count; i++)
+		put_pointer(explanation, &core->pointers[i], out);
 }
 
 static void end_text(const struct explanation *explanation, struct sink *out)
@@ -376,7 +483,9 @@ static void end_text(const struct explanation *explanation, struct sink *out)
 	if (!losses_is_complete(dictionary_of(explanation)))
 		sink_format(out, "  the trace is not complete (%s): nothing is certain\n",
 			    losses_missing_text(dictionary_of(explanation)).data);
-	if (!explanation_call(explanation))
+	if (explanation->core.facts)
+		put_core(explanation, out);
+	if (!explanation_call(explanation) && !explanation->core.has_use)
 		put_no_cause(explanation, process, out);
 	for (unsigned i = 0; i < explanation->call_count; i++)
 		put_call(explanation, &explanation->calls[i], out);

@@ -18,7 +18,7 @@ struct explain_options {
 	struct input input;
 	struct layout_options layout;
 	struct explain_question question;
-	const char *output;
+	const char *output, *core;
 	uint32_t pid;
 	int format;
 };
@@ -43,13 +43,23 @@ static int take_address(struct explain_options *options, const char *word)
 	return errno ? cli_fail("%s: an address has at most 16 digits", word) : 0;
 }
 
-/* TRACE, ADDRESS and POSITION, each of which may be left out. */
+static int take_file(struct explain_options *options, char *word)
+{
+	if (!corefile_is_one(word))
+		return input_take_path(&options->input, word);
+	if (options->core)
+		return cli_fail("%s: one core at a time, and %s is named already", word, options->core);
+	options->core = word;
+	return 0;
+}
+
+/* FILE, a core, ADDRESS and POSITION, each of which may be left out. */
 static int take_operand(void *context, char *word)
 {
 	struct explain_options *options = context;
 	struct diag diag = {""};
 	if (!options->question.has_address)
-		return is_address(word) ? take_address(options, word) : input_take_path(&options->input, word);
+		return is_address(word) ? take_address(options, word) : take_file(options, word);
 	if (options->filter.asked.moment)
 		return cli_fail("%s: one ADDRESS and one POSITION at a time", word);
 	return filter_word_take(&options->filter.asked, &filter_words[FILTER_WORD_AT], 0, word, &diag)
@@ -60,6 +70,10 @@ static int take_operand(void *context, char *word)
 static int options_settle(struct explain_options *options)
 {
 	options->question.pid = options->pid;
+	if (options->core && !options->input.path)
+		return cli_fail("%s: a core needs the trace of its process: -trace FILE", options->core);
+	if (options->core && options->pid)
+		return cli_fail("-pid: the core says which process it is of");
 	if (options->filter.asked.moment && !options->question.has_address)
 		return cli_fail("-at: the ADDRESS is missing: xheap explain FILE ADDRESS -at P");
 	return 0;
@@ -78,6 +92,7 @@ static int answer_make(void *context, struct diag *diag)
 	struct explain_answer *answer = context;
 	const struct heap_moment *moment = &answer->analysis.sources[0].filter->moment;
 	struct explain_question question = answer->options->question;
+	question.symbols = opened_trace_symbols(answer->analysis.opened[0]);
 	question.at = moment->is_asked ? &moment->at : NULL;
 	action_input_settle(&answer->analysis.input);
 	return explanation_make(&answer->explanation, &answer->analysis.input, &question, diag);
@@ -85,7 +100,7 @@ static int answer_make(void *context, struct diag *diag)
 
 static void answer_undo(void *context)
 {
-	(void)context;
+	explanation_fini(&((struct explain_answer *)context)->explanation);
 }
 
 static void answer_write(void *context, struct sink *out, bool is_colored)
@@ -99,9 +114,11 @@ static int answer_show(struct explain_answer *answer)
 {
 	const struct explain_options *options = answer->options;
 	int status = asking_run(&answer->analysis, answer_make, answer_undo, answer);
-	return status != CLI_OK ? status
-				: asking_print(&answer->analysis, options->output, options->format == REPORT_TEXT,
-					       answer_write, answer);
+	if (status != CLI_OK)
+		return status;
+	status = asking_print(&answer->analysis, options->output, options->format == REPORT_TEXT, answer_write, answer);
+	answer_undo(answer);
+	return status;
 }
 
 static int trace_show(struct explain_options *options, char *path)
@@ -110,6 +127,7 @@ static int trace_show(struct explain_options *options, char *path)
 	struct heap_cull cull = {.with_entries = false};
 	const struct window_word word = {.path = path};
 	struct explain_answer answer = {.options = options};
+	struct corefile *core = NULL;
 	struct analysis_request request = asking_request(&word, 1);
 	request.asked = &options->filter.asked;
 	request.cull = &cull;
@@ -119,15 +137,29 @@ static int trace_show(struct explain_options *options, char *path)
 	heap_cull_use_default(&cull);
 	int status = options->output && asking_check_output(options->output, path, &diag) ? cli_fail("%s", diag.text)
 											  : CLI_OK;
+	if (!status && options->core)
+		status = corefile_open(&core, options->core, &diag) ? cli_fail("%s", diag.text) : CLI_OK;
+	options->question.core = core;
+	options->question.core_path = options->core;
 	status = status ? status : asking_open(&answer.analysis, &request);
 	status = status ? status : answer_show(&answer);
 	analysis_close(&answer.analysis);
 	heap_cull_fini(&cull);
+	corefile_close(core);
 	return status;
 }
 
 #define AT(member) OPTION_AT(struct explain_options, member)
+static int take_trace(void *context, struct words *words, int number)
+{
+	(void)number;
+	const char *word = options_value(words, "trace");
+	return word ? input_take_path(&((struct explain_options *)context)->input, (char *)word) : CLI_FAILED;
+}
+
 static const struct option explain_rows[] = {
+	{"trace", .type = VALUE_TAKEN, .take = take_trace, .value = "FILE",
+	 .help = "the trace of the process that a core is of"},
 	{"pid", .type = VALUE_NUMBER, AT(pid), .value = "PID", .least = 1, .most = INT32_MAX,
 	 .help = "the process, if several have used the address or ended by a signal"},
 	{.type = VALUE_END},
@@ -169,13 +201,16 @@ static int explain_run(int argc, char **argv)
 
 const struct command command_explain = {
 	.name = "explain",
-	.usage = "[FILE] [ADDRESS [POSITION]]",
+	.usage = "[FILE | CORE -trace FILE] [ADDRESS [POSITION]]",
 	.summary = "explain a crash, or what happened to the memory at an address",
 	.run = explain_run,
 	.options = &grammar,
 	.help = "Without ADDRESS: how a process came to its end by a signal. A double free, a free of what no call\n"
 		"returned, and damaged data of the allocator are named, each as certain or likely, with the stacks of\n"
 		"the call, of the allocation and of the free before.\n"
+		"With CORE, of a process that the trace has: also uses of freed blocks, and registers and words of "
+		"the\n"
+		"stack that point into blocks.\n"
 		"With ADDRESS: the block that it lies in at POSITION (a time or a position, as -at has it; default: "
 		"the\n"
 		"end), who allocated and freed it, blocks that were there before and later, and live neighbours.\n\n"

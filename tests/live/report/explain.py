@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """What `xheap explain` says about programs with a known fault, and about programs that end for other reasons: the right stacks, and no fault that is not there."""
+import collections
 import json
 import os
+import pathlib
+import random
 import signal
 import subprocess
 import sys
@@ -60,6 +63,47 @@ int main(int count, char **arguments) {
 	for (size_t i = 0; i < sizeof(trials) / sizeof(*trials); i++)
 		if (!strcmp(trials[i].name, arguments[1]))
 			trials[i].run();
+	return 0; }
+"""
+USES_SOURCE = """
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <thread>
+#define OUT __attribute__((noipa))
+struct shape { virtual ~shape() {} virtual int area() { return 1; } long rest[4]; };
+struct square : shape { int area() override { return 2; } };
+struct node { node *next; long value; char text[40]; };
+typedef void (*callback)(int);
+struct holder { callback run; long rest[9]; };
+OUT shape *make_shape() { return new square; }
+OUT void drop_shape(shape *s) { delete s; __asm__("nop"); }
+OUT int use_shape(shape *s) { return s->area() + 1; }
+OUT node *make_node() { node *n = (node *)malloc(sizeof(node)); n->next = n; n->value = 7; return n; }
+OUT node *make_other() { node *n = (node *)malloc(sizeof(node)); memset(n, 0x71, sizeof(node)); return n; }
+OUT void drop_node(node *n) { free(n); __asm__("nop"); }
+OUT long use_node(node *n) { return n->next->value; }
+OUT char *make_large() { char *p = (char *)malloc(1 << 20); memset(p, 1, 1 << 20); return p; }
+OUT void drop_large(char *p) { free(p); __asm__("nop; nop"); }
+OUT int use_large(char *p) { return p[5000]; }
+OUT void nothing(int) {}
+OUT holder *make_holder() { holder *h = (holder *)malloc(sizeof(holder)); h->run = nothing; return h; }
+OUT void drop_holder(holder *h) { free(h); __asm__("nop; nop; nop"); }
+OUT void use_holder(holder *h) { h->run(1); __asm__("nop"); }
+int main(int, char **words) {
+	std::string k = words[1];
+	if (k == "virtual") { shape *s = make_shape(); drop_shape(s); return use_shape(s); }
+	if (k == "list") { node *m = make_node(), *n = make_node(); drop_node(m); drop_node(n); return use_node(n); }
+	if (k == "large") { char *p = make_large(); drop_large(p); return use_large(p); }
+	if (k == "called") { holder *m = make_holder(), *h = make_holder(); drop_holder(m); drop_holder(h); use_holder(h); }
+	if (k == "thread") { shape *s = make_shape(); std::thread([&] { drop_shape(s); }).join(); return use_shape(s); }
+	if (k == "poisoned") { node *n = make_node(); drop_node(n); memset(n, 0x6b, 40); return use_node(n); }
+	if (k == "again") { node *n = make_node(); drop_node(n); make_other(); return use_node(n); }
+	if (k == "null") { node *n = make_node(); drop_node(n); return *(volatile int *)0; }
+	if (k == "wild") { node *n = make_node(); drop_node(n); return *(volatile int *)0x123456789000; }
+	if (k == "abort") { shape *s = make_shape(); drop_shape(s); abort(); }
+	if (k == "wrong") { node *n = make_node(); n->next = (node *)0x4141414141414141; return use_node(n); }
+	if (k == "stale") { shape *s = make_shape(); drop_shape(s); node *n = make_node(); n->next = (node *)0x414141414141; return use_node(n) + (long)s; }
 	return 0; }
 """
 # The fault, the function that called the allocator, and those that allocated and freed the block; None: not known. A realloc that never returned has no address.
@@ -154,6 +198,93 @@ def recordings():
     expect("next: xheap report last.xht" in killed and "ended by" not in killed, killed)
 
 
+def with_core(trial):
+    """The answer about the core of a trial."""
+    expect(run_with_core(trial, "uses") not in (0, 2), f"{trial} has not crashed")
+    return told("explain", f"{trial}.core", "-trace", f"{trial}.xht")["of_end"]
+
+
+def run_with_core(trial, program):
+    """How the trial of a program ends; its core is TRIAL.core then."""
+    if not is_core_here():
+        print("cores do not go to the directory of the process: /proc/sys/kernel/core_pattern")
+        sys.exit(77)
+    status = subprocess.run(["sh", "-c", "ulimit -c unlimited && exec \"$@\"", "sh", os.environ["XHEAP"], "record", "-q", "-o", f"{trial}.xht", f"./{program}", trial],
+                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode
+    cores = list(pathlib.Path(".").glob("core*"))
+    expect(len(cores) == 1, f"{trial}: status {status}, and the cores {cores}")
+    for core in cores:
+        core.rename(f"{trial}.core")
+    return status
+
+
+def is_core_here():
+    pattern = pathlib.Path("/proc/sys/kernel/core_pattern").read_text().strip()
+    return pattern.startswith("core") and "/" not in pattern
+
+
+# The function that used the block, and those that allocated and freed it; how sure it is.
+USES = {"virtual": ("use_shape", "make_shape", "drop_shape", "likely"), "list": ("use_node", "make_node", "drop_node", "likely"),
+        "large": ("use_large", "make_large", "drop_large", "likely"), "called": ("use_holder", "make_holder", "drop_holder", "likely"),
+        "thread": ("use_shape", "make_shape", "drop_shape", "likely"), "poisoned": ("use_node", "make_node", "drop_node", "likely"),
+        "again": ("use_node", "make_other", "drop_other", "unknown")}
+NO_USES = ("null", "wild", "abort", "wrong", "stale")
+
+
+def uses():
+    """Freed blocks that are used: the three stacks, from the core."""
+    pathlib.Path("uses.cc").write_text(USES_SOURCE)
+    subprocess.run(["c++", "-w", "-O2", "-pthread", "-Wl,--build-id", "-fno-optimize-sibling-calls", "-o", "uses", "uses.cc"], check=True)
+    for trial, (user, maker, dropper, certainty) in USES.items():
+        core = with_core(trial)["core"]
+        use = core.get("use_after_free")
+        expect(use, f"{trial}: no use is found: {core}")
+        expect(use["certainty"] == certainty, f"{trial}: {use['certainty']}")
+        expect(any(user in frame.get("symbol", "") for frame in core["stack"][:2]), f"{trial}: used by {core['stack']}")
+        expect(any(maker in (name or "") for name in functions(use["block"]["allocated"])), f"{trial}: allocated by {functions(use['block']['allocated'])}")
+        freed = use["earlier_block" if certainty == "unknown" else "block"]
+        expect(certainty == "unknown" or any(dropper in (name or "") for name in functions(freed["ended"])), f"{trial}: freed by {functions(freed['ended'])}")
+        expect(freed["end"] == "free", f"{trial}: {freed}")
+        expect(any(pointer["block"]["id"] == use["block"]["id"] for pointer in core["pointers"]), f"{trial}: no pointer to the block: {core['pointers']}")
+        expect("a use of a freed block" in xheap("explain", f"{trial}.core", "-trace", f"{trial}.xht"), trial)
+    for trial in NO_USES:
+        answer = with_core(trial)
+        expect("use_after_free" not in answer["core"] and not answer["calls"], f"{trial}: {answer}")
+    return f"{len(USES)} uses, {len(NO_USES)} others"
+
+
+def cores():
+    """Cores of others, and damaged ones, are refused or read as far as they go; nothing is read from where a core says."""
+    pathlib.Path("fixed.cc").write_text(USES_SOURCE)
+    subprocess.run(["c++", "-w", "-O2", "-pthread", "-no-pie", "-o", "fixed", "fixed.cc"], check=True)
+    subprocess.run(["c++", "-w", "-O2", "-pthread", "-o", "moved", "fixed.cc"], check=True)
+    for trial, program in (("null", "fixed"), ("large", "fixed"), ("virtual", "moved")):
+        run_with_core(trial, program)
+    refused = {"is of process": ("null.core", "-trace", "large.xht"), "is of no process": ("virtual.core", "-trace", "large.xht"),
+               "needs the trace": ("virtual.core",), "-pid": ("virtual.core", "-trace", "virtual.xht", "-pid", "1"), "one core": ("virtual.core", "null.core")}
+    for said, words in refused.items():
+        reason = xheap("explain", *words, status=2)
+        expect(said in reason, f"{words} is refused by {reason}, not by {said}")
+    whole = pathlib.Path("virtual.core").read_bytes()
+    address = told("explain", "virtual.core", "-trace", "virtual.xht")["of_end"]["core"]["pointers"][0]["value"]
+    expect(told("explain", "virtual.core", "-trace", "virtual.xht", address)["of_address"]["state"] == "freed", "an address beside a core")
+    chance = random.Random(1)
+    statuses = collections.Counter()
+    for i in range(60):
+        changed = bytearray(whole)
+        if i % 3 == 0:
+            del changed[chance.randrange(64, len(changed)):]
+        for _ in range(1 + i % 7):
+            at = chance.randrange(18, 6000 if i % 2 else min(len(changed), 600))
+            if at + 8 < len(changed):
+                changed[at:at + chance.choice((1, 4, 8))] = chance.randbytes(8)[:chance.choice((1, 4, 8))]
+        pathlib.Path("changed.core").write_bytes(changed)
+        run = subprocess.run([os.environ["XHEAP"], "explain", "changed.core", "-trace", "virtual.xht", "-noIndex"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, timeout=100)
+        expect(run.returncode in (0, 2), f"core {i}: status {run.returncode}: {run.stderr}")
+        statuses[run.returncode] += 1
+    return f"statuses {dict(statuses)}"
+
+
 def sampled():
     """In a sample, and after an attach that lacks blocks, nothing is certain."""
     subprocess.run([os.environ["XHEAP"], "record", "-q", "-o", "sample.xht", "--sample", "1", "./faults", "twice_large"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -176,4 +307,4 @@ def addresses():
 
 
 build()
-sys.exit(run_tests(faults, others, recordings, sampled, addresses))
+sys.exit(run_tests(faults, others, recordings, uses, cores, sampled, addresses))
