@@ -98,6 +98,9 @@ COMPLETIONS = [
     ("@$curprocess.TTD.Data.Lar", "Data.Largest("),
     ("@$cursession.TTD.Data.Allocations().First().FreeTh", "FreeThread"),
     ("!pos", "!positions"),
+    ("@$cursession.TTD.Data.Heap().OrderBy(h => h.Action, (a, b) => a.ToU", "a.ToUpper("),
+    ('@$cursession.TTD.Calls("libc!mal', 'Calls("libc!malloc'),
+    ("dx -ext", "dx -extra"),
 ]
 
 

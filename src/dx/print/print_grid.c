@@ -474,7 +474,9 @@ static void put_rows(struct grid_print *print, const struct dx_sequence *sequenc
 		is_first = false;
 	}
 	put_rule(print);
-	if (print->has_more)
+	if (print->has_more && print->layout->width)
+		sink_format(print->out, "[...] dx -g -c %llu shows what follows\n", (unsigned long long)print->passed);
+	else if (print->has_more)
 		sink_text(print->out, "[...]\n");
 	put_left_out(print);
 	if (print->has_cut)

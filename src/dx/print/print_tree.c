@@ -121,6 +121,15 @@ static void put_methods(const struct tree_print *tree, unsigned level, const str
 		}
 }
 
+/* On a terminal, with what shows the next elements. */
+static void put_more(const struct tree_print *tree, unsigned level, uint64_t passed)
+{
+	bool has_hint = tree->layout->width && level == 1;
+	put_line(tree, level, "[...]",
+		 has_hint ? dx_format(tree->query->arena, "dx -c %llu shows what follows", (unsigned long long)passed)
+			  : "");
+}
+
 /* The count that a specifier asks for, or what a screen takes. User variables are printed as members, by name. */
 static void put_elements(const struct tree_print *tree, unsigned level, const struct dx_value *owner,
 			 const struct dx_sequence *sequence)
@@ -137,7 +146,7 @@ static void put_elements(const struct tree_print *tree, unsigned level, const st
 		if (tree->out->error || !dx_next(tree->query, iterator, &element))
 			return;
 		if (passed >= skip && passed - skip >= most) {
-			put_line(tree, level, "[...]", "");
+			put_more(tree, level, passed);
 			return;
 		}
 		if (passed >= skip)
