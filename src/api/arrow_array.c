@@ -55,7 +55,8 @@ static size_t ascii_length(const char *text, size_t length)
 	return at;
 }
 
-/* Write the text with U+FFFD for each byte that is not UTF-8: at most REPLACEMENT_BYTES for each byte. Return the end. */
+/* Write the text with U+FFFD for each byte that is not UTF-8: at most REPLACEMENT_BYTES for each byte. Return the
+   end. */
 static char *text_write(char *to, const char *text, size_t length)
 {
 	size_t at = ascii_length(text, length);

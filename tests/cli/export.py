@@ -320,6 +320,24 @@ def check_blocks(trace):
            f"{trace.name}: the most of each stack differs between DHAT and heaptrack")
 
 
+def check_findings(trace):
+    """The markers of Firefox are the findings of xheap report, at their times; their texts have the lines of functions, too."""
+    profile = json.loads(xheap("export", trace, "-format", "firefox").stdout)
+    report = json.loads(xheap("report", trace, "-format", "json").stdout)
+    found = []
+    for thread in profile["threads"]:
+        markers = thread["markers"]
+        for i, data in enumerate(markers["data"]):
+            expect((markers["endTime"][i] is None) == (markers["phase"][i] == 0), f"{trace.name}: marker {i} of {markers}")
+            if data["type"] == "Finding":
+                expect(thread["isMainThread"], f"{trace.name}: a finding of a thread")
+                found.append(data["command"])
+                if "of the peak" in data["text"]:
+                    peak_ms = report["totals"]["peak_at_us"] / 1000
+                    expect(abs(markers["startTime"][i] - peak_ms) < 1e-5 and not markers["phase"][i], f"{trace.name}: the peak is at {markers['startTime'][i]}, not {peak_ms}")
+    expect(found and sorted(found) == sorted(finding["command"] for finding in report["findings"]), f"{trace.name}: findings {found}, not {report['findings']}")
+
+
 # By format: its reader, the figures that it holds, the options of xheap heap that show its frames, and what becomes of the stacks.
 FORMATS = {
     "pprof": (read_pprof, FIGURES[:4], ["-lines"], dict),
@@ -430,6 +448,7 @@ def main():
                     check_format(name, trace, options)
     for trace in (TRACES / "libstdcxx.xht", TRACES / "c.xht", TRACES / "rust.xht"):
         check_blocks(trace)
+        check_findings(trace)
     # Blocks from before an attach, annotated heaps, sums in place of events, a sample.
     for trace in ("attached.xht", "annotated.xht", "kept.xht", "sampled.xht"):
         for name in ("pprof", "speedscope", "callgrind"):
