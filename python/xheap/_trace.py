@@ -7,7 +7,7 @@ import os
 from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
 from . import _layouts as layouts
-from ._command import WIDTH, answer, run
+from ._command import WIDTH, answer, completed, run
 from ._filters import filter_struct, filter_words
 from ._library import Error, Handle, InvalidError, Path, call, encoded, initialised, library, text, texts
 from ._plan import Expression, Plan
@@ -112,12 +112,13 @@ def _rows_of(report: Any, subject: str, by: str) -> Tuple[List[str], List[List[A
 
 
 def _collection(elements: List[Any], title: str) -> Table:
-    """A table of a collection's elements: a column for each member that one of them has, or the column `value`. Keys of elements are in `index`, if they are not 0, 1, 2."""
-    values = [element["value"] if isinstance(element, dict) and "value" in element else element for element in elements]
-    keys = [element.get("index") if isinstance(element, dict) else None for element in elements]
-    rows: List[Dict[str, Any]] = [dict(value) if isinstance(value, dict) else {"value": value} for value in values]
-    if any(key not in (None, place) for place, key in enumerate(keys)):
-        rows = [{"index": key, **row} for key, row in zip(keys, rows)]
+    """A table of a collection's elements: a column for each member that one of them has, or the column `value`. `index` is the key in the collection, if elements have one."""
+    rows: List[Dict[str, Any]] = []
+    for element in elements:
+        is_keyed = isinstance(element, dict) and "value" in element and set(element) <= {"index", "value"}
+        value = element["value"] if is_keyed else element
+        key = {"index": element["index"]} if is_keyed and "index" in element else {}
+        rows.append({**key, **(value if isinstance(value, dict) else {"value": value})})
     columns = list(dict.fromkeys(name for row in rows for name in row))
     return Table(columns, [[row.get(name) for name in columns] for row in rows], title)
 
@@ -300,8 +301,8 @@ class Trace:
         return run_sql(query, {name: self.table(name) for name in _TABLES}, parameters)
 
     def export(self, format: str, path: Path, **filters: Any) -> str:
-        """Write the trace in the format of another tool, as `xheap export`, and return what this format, or the trace, does not hold."""
-        return run(["export", *self._words(filters), "-format", format, "-o", os.fsdecode(path)])
+        """Write the trace in the format of another tool, as `xheap export`, and return what the command says: what this format, or the trace, does not hold."""
+        return completed(["export", *self._words(filters), "-format", format, "-o", os.fsdecode(path)])[1].replace("xheap: ", "").strip()
 
     def dx(self, query: str) -> Any:
         """Ask in the debugger's language, as `xheap dx`. A collection is a table with the members of its elements, an object a dict, any other value itself."""
@@ -333,13 +334,21 @@ def _number(value: str) -> Any:
     return value or None
 
 
+def _side(side: Union[Trace, Path]) -> str:
+    """A side of a comparison as a word of the command; a path that begins with - is no option."""
+    if isinstance(side, Trace):
+        return side._side()
+    path = os.fsdecode(side)
+    return os.path.join(".", path) if path.startswith("-") else path
+
+
 def diff(a: Union[Trace, Path], b: Union[Trace, Path], by: str = "function", sort: str = "outstanding_bytes", top: int = 10000, **filters: Any) -> Table:
     """What changed from `a` to `b`, as `xheap diff`: a row for each `by`, those that changed most first. `state` is new, gone or both.
 
     `a` and `b` are traces or paths; a path may have a window behind it, as in "server.xht@0..60s". `by` is stack, function, inclusive, image or tree.
     """
     kind, key = _one_of("by", by, _DIFFS), _one_of("sort", sort, _KEYS)
-    words = ["diff", *(side._side() if isinstance(side, Trace) else os.fsdecode(side) for side in (a, b)), *filter_words(filters)]
+    words = ["diff", _side(a), _side(b), *filter_words(filters)]
     words += [*(["-frames", key, kind] if kind == "-inclusive" else [kind, key]), "-top", str(top)]
     lines = list(csv.reader(run([*words, "-format", "csv"]).splitlines()))
     heads = lines[0] if lines else []

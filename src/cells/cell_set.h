@@ -121,9 +121,9 @@ struct cell_change {
 bool cell_set_add_changed(struct cell_set *set, const struct cell_set *from, const struct cell_change *change,
 			  uint32_t most);
 
-/** Return whether a sample of one in 1 << level has the cell. It has all cells that are equal in threads, heaps, moments
-    and kind, or none of them: nodes can be merged in it, and classes, as in the whole. Each run chooses the same ones,
-    so that an answer is the same. */
+/** Return whether a sample of one in 1 << level has the cell. It has all cells that are equal in threads, heaps,
+    moments and kind, or none of them: nodes can be merged in it, and classes, as in the whole. Each run chooses the
+    same ones, so that an answer is the same. */
 static inline bool cell_is_in(const struct cell *cell, unsigned level)
 {
 	uint64_t moments = cell->moments >> CELL_KIND_SHIFT << CELL_KIND_SHIFT;
@@ -131,8 +131,11 @@ static inline bool cell_is_in(const struct cell *cell, unsigned level)
 	return !level || !hash_bits(mixed ^ mixed >> 32, level);
 }
 
-/** Remove all cells that are not in the sample. */
-void cell_set_thin(struct cell_set *set, unsigned level);
+/** Add the cells of `from` that are in the sample. */
+void cell_set_add_sample(struct cell_set *set, const struct cell_set *from, unsigned level);
+
+/** Remove all cells, and keep the room that they had. */
+void cell_set_clear(struct cell_set *set);
 
 /** Bring the cells into the order of their keys: node, thread, heap, birth, end, and classes. No cell may be added any
     more. */

@@ -12,10 +12,11 @@ import subprocess
 import sys
 
 XHEAP, BUILD, SOURCE = os.environ["XHEAP"], pathlib.Path(os.environ["BUILD"]).resolve(), pathlib.Path(os.environ["SOURCE"]).resolve()
+sys.path.insert(0, str(SOURCE / "tests/python"))
+import packages  # noqa: E402
+
 GOLDEN = SOURCE / "tests/golden"
 TABLES = "allocation event stack frame function thread process heap image".split()
-# Versions of their own, so that the test stays the same.
-PACKAGES = ["pyarrow==26.0.1", "polars==2.1.0", "duckdb==2.0.1", "pandas==3.1.1"]
 NOTHING = 2**32 - 1
 SKIP = 77
 
@@ -29,21 +30,6 @@ def run(*words):
     done = subprocess.run([str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     expect(done.returncode == 0, f"{words}: {done.returncode}: {done.stderr.strip()}")
     return done.stdout
-
-
-def python_with_packages():
-    """Made once, and kept in the build; a reason why there is none ends the test."""
-    kept = BUILD / "export-tools/arrow"
-    if not (kept / "whole").exists():
-        made = subprocess.run([sys.executable, "-m", "venv", "--clear", kept], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        if made.returncode == 0:
-            made = subprocess.run([kept / "bin/python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *PACKAGES], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                  text=True)
-        if made.returncode:
-            print(f"skipped: pip installs no {PACKAGES[0]}: {made.stdout.strip().splitlines()[-1:]}")
-            sys.exit(SKIP)
-        (kept / "whole").touch()
-    return kept / "bin/python"
 
 
 # ---- the library ----
@@ -206,10 +192,10 @@ def main():
     if "__asan_" in imported or "__tsan_" in imported:
         print("skipped: a library with a sanitizer in it needs a program that has it, too")
         sys.exit(SKIP)
-    if sys.argv[1:] == ["inside"]:
-        check_all()
-    else:
-        sys.exit(subprocess.run([python_with_packages(), __file__, "inside"]).returncode)
+    if not packages.use():
+        print("skipped: there are no pyarrow, polars, pandas and duckdb: tests/python/packages.py installs them")
+        sys.exit(SKIP)
+    check_all()
 
 
 main()

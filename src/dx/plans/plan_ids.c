@@ -9,6 +9,7 @@
 #include "dx/core/syntax.h"
 #include "dx/model/debugger.h"
 #include "dx/model/objects.h"
+#include "dx/model/stack_frames.h"
 #include "dx/plans/explain.h"
 #include "dx/plans/group_calls.h"
 #include "dx/run/interpret.h"
@@ -23,9 +24,11 @@ static const struct {
 	const struct dx_class *class; /* of the objects; NULL: it is a text */
 } roots[] = {
 	{"Stack", COLUMNS_OF_EVENTS, COLUMN_SITE, NULL},
+	{"Caller", COLUMNS_OF_EVENTS, COLUMN_SITE, &dx_frame_class},
 	{"Thread", COLUMNS_OF_EVENTS, COLUMN_THREAD, &dx_thread_class},
 	{"Process", COLUMNS_OF_EVENTS, COLUMN_PROCESS, &dx_process_class},
 	{"Stack", COLUMNS_OF_ALLOCATIONS, COLUMN_SITE, NULL},
+	{"Caller", COLUMNS_OF_ALLOCATIONS, COLUMN_SITE, &dx_frame_class},
 	{"FreeStack", COLUMNS_OF_ALLOCATIONS, COLUMN_FREE_SITE, NULL},
 	{"Thread", COLUMNS_OF_ALLOCATIONS, COLUMN_THREAD, &dx_thread_class},
 	{"FreeThread", COLUMNS_OF_ALLOCATIONS, COLUMN_FREE_THREAD, &dx_thread_class},
@@ -104,11 +107,13 @@ struct dx_value dx_plan_made_value(struct dx_query *query, const struct dx_plan_
 	const struct dx_value lambda = {.kind = DX_LAMBDA, .closure = &made->lambda};
 	struct dx_value root = {.kind = DX_ABSENT};
 	assert(made->root < ROOT_COUNT);
-	if (!is_absent && roots[made->root].class) {
-		root = dx_id_object(query, roots[made->root].class, (uint32_t)id);
+	const struct dx_class *class = roots[made->root].class;
+	if (!is_absent && class && class != &dx_frame_class) {
+		root = dx_id_object(query, class, (uint32_t)id);
 	} else if (!is_absent) {
 		const struct heap_site site = dx_plan_site(query, made->source, id);
-		root = dx_text(dx_stack_text(query, site.stack, site.entry));
+		uint32_t node = dx_stack_node(query, site.stack, site.entry);
+		root = class ? dx_caller(query, node) : dx_stack(query, node);
 	}
 	return dx_call(query, &lambda, &root);
 }
