@@ -185,7 +185,8 @@ static void outstanding_put(struct action_input *input)
 /* Put what grows, and the command that shows it. Return false if nothing does. */
 static bool growth_put(struct action_input *input)
 {
-	const struct summary_plan plan = {.short_ns = SUMMARY_SHORT_NS, .top = 1, .is_filtered = true, .is_brief = true};
+	const struct summary_plan plan = {
+		.short_ns = SUMMARY_SHORT_NS, .top = 1, .is_filtered = true, .is_brief = true};
 	struct summary summary;
 	summary_make(&summary, input, &plan);
 	bool has_growth =
