@@ -2,17 +2,20 @@
 # SPDX-License-Identifier: MIT
 """xheap export: each figure that a format can hold, stack by stack, is that of xheap heap. The readers here share no code with the writers."""
 import collections
+import contextlib
 import csv
 import gzip
 import io
 import json
 import os
 import pathlib
+import pty
 import random
 import re
 import shutil
 import subprocess
 import sys
+import time
 
 XHEAP, BUILD, SOURCE = os.environ["XHEAP"], os.environ["BUILD"], pathlib.Path(os.environ["SOURCE"])
 TRACES = SOURCE / "tests/golden/traces"
@@ -411,6 +414,24 @@ def check_many():
     expect("memoryAddress" not in blocks and blocks["length"] < 1000000, f"firefox: {list(blocks)}, {blocks['length']} events")
     expect(sum(weight for weight in blocks["weight"] if weight > 0) == totals["total_bytes"], "firefox: the sums are not the total")
     expect(sum(blocks["weight"]) == totals["outstanding_bytes"], "firefox: the sums are not what is outstanding")
+    check_progress()
+
+
+def check_progress():
+    """A reader that is slow in the beginning: somebody at a terminal sees how far it is, and then no more of it."""
+    terminal, own = pty.openpty()
+    export = subprocess.Popen([XHEAP, "export", "many.xht", "-format", "heaptrack"], stdout=subprocess.PIPE, stderr=own)
+    os.close(own)
+    time.sleep(0.5)
+    written, said = export.stdout.read(), b""
+    expect(export.wait() == 0 and written, f"heaptrack: {export.returncode}")
+    # The end of a terminal is an error.
+    with contextlib.suppress(OSError):
+        while more := os.read(terminal, 4096):
+            said += more
+    shown = [int(percent) for percent in re.findall(rb"\rwriting: (\d+) %", said)]
+    expect(shown and shown == sorted(shown) and shown[-1] <= 100, f"the progress is {said}")
+    expect(b"writing" not in said.split(b"\r\x1b[K")[-1], f"the progress stays: {said}")
 
 
 def check_words():
