@@ -3,6 +3,7 @@
 import contextlib
 import csv
 import ctypes
+import functools
 import os
 from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
@@ -77,11 +78,21 @@ class Info(Table):
 
 
 class Report(Table):
-    """The rows of a report of xheap heap. `text` is the report as the command prints it, and `totals` its sums."""
+    """The rows of a report of xheap heap. `totals` are its sums, and `text` is the report as the command prints it."""
 
-    def __init__(self, columns: Sequence[str], rows: Sequence[Sequence[Any]], shown_columns: Sequence[str], totals: Dict[str, Any], said: str, title: str):
+    def __init__(self, columns: Sequence[str], rows: Sequence[Sequence[Any]], shown_columns: Sequence[str], totals: Dict[str, Any], title: str, handle: Handle):
         super().__init__(columns, rows, title, shown_columns)
-        self.totals, self.text = totals, said
+        self.totals, self._handle = totals, handle
+
+    @functools.cached_property
+    def text(self) -> str:
+        said, length = ctypes.c_char_p(), ctypes.c_size_t()
+        with self._handle.use() as report:
+            call("xheap_report_write", report, layouts.XHEAP_FORMAT_TEXT, ctypes.byref(said), ctypes.byref(length))
+        try:
+            return text(said.value)
+        finally:
+            library().xheap_text_free(said)
 
 
 def _numbers_of(struct: Any) -> List[Any]:
@@ -219,17 +230,11 @@ class Trace:
         report = ctypes.c_void_p()
         with self._handle.use() as trace:
             call("xheap_report_make", trace, ctypes.byref(options), ctypes.byref(report))
-        with Handle("the report", report, library().xheap_report_free).use() as made:
-            totals = library().xheap_report_get_totals(made).contents
+        handle = Handle(f"the report of {self._handle.what}", report, library().xheap_report_free)
+        with handle.use() as made:
+            totals = _totals_of(library().xheap_report_get_totals(made).contents)
             columns, rows = _rows_of(made, by, split or "")
-            said, length = ctypes.c_char_p(), ctypes.c_size_t()
-            call("xheap_report_write", made, layouts.XHEAP_FORMAT_TEXT, ctypes.byref(said), ctypes.byref(length))
-            try:
-                written = text(said.value)
-            finally:
-                library().xheap_text_free(said)
-            shown = [by, *([split] if split else []), *_SHOWN]
-            return Report(columns, rows, shown, _totals_of(totals), written, self._handle.what)
+        return Report(columns, rows, [by, *([split] if split else []), *_SHOWN], totals, self._handle.what, handle)
 
     # ---- rows ----
 
