@@ -5,6 +5,7 @@ import csv
 import ctypes
 import functools
 import os
+import threading
 from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
 from . import _layouts as layouts
@@ -83,11 +84,13 @@ class Report(Table):
     def __init__(self, columns: Sequence[str], rows: Sequence[Sequence[Any]], shown_columns: Sequence[str], totals: Dict[str, Any], title: str, handle: Handle):
         super().__init__(columns, rows, title, shown_columns)
         self.totals, self._handle = totals, handle
+        self._writing = threading.Lock()
 
     @functools.cached_property
     def text(self) -> str:
         said, length = ctypes.c_char_p(), ctypes.c_size_t()
-        with self._handle.use() as report:
+        # A report is for one thread at a time.
+        with self._writing, self._handle.use() as report:
             call("xheap_report_write", report, layouts.XHEAP_FORMAT_TEXT, ctypes.byref(said), ctypes.byref(length))
         try:
             return text(said.value)
