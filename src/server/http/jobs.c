@@ -332,7 +332,8 @@ static void *work(void *argument)
 		task_begin(&task);
 		pthread_mutex_unlock(&jobs->lock);
 		memory_try(task_run, &task);
-		malloc_trim(0); /* an answer takes up to 200 MB, most of it in pieces that would stay with the process */
+		/* An answer takes up to 200 MB, most of it in pieces that would stay with the process. */
+		malloc_trim(0);
 		pthread_mutex_lock(&jobs->lock);
 		task_end(&task);
 		pthread_cond_broadcast(&jobs->changed);
