@@ -241,10 +241,10 @@ class Trace:
 
     # ---- rows ----
 
-    def _opened(self, table: str, columns: Optional[Sequence[str]], filters: Dict[str, Any], plan: Optional[Plan]) -> Any:
+    def _opened(self, table: str, columns: Optional[Sequence[str]], filters: Dict[str, Any], plan: Optional[Plan], batch_rows: int) -> Any:
         """A new stream of the library's."""
         query = initialised(layouts.xheap_query, "xheap_query")
-        query.table = _TABLES[table]
+        query.table, query.batch_rows = _TABLES[table], batch_rows
         if filters:
             query.filter = ctypes.pointer(filter_struct(filters))
         if columns is not None:
@@ -263,7 +263,7 @@ class Trace:
         given = {name: value for name, value in (filters or {}).items() if value is not None}
         filter_struct(given)  # what is wrong with them is said here, not when rows are read
         with self._handle.use():
-            return Rows(f"{table} of {self._handle.what}", lambda: self._opened(table, columns, given, plan))
+            return Rows(f"{table} of {self._handle.what}", lambda batch_rows: self._opened(table, columns, given, plan, batch_rows))
 
     def _functions_called(self, name: str) -> List[int]:
         """Ids of the allocation functions with the name."""
