@@ -14,7 +14,7 @@ from ._filters import filter_struct, filter_words
 from ._library import Error, Handle, InvalidError, Path, call, encoded, initialised, library, text, texts
 from ._plan import Expression, Plan
 from ._rows import Rows
-from ._sql import run as run_sql
+from ._sql import Database
 from ._table import Table, Text
 
 # What rows of a report are, as the library names it, and the column of their names.
@@ -167,6 +167,7 @@ class Trace:
         self.session = session
         call(function, encoded(named, "the path" if session is None else "the name"), ctypes.byref(options), ctypes.byref(pointer))
         self._handle = Handle(self.path or f"session {session}", pointer, library().xheap_trace_close)
+        self._database = Database(_TABLES, self.table)
         self._options = [*(["-noIndex"] if without_index else [])]
 
     def close(self) -> None:
@@ -306,7 +307,8 @@ class Trace:
 
     def sql(self, query: str, parameters: Sequence[Any] = ()) -> Any:
         """Ask in SQL, where DuckDB is installed, over the tables of `table()`. The answer is a relation of DuckDB's: `.fetchall()`, `.df()`, `.pl()`, `.write_parquet(path)`."""
-        return run_sql(query, {name: self.table(name) for name in _TABLES}, parameters)
+        with self._handle.use():
+            return self._database.run(query, parameters)
 
     def export(self, format: str, path: Path, **filters: Any) -> str:
         """Write the trace in the format of another tool, as `xheap export`, and return what the command says: what this format, or the trace, does not hold."""
