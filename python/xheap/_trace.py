@@ -7,7 +7,7 @@ import os
 from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
 from . import _layouts as layouts
-from ._command import WIDTH, answer, run
+from ._command import WIDTH, answer, completed, run
 from ._filters import filter_struct, filter_words
 from ._library import Error, Handle, InvalidError, Path, call, encoded, initialised, library, text, texts
 from ._plan import Expression, Plan
@@ -301,8 +301,8 @@ class Trace:
         return run_sql(query, {name: self.table(name) for name in _TABLES}, parameters)
 
     def export(self, format: str, path: Path, **filters: Any) -> str:
-        """Write the trace in the format of another tool, as `xheap export`, and return what this format, or the trace, does not hold."""
-        return run(["export", *self._words(filters), "-format", format, "-o", os.fsdecode(path)])
+        """Write the trace in the format of another tool, as `xheap export`, and return what the command says: what this format, or the trace, does not hold."""
+        return completed(["export", *self._words(filters), "-format", format, "-o", os.fsdecode(path)])[1].replace("xheap: ", "").strip()
 
     def dx(self, query: str) -> Any:
         """Ask in the debugger's language, as `xheap dx`. A collection is a table with the members of its elements, an object a dict, any other value itself."""
@@ -334,13 +334,21 @@ def _number(value: str) -> Any:
     return value or None
 
 
+def _side(side: Union[Trace, Path]) -> str:
+    """A side of a comparison as a word of the command; a path that begins with - is no option."""
+    if isinstance(side, Trace):
+        return side._side()
+    path = os.fsdecode(side)
+    return os.path.join(".", path) if path.startswith("-") else path
+
+
 def diff(a: Union[Trace, Path], b: Union[Trace, Path], by: str = "function", sort: str = "outstanding_bytes", top: int = 10000, **filters: Any) -> Table:
     """What changed from `a` to `b`, as `xheap diff`: a row for each `by`, those that changed most first. `state` is new, gone or both.
 
     `a` and `b` are traces or paths; a path may have a window behind it, as in "server.xht@0..60s". `by` is stack, function, inclusive, image or tree.
     """
     kind, key = _one_of("by", by, _DIFFS), _one_of("sort", sort, _KEYS)
-    words = ["diff", *(side._side() if isinstance(side, Trace) else os.fsdecode(side) for side in (a, b)), *filter_words(filters)]
+    words = ["diff", _side(a), _side(b), *filter_words(filters)]
     words += [*(["-frames", key, kind] if kind == "-inclusive" else [kind, key]), "-top", str(top)]
     lines = list(csv.reader(run([*words, "-format", "csv"]).splitlines()))
     heads = lines[0] if lines else []

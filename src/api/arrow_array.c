@@ -43,11 +43,25 @@ static char *text_copy(const char *text)
 
 enum { REPLACEMENT_BYTES = 3 };
 
+/* Return how many bytes from the beginning on are ASCII, or a few less. */
+static size_t ascii_length(const char *text, size_t length)
+{
+	size_t at = 0;
+	for (uint64_t eight = 0; at + sizeof(eight) <= length; at += sizeof(eight)) {
+		memcpy(&eight, text + at, sizeof(eight));
+		if (eight & UINT64_C(0x8080808080808080))
+			break;
+	}
+	return at;
+}
+
 /* Write the text with U+FFFD for each byte that is not UTF-8: at most REPLACEMENT_BYTES for each byte. Return the
    end. */
 static char *text_write(char *to, const char *text, size_t length)
 {
-	for (size_t at = 0; at < length;) {
+	size_t at = ascii_length(text, length);
+	to = mempcpy(to, text, at);
+	while (at < length) {
 		unsigned size = text_utf8_length((const unsigned char *)text + at);
 		to = mempcpy(to, size ? text + at : "\xef\xbf\xbd", size ? size : REPLACEMENT_BYTES);
 		at += size ? size : 1;

@@ -102,13 +102,13 @@ bool heap_cull_prepare(struct heap_cull *cull, const struct wrapper_source *sour
 {
 	if (cull->is_prepared)
 		return false;
-	cull->is_prepared = true;
 	if (cull->with_entries)
 		cull->wrappers = wrappers_find(sources, count, &cull->allocators, &cull->lists);
 	else if (heap_patterns_may_be_last(&cull->frames))
 		for (unsigned i = 0; i < count; i++)
 			wrapper_source_name(&sources[i]);
 	heap_patterns_settle(&cull->frames, sources[0].names);
+	cull->is_prepared = true;
 	return true;
 }
 

@@ -23,4 +23,7 @@ const char *columns_decode(struct columns_decoder *decoder, const uint8_t *paylo
 			   uint32_t count, const struct columns_scope *scope, unsigned left_out,
 			   struct columns *columns);
 
+/** Decode the times that were left out of these columns, once, while their payload is there. Return as above. */
+const char *columns_decode_times(struct columns_decoder *decoder);
+
 #endif

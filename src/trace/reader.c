@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -280,6 +281,9 @@ struct trace_cursor {
 	struct columns_decoder *decoder;
 	struct bytes payload;
 	unsigned left_out; /* enum trace_left_out */
+	/* What was read last. */
+	struct columns columns;
+	uint32_t block;
 };
 
 struct trace_cursor *trace_cursor_new(const struct trace *trace)
@@ -403,6 +407,15 @@ static int read_payload(struct trace_cursor *cursor, const struct load_block *bl
 	return 0;
 }
 
+/* A lack of memory is no damage of the file. */
+static int read_failed(const struct load_block *block, const char *what, struct diag *diag)
+{
+	unsigned long long at = block->offset;
+	if (errno == ENOMEM)
+		return diag_fail(diag, ENOMEM, "no memory for the events at offset %llu", at);
+	return diag_fail(diag, EBADMSG, "the events at offset %llu are not valid: %s", at, what);
+}
+
 int trace_cursor_read(struct trace_cursor *cursor, uint32_t i, struct trace_block *block, struct diag *diag)
 {
 	const struct load_block *own = &cursor->trace->load.blocks[i];
@@ -414,7 +427,6 @@ int trace_cursor_read(struct trace_cursor *cursor, uint32_t i, struct trace_bloc
 				      .entries = segment->entries.ids,
 				      .heaps = segment->heaps.ids};
 	struct columns columns;
-	unsigned long long at = own->offset;
 	int error = read_payload(cursor, own, diag);
 	if (error)
 		return error;
@@ -425,11 +437,10 @@ int trace_cursor_read(struct trace_cursor *cursor, uint32_t i, struct trace_bloc
 		what = "other counts than its head";
 	if (!what && !(cursor->left_out & TRACE_WITHOUT_TIMES) && !convert_times(cursor, own, &columns))
 		what = "a time outside of its bounds";
-	/* A lack of memory is no damage of the file. */
-	if (what && errno == ENOMEM)
-		return diag_fail(diag, ENOMEM, "no memory for the events at offset %llu", at);
 	if (what)
-		return diag_fail(diag, EBADMSG, "the events at offset %llu are not valid: %s", at, what);
+		return read_failed(own, what, diag);
+	cursor->columns = columns;
+	cursor->block = i;
 	trace_block_head(cursor->trace, i, block);
 #define X(column) block->column = columns.column;
 	/* clang-format off */
@@ -440,4 +451,15 @@ int trace_cursor_read(struct trace_cursor *cursor, uint32_t i, struct trace_bloc
 		block->time_ns = (const int64_t *)columns.time;
 	block->duration_ns = (const int64_t *)columns.duration;
 	return 0;
+}
+
+int trace_cursor_read_times(struct trace_cursor *cursor, struct diag *diag)
+{
+	const struct load_block *own = &cursor->trace->load.blocks[cursor->block];
+	assert(cursor->left_out & TRACE_WITHOUT_TIMES && cursor->columns.time);
+	errno = 0;
+	const char *what = columns_decode_times(cursor->decoder);
+	if (!what && !convert_times(cursor, own, &cursor->columns))
+		what = "a time outside of its bounds";
+	return what ? read_failed(own, what, diag) : 0;
 }

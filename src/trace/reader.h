@@ -101,4 +101,7 @@ void trace_cursor_free(struct trace_cursor *cursor);
 /** Decode block i. Valid until the cursor's next call. 0, or a negative errno with the offset in diag. */
 int trace_cursor_read(struct trace_cursor *cursor, uint32_t i, struct trace_block *block, struct diag *diag);
 
+/** Set the times that were left out of the block that was read last. Return as trace_cursor_read(). */
+int trace_cursor_read_times(struct trace_cursor *cursor, struct diag *diag);
+
 #endif

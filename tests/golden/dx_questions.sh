@@ -34,6 +34,11 @@ ask server.xht -g '@$cursession.TTD.Data.Leaks().Where(l => l.Stack.Contains("pu
 ask server.xht -n -g '@$cursession.TTD.Data.Leaks(),d,1'
 ask server.xht -format csv '@$cursession.TTD.Data.Leaks(),d,1'
 ask server.xht -g '@$cursession.TTD.Data.Heap().GroupBy(h => h.Stack).Select(g => new { g.Key, N = g.Count() }).OrderByDescending(x => x.N).Take(2),d'
+# Which block a free gave back, when a block was freed, and how it ended.
+ask plain.xht -r0 '@$cursession.TTD.Data.Heap()[5].Block.Size == @$cursession.TTD.Data.Heap()[5].AllocEvent.Size'
+ask plain.xht '@$cursession.TTD.Data.Heap()[5].AllocEvent'
+ask plain.xht -g '@$cursession.TTD.Data.Heap().Where(h => h.Action != "Free").Select(h => new { h.Freed, h.End, Free = h.FreeEvent.Index }),d'
+ask plain.xht '@$cursession.TTD.Data.Heap().Where(h => h.Action != "Free").Count(h => !h.Freed) == @$cursession.TTD.Data.Heap().Where(h => h.Action != "Free").Count(h => !h.FreeEvent)'
 # What is live at 4 us, and at half time.
 ask plain.xht '@$cursession.TTD.Data.Live("4us").Count(),d'
 ask plain.xht '@$cursession.TTD.Data.Live(50).Sum(b => b.Size),d'

@@ -539,7 +539,7 @@ static const struct known_type *check_call(struct checker *checker, struct dx_no
 	struct call_types types = {.receiver = node->first ? check(checker, node->first, scope) : &any};
 	unsigned least, most;
 	if (scope && node->first)
-		checker->query->session->uses |= dx_limits_of_method(node->name);
+		checker->query->session->uses |= dx_limits_of_method(node->name, node->count);
 	const struct dx_method *method =
 		node->first ? method_for(types.receiver, node->name) : dx_method_find(DX_OF_NOTHING, NULL, node->name);
 	if (checker->has_failed)

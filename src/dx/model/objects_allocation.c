@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "dx/model/block_events.h"
 #include "dx/model/inherited.h"
+#include "dx/model/positions.h"
 #include "dx/model/stack_frames.h"
 #include "table/weight.h"
 #include "trace/process_rows.h"
@@ -252,7 +253,10 @@ static bool copy_next(struct dx_query *query, struct dx_iterator *iterator, stru
 			return false;
 		state->next_copy = state->copies.count = 0;
 		if ((wanted == TRACE_NONE || wanted == process) && dx_step(query, "Live", iterator->sequence->column))
-			dx_copies_find(query, &state->copies, process, arguments[DX_BLOCKS_POSITION]);
+			dx_copies_find(query, &state->copies, process,
+				       arguments[DX_BLOCKS_POSITION].kind == DX_POSITION
+					       ? arguments[DX_BLOCKS_POSITION]
+					       : dx_position_current(query, process));
 	}
 	return false;
 }

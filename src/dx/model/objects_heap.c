@@ -219,14 +219,24 @@ static void get_block(struct dx_query *query, const struct dx_value *object, str
 	*value = dx_object(&dx_allocation_class, kept);
 }
 
-/* Members of the block that the call allocated. */
+/* Members of the block that the call allocated; of a Free, it is the one that it ended, of which it has its own. */
 static void get_of_block(struct dx_query *query, const struct dx_value *object, const char *name,
 			 struct dx_value *value)
 {
 	struct dx_value block = {.kind = DX_ABSENT};
-	get_block(query, object, &block);
+	if (event_of(object)->row.kind != EVENT_FREE)
+		get_block(query, object, &block);
 	if (block.kind == DX_OBJECT)
 		*value = dx_member_get(query, &block, name, NULL);
+}
+
+static void get_allocating(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	struct dx_value block = {.kind = DX_ABSENT};
+	if (event_of(object)->row.kind == EVENT_FREE)
+		get_block(query, object, &block);
+	if (block.kind == DX_OBJECT)
+		*value = dx_member_get(query, &block, "Event", NULL);
 }
 
 static void get_lifetime(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
@@ -246,7 +256,15 @@ static void get_free_frames(struct dx_query *query, const struct dx_value *objec
 
 static void get_freed(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
-	get_of_block(query, object, "TimeEnd", value);
+	struct dx_block block;
+	if (event_of(object)->row.kind != EVENT_FREE && dx_block_of_event(query, event_of(object), &block) &&
+	    block.row.end <= HEAP_END_DESTROY)
+		get_of_block(query, object, "TimeEnd", value);
+}
+
+static void get_ending(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	get_of_block(query, object, "End", value);
 }
 
 static void get_free_event(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
@@ -331,7 +349,10 @@ static const struct dx_member heap_members[] = {
 	{"Error", DX_NUMBER, DX_MEMBER_EXTRA, get_error, NULL, "the error number of a failed call"},
 	{"State", DX_TEXT, DX_MEMBER_EXTRA, get_state, NULL,
 	 "Free, ReAlloc: ok, unknown (no call returned the address) or double (freed before)"},
-	{"Freed", DX_POSITION, DX_MEMBER_EXTRA, get_freed, &dx_position_class, "Alloc, ReAlloc: when the block ended"},
+	{"Freed", DX_POSITION, DX_MEMBER_EXTRA, get_freed, &dx_position_class,
+	 "Alloc, ReAlloc: when a call freed, resized or destroyed the block; absent: none did"},
+	{"End", DX_TEXT, DX_MEMBER_EXTRA, get_ending, NULL,
+	 "Alloc, ReAlloc: how the block ended, as End of an allocation"},
 	{"Lifetime", DX_NUMBER, DX_MEMBER_EXTRA, get_lifetime, NULL,
 	 "Alloc, ReAlloc: nanoseconds up to the block's end, or its age"},
 	{"FreeStack", DX_TEXT, DX_MEMBER_EXTRA, get_free_stack, NULL, "Alloc, ReAlloc: the frames of the free"},
@@ -344,7 +365,9 @@ static const struct dx_member heap_members[] = {
 	{"PreviousBlock", DX_OBJECT, DX_MEMBER_HIDDEN, get_before, &dx_allocation_class,
 	 "ReAlloc: the block before, which has a Previous of its own"},
 	{"Block", DX_OBJECT, DX_MEMBER_HIDDEN, get_block, &dx_allocation_class,
-	 "Alloc, ReAlloc: the block, with its end"},
+	 "Alloc, ReAlloc: the block, with its end; Free: the block that it ended, whose size is Block.Size"},
+	{"AllocEvent", DX_OBJECT, DX_MEMBER_HIDDEN, get_allocating, &dx_heap_class,
+	 "Free: the call that allocated the block"},
 	{"Index", DX_NUMBER, DX_MEMBER_HIDDEN | COLUMN(ID), NULL, NULL,
 	 "the index in Heap(), which is seq of xheap dump"},
 	{0},

@@ -131,8 +131,10 @@ static void call_allocations(struct dx_query *query, struct dx_method_call *call
 
 static void call_live(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
 {
-	if (!call->count)
-		*result = dx_position_current(query, process_of(call));
+	if (!call->count) {
+		query->session->uses |= 1u << DX_USE_NO_POSITION;
+		*result = query->session->position;
+	}
 	if (!call->count || dx_position_take(query, &call->arguments[0], result))
 		*result = dx_blocks(query, process_of(call), DX_BLOCKS_LIVE, *result, call->column);
 }
@@ -372,8 +374,7 @@ const struct dx_method dx_methods_of_questions[] = {
 	      "the blocks that were allocated, each with its end"),
 	DX_OF(dx_data_class, "Live", "?p", DX_SEQUENCE, &dx_allocation_class, call_live, "[position]",
 	      "the blocks that were there at the position (\"1770:1\", \"10ms\" or 50 percent), or at the current one; "
-	      "until one "
-	      "is set, at the end"),
+	      "until one is set, what each process had at its end"),
 	DX_OF(dx_data_class, "Leaks", "", DX_SEQUENCE, &dx_stack_row_class, call_leaks, "",
 	      "blocks that were never freed, by stack, most bytes first"),
 	DX_OF(dx_data_class, "Growth", "p?p", DX_SEQUENCE, &dx_stack_row_class, call_growth, "position [, position]",

@@ -27,6 +27,15 @@ enum { OBJECTS_MAX = 1 << 16 /* in another order than the source's */ };
 
 /* ---- Count and Sum ---- */
 
+/* Lambdas open short collections for each element: most have no plan, which is found out here. */
+static bool has_plan(struct dx_query *query, const struct dx_sequence *sequence)
+{
+	const struct dx_sequence *source = sequence;
+	while (source->source)
+		source = source->source;
+	return dx_pipeline_begins(query, source);
+}
+
 /* Run the plan, whose only row has one number. */
 static bool plan_answer(const struct dx_plan_making *making, const struct dx_sequence *receiver,
 			struct dx_value *result)
@@ -64,6 +73,8 @@ static bool receiver_make(const struct dx_plan_making *making, const struct dx_m
 
 static bool plan_count(struct dx_query *query, const struct dx_method_call *call, struct dx_value *result)
 {
+	if (!has_plan(query, call->receiver.sequence))
+		return false;
 	if (!call->count && dx_group_plan_count(query, call->receiver.sequence, result))
 		return true;
 	struct plan plan = {.filter = PLAN_NOTHING};
@@ -87,7 +98,7 @@ static bool plan_sum(struct dx_query *query, const struct dx_method_call *call, 
 	struct plan plan = {.filter = PLAN_NOTHING};
 	struct dx_mark mark = dx_mark(query->arena);
 	const struct dx_plan_making making = {query, &plan, query->arena};
-	bool is_answered = call->count && receiver_make(&making, call);
+	bool is_answered = call->count && has_plan(query, call->receiver.sequence) && receiver_make(&making, call);
 	if (is_answered) {
 		struct dx_plan_member member = dx_plan_lambda_member(&making, &call->arguments[0]);
 		is_answered = member.node != PLAN_NOTHING && dx_plan_has_order(member.shape) &&
@@ -325,23 +336,16 @@ static const struct dx_operator planned_operator = {.name = "plan",
 						    .next = planned_next,
 						    .close = planned_close};
 
-static bool has_plan(struct dx_query *query, const struct dx_sequence *sequence)
-{
-	const struct dx_sequence *source = sequence;
-	while (source->source)
-		source = source->source;
-	return dx_pipeline_begins(query, source);
-}
-
 static const struct dx_sequence *plan_sequence(struct dx_query *query, const struct dx_sequence *sequence)
 {
 	if (!sequence->source)
 		return NULL;
-	const struct dx_sequence *groups = dx_group_plan_sequence(query, sequence);
+	bool has_one = has_plan(query, sequence);
+	const struct dx_sequence *groups = has_one ? dx_group_plan_sequence(query, sequence) : NULL;
 	if (groups)
 		return groups;
 	groups = dx_group_sums_sequence(query, sequence);
-	if (groups || query->is_stopped || !has_plan(query, sequence)) {
+	if (groups || query->is_stopped || !has_one) {
 		dx_explain(query, sequence, NULL);
 		return groups;
 	}
