@@ -202,8 +202,10 @@ static enum explain_certainty certainty_of(const struct explanation *explanation
 					   const struct end_facts *facts)
 {
 	const struct heap_process *counted = &explanation->source->table->processes[explanation->process];
+	if (!call->is_under_way && (call->fault == EXPLAIN_FOREIGN_FREE || !facts->is_exact))
+		return EXPLAIN_UNKNOWN;
 	if (!call->is_under_way || !facts->is_crash)
-		return call->fault == EXPLAIN_FOREIGN_FREE ? EXPLAIN_UNKNOWN : EXPLAIN_LIKELY;
+		return EXPLAIN_LIKELY;
 	const struct history_block *last = block_history_last(&call->history);
 	bool is_sure = facts->is_exact && !explanation->fault_count && counted->unknown_frees <= 1 &&
 		       (call->fault != EXPLAIN_DOUBLE_FREE || is_end_seen(last));
