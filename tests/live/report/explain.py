@@ -41,6 +41,9 @@ static void foreign_stack(void) { char own[64]; kept = own; drop_again(own + 16)
 static void foreign_data(void) { static long own[64]; drop_again(own + 2); }
 static void foreign_wild(void) { drop_again((void *)0x123456789010); }
 static void beyond(void) { char *p = make(24), *q = make(1500); make(24); memset(p, 0x41, 40); drop_again(q); }
+static void past(int is_twice) { char *p = make(5000); for (int i = 0; i < 1500000; i++) { kept = malloc(i % 900 + 1); free(kept); } make(6000); drop(p); if (is_twice) drop_again(p); abort(); }
+static void past1(void) { past(0); }
+static void past2(void) { past(1); }
 /* ---- no faults of the heap ---- */
 static void none_abort(void) { char *p = make(100); drop(p); abort(); }
 static void none_null(void) { char *p = make(100); drop(p); *(volatile int *)0 = 1; }
@@ -58,7 +61,7 @@ static void none_child(void) { char *p = make(100); if (!fork()) { drop(p); _exi
 #define TRIAL(name) {#name, name}
 static const struct { const char *name; void (*run)(void); } trials[] = {
 	TRIAL(twice_small), TRIAL(twice_large), TRIAL(twice_mapped), TRIAL(twice_thread), TRIAL(twice_resized), TRIAL(twice_reused), TRIAL(inside), TRIAL(inside_odd),
-	TRIAL(inside_resized), TRIAL(foreign_stack), TRIAL(foreign_data), TRIAL(foreign_wild), TRIAL(beyond), TRIAL(none_abort), TRIAL(none_null), TRIAL(none_wild),
+	TRIAL(inside_resized), TRIAL(foreign_stack), TRIAL(foreign_data), TRIAL(foreign_wild), TRIAL(beyond), TRIAL(past1), TRIAL(past2), TRIAL(none_abort), TRIAL(none_null), TRIAL(none_wild),
 	TRIAL(none_divide), TRIAL(none_code), TRIAL(none_killed), TRIAL(none_asked), TRIAL(none_deep), TRIAL(none_deep_calls), TRIAL(none_empty), TRIAL(none_child)};
 int main(int count, char **arguments) {
 	(void)count;
@@ -211,6 +214,20 @@ def survived():
     return f"{tried}"
 
 
+def dropped():
+    """A flight recorder has no allocation any more: two frees in a row are still one too many, and one is nothing that is known to be wrong."""
+    for again, fault in (("2", "double_free"), ("1", "none")):
+        subprocess.run([os.environ["XHEAP"], "record", "-q", "-o", "flight.xht", "--file-mode", "flight", "--max-file", "1M", "--trigger", "crash", "./faults", f"past{again}"],
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        expect("dropped" in told("info", "flight.xht"), "nothing was dropped")
+        calls = told("explain", "flight.xht")["of_end"]["calls"]
+        if fault == "none":
+            expect(not calls, f"{calls}")
+            continue
+        expect((calls[0]["fault"], calls[0]["certainty"]) == (fault, "likely") and calls[0]["under_way"], f"{calls}")
+        expect("drop_again" in functions(calls[0]) and any(call.get("freed_again") and "drop" in functions(call) for call in calls), f"{calls}")
+
+
 def recordings():
     """The last lines of xheap record are the first ones of the answer, of a crash only."""
     for trial, lines in (("twice_large", ["  called by drop_again", "  allocated by make", "  freed by drop"]), ("inside", ["  called by drop_again", "  allocated by make"]),
@@ -334,4 +351,4 @@ def addresses():
 
 
 build()
-sys.exit(run_tests(faults, others, survived, recordings, uses, cores, sampled, addresses))
+sys.exit(run_tests(faults, others, survived, dropped, recordings, uses, cores, sampled, addresses))
