@@ -10,6 +10,7 @@ import sys
 SOURCE, BUILD, XHEAP = pathlib.Path(os.environ["SOURCE"]), pathlib.Path(os.environ["BUILD"]), os.environ["XHEAP"]
 QUERIES = int(os.environ.get("DX_PLANS_QUERIES", 60))
 TRACES = ("reallocs", "annotated", "processes", "threads", "attached", "kept", "sampled", "circular", "forks", "cut")
+TOTALS = ("Sum", "Average", "Min", "Max")
 # Of all processes, of the first and of the last one.
 DATA = ("@$cursession.TTD.Data.",) * 4 + ("@$curprocess.TTD.Data.", "@$cursession.Processes.Last().TTD.Data.")
 NUMBERS = {"Heap": ("Size", "Address", "PreviousAddress", "Duration", "Usable", "Index", "Heap"), "Allocations": ("Size", "Address", "Usable", "Lifetime", "Index", "Heap")}
@@ -139,7 +140,7 @@ class Maker:
         # Objects are made of the rows; all members of many allocations would take long.
         shown = "" if self.source == "Heap" else ".Select(x => new { I = x.Index, S = x.Size, A = x.Address, T = x.TimeStart })"
         return self.one((shown, shown, f".Select(x => x.{members[0]})", f".Select(x => {record})", ".Count()", f".Count(x => {self.condition(1)})",
-                         f".Sum(x => {self.value()})", f".Select(x => {self.value()})", f".Select(x => {self.value()}).Max()", ".First()",
+                         f".{self.one(TOTALS)}(x => {self.value()})", f".Select(x => {self.value()})", f".Select(x => {self.value()}).{self.one(TOTALS)}()", ".First()",
                          f".Select(x => {self.value(1)}).Distinct()"))
 
     def query(self):

@@ -22,7 +22,14 @@ extern const struct dx_method dx_methods_of_positions[], dx_methods_of_traces[],
 /** A row of these, of the objects of a class. */
 #define DX_OF(owner, name, arguments, kind, class, call, shown, help) \
 	{ \
-		name, DX_OF_CLASS, &(owner), arguments, DX_RESULT_KIND, kind, class, NULL, call, shown, help \
+		name, DX_OF_CLASS, &(owner), arguments, DX_RESULT_KIND, kind, class, NULL, call, shown, help, NULL \
+	}
+
+/** A row that is written in the language. */
+#define DX_WRITTEN(owner, name, arguments, class, text_, shown, help) \
+	{ \
+		name, DX_OF_CLASS, &(owner), arguments, DX_RESULT_KIND, DX_SEQUENCE, class, NULL, NULL, shown, help, \
+			text_ \
 	}
 
 /** An event as an object: the row of its block, and its positions. Members are computed when they are asked for. */

@@ -270,8 +270,8 @@ const struct dx_method dx_methods_of_traces[] = {
 	      "makes it the current thread, @$curthread, and its process the current one"),
 	DX_OF(dx_variables_class, "Remove", "t", DX_ABSENT, NULL, call_remove, "name", "removes a variable"),
 	{"create", DX_OF_NOTHING, NULL, "t?vv", DX_RESULT_KIND, DX_POSITION, NULL, NULL, call_create,
-	 "\"Debugger.Models.TTD.Position\", sequence [, step]", "a position"},
+	 "\"Debugger.Models.TTD.Position\", sequence [, step]", "a position", NULL},
 	{"position", DX_OF_NOTHING, NULL, "t", DX_RESULT_KIND, DX_POSITION, NULL, NULL, call_position,
-	 "\"SEQUENCE:STEP\"", "the position that a text names (not in the documents)"},
+	 "\"SEQUENCE:STEP\"", "the position that a text names (not in the documents)", NULL},
 	{0},
 };

@@ -206,8 +206,8 @@ static void call_system_time(struct dx_query *query, struct dx_method_call *call
 
 const struct dx_method dx_methods_of_positions[] = {
 	{"SeekTo", DX_OF_POSITION, NULL, "", DX_RESULT_KIND, DX_ABSENT, NULL, NULL, call_seek, "",
-	 "makes this the current position"},
+	 "makes this the current position", NULL},
 	{"ToSystemTime", DX_OF_POSITION, NULL, "", DX_RESULT_KIND, DX_TEXT, NULL, NULL, call_system_time, "",
-	 "the approximate time of day, UTC"},
+	 "the approximate time of day, UTC", NULL},
 	{0},
 };
