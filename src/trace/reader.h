@@ -91,8 +91,8 @@ enum trace_skip_columns {
 	TRACE_WITHOUT_TIMES = 2      /**< `time_ns` and `duration_ns`, which take half of the rest */
 };
 
-/** Have later reads leave out columns, any of enum trace_skip_columns: they have any values then, and their damage is not
-    found. */
+/** Have later reads leave out columns, any of enum trace_skip_columns: they have any values then, and their damage
+    is not found. */
 void trace_cursor_leave_out(struct trace_cursor *cursor, unsigned columns);
 
 /** Free the cursor, which may be NULL. */
