@@ -311,6 +311,51 @@ static void resident_find(struct summary *summary)
 	finding_add_at(summary, FINDING_RESIDENT, parts.time_ns, &text, title, &command);
 }
 
+/* Add the command that shows pages at a moment. */
+static void pages_add(struct summary *summary, enum summary_finding_kind kind, struct sink *text, size_t title,
+		      int64_t at_ns)
+{
+	struct sink command;
+	command_begin(summary, &command, "heap");
+	sink_format(&command, " -map -at %s", text_microseconds(at_ns).data);
+	finding_add(summary, kind, text, title, &command);
+}
+
+static void pinned_pages_find(struct summary *summary)
+{
+	enum { PINNED_PERCENT = 10, KEPT_PERCENT = 15 };
+	const struct pinned *pinned = &summary->pinned;
+	struct sink text;
+	if (pinned->page_bytes < 2 * NOTABLE_BYTES ||
+	    text_percent(pinned->page_bytes, summary->resident->resident_bytes) < PINNED_PERCENT ||
+	    text_percent(pinned->live_bytes, pinned->page_bytes) > KEPT_PERCENT)
+		return;
+	sink_to_memory(&text);
+	sink_format(&text, "%s of pages are kept by %s in %s block%s", text_bytes(pinned->page_bytes).data,
+		    text_bytes(pinned->live_bytes).data, text_count(pinned->block_count).data,
+		    text_plural(pinned->block_count));
+	const size_t title = text.used;
+	sink_format(&text, " at %s: %u %% of the pages by %s.", text_duration(pinned->at_ns).data,
+		    text_percent(pinned->node_page_bytes, pinned->page_bytes), summary_function(summary, pinned->node));
+	pages_add(summary, FINDING_PINNED, &text, title, pinned->at_ns);
+}
+
+static void free_find(struct summary *summary)
+{
+	if (!summary->is_split)
+		return;
+	const struct summary_resident parts = summary_resident_parts(summary);
+	struct sink text;
+	if (parts.free_bytes < 16 * NOTABLE_BYTES || text_percent(parts.free_bytes, parts.bytes) < 2 * NOTABLE_PERCENT)
+		return;
+	sink_to_memory(&text);
+	sink_format(&text, "%u %% of the resident memory (%s) is free inside heaps",
+		    text_percent(parts.free_bytes, parts.bytes), text_bytes(parts.free_bytes).data);
+	const size_t title = text.used;
+	sink_format(&text, " at %s: allocators keep it for later blocks.", text_duration(parts.time_ns).data);
+	pages_add(summary, FINDING_FREE, &text, title, parts.time_ns);
+}
+
 static void losses_find(struct summary *summary)
 {
 	struct text missing = losses_missing_text(summary->source->table->dictionary);
@@ -327,8 +372,9 @@ static void losses_find(struct summary *summary)
 
 void summary_find(struct summary *summary)
 {
-	static void (*const finders[])(struct summary *) = {growth_find,   losses_find, peak_find,    outstanding_find,
-							    resident_find, short_find,  crossed_find, realloc_find};
+	static void (*const finders[])(struct summary *) = {
+		growth_find,   losses_find,       peak_find,  outstanding_find, free_find,
+		resident_find, pinned_pages_find, short_find, crossed_find,     realloc_find};
 	for (size_t i = 0; i < sizeof(finders) / sizeof(*finders); i++)
 		finders[i](summary);
 }

@@ -7,6 +7,7 @@
 #define XHEAP_ACTION_SUMMARY_H
 
 #include "action/report/report_rows.h"
+#include "action/summary/pinned.h"
 #include "action/summary/survey.h"
 #include "base/text.h"
 #include "query/filter_words.h"
@@ -60,6 +61,8 @@ struct summary_process {
 	X(CROSSED, "freed_by_others") \
 	X(OUTSTANDING, "outstanding") \
 	X(RESIDENT, "resident") \
+	X(PINNED, "pinned") \
+	X(FREE, "free_in_heaps") \
 	X(LOSSES, "losses")
 
 #define X(id, name) FINDING_##id,
@@ -86,7 +89,8 @@ struct summary {
 	bool is_split;                       /**< the survey has the parts of it */
 	/** the same process where its memory was read by kind of mapping; without a split if it was not */
 	struct resident resident_kinds;
-	bool has_python; /**< a Python interpreter is among the images */
+	struct pinned pinned; /**< of that process */
+	bool has_python;      /**< a Python interpreter is among the images */
 	struct summary_finding findings[SUMMARY_FINDINGS];
 	unsigned finding_count;
 	const struct filter_note *filters; /**< which allocations count */

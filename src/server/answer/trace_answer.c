@@ -222,7 +222,10 @@ static void json_selection(struct trace_answer *answer, enum summary_finding_kin
 		const struct heap_cell cell = {.site = summary->survey.handovers[0].site};
 		json_window(json, -1, duration_ns, "AIFI");
 		json_stack(answer, action_site_node(&answer->analysis->input, source, &cell));
-	} else if (kind == FINDING_RESIDENT) {
+	} else if (kind == FINDING_PINNED) {
+		json_moment(json, summary->pinned.at_ns);
+		json_stack(answer, summary->pinned.node);
+	} else if (kind == FINDING_RESIDENT || kind == FINDING_FREE) {
 		json_moment(json, summary_resident_parts(summary).time_ns);
 	} else {
 		json_losses(answer);
