@@ -57,6 +57,9 @@ struct dx_value dx_column_value(struct dx_query *query, const struct column *col
 /** Set the texts that a member may have, and return their number; 0: it may have any. */
 size_t dx_member_words(const struct dx_class *class, const struct dx_member *member, const char *const **words);
 
+/** Return an error that says what traces lack, and what they have. */
+struct dx_value dx_not_recorded(struct dx_query *query, const char *what);
+
 /** Return an object of an id. */
 struct dx_value dx_id_object(struct dx_query *query, const struct dx_class *class, uint32_t id);
 

@@ -51,7 +51,8 @@ static const struct dx_member position_members[] = {
 	{0},
 };
 
-const struct dx_class dx_position_class = {"Position", "an instant of a trace", .members = position_members};
+const struct dx_class dx_position_class = {"Position", "an instant of a trace", .members = position_members,
+					   .shows_methods = true};
 
 /* ---- ranges ---- */
 
