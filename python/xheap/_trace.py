@@ -167,7 +167,7 @@ class Trace:
         self.session = session
         call(function, encoded(named, "the path" if session is None else "the name"), ctypes.byref(options), ctypes.byref(pointer))
         self._handle = Handle(self.path or f"session {session}", pointer, library().xheap_trace_close)
-        self._database = Database(_TABLES, self.table)
+        self._database = Database(_TABLES)
         self._options = [*(["-noIndex"] if without_index else [])]
 
     def close(self) -> None:
@@ -308,7 +308,7 @@ class Trace:
     def sql(self, query: str, parameters: Sequence[Any] = ()) -> Any:
         """Ask in SQL, where DuckDB is installed, over the tables of `table()`. The answer is a relation of DuckDB's: `.fetchall()`, `.df()`, `.pl()`, `.write_parquet(path)`."""
         with self._handle.use():
-            return self._database.run(query, parameters)
+            return self._database.run(query, parameters, self.table)
 
     def export(self, format: str, path: Path, **filters: Any) -> str:
         """Write the trace in the format of another tool, as `xheap export`, and return what the command says: what this format, or the trace, does not hold."""

@@ -355,7 +355,8 @@ static void convert_plain(const struct format_segment *segment, const struct col
 }
 
 /* Ticks become nanoseconds where they are; false when a point lies outside of what the block's head says. */
-static bool convert_times(struct trace_cursor *cursor, const struct load_block *block, const struct columns *columns)
+static inline bool convert_times(struct trace_cursor *cursor, const struct load_block *block,
+				 const struct columns *columns)
 {
 	int64_t *time_to = (int64_t *)columns->time, *duration_to = (int64_t *)columns->duration;
 	const struct format_segment *segment = &cursor->trace->load.segments[block->segment].head;

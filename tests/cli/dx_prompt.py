@@ -24,7 +24,7 @@ class Prompt:
         self.pid, self.fd = pty.fork()
         if not self.pid:
             fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
-            os.execvpe(XHEAP, [XHEAP, "dx", trace], dict(os.environ, TERM="dumb", **settings))
+            os.execvpe(XHEAP, [XHEAP, "dx", trace], {**os.environ, "TERM": "dumb", **settings})
         self.until(PROMPT)
 
     def until(self, text, count=1):
@@ -165,6 +165,28 @@ def check_history():
         failures.append("history: it has a line of a pipe")
 
 
+def check_screen():
+    """The first line says what the trace is; what is left out, how to see it; answers go to the pager of a terminal that has more than lines."""
+    prompt = Prompt(HOME="")
+    if "plain.xht: 12 events of 1 process in " not in prompt.plain():
+        failures.append(f"no first line on the trace: {prompt.plain()!r}")
+    for options, hint in (("-g ", "[...] dx -g -c 2 shows what follows"), ("", "dx -c 2 shows what follows")):
+        prompt.type(f"dx {options}@$cursession.TTD.Data.Heap(),2\n")
+        prompt.answered(hint)
+    prompt.type("k\n")
+    prompt.answered("each call has its stack: dx ")
+    # Behind something of unknown type, a Tab lists no names.
+    prompt.type("dx @$cursession.TTD.Data.Heap().Aggregate((a, b) => a.\t\t")
+    prompt.type("\x15dx 1 + 1\n")
+    if "FreeThread" in prompt.until(" : 2"):
+        failures.append(f"names of everything: {prompt.plain()!r}")
+    prompt.end()
+    prompt = Prompt(HOME="", TERM="xterm", PAGER="sed 's/^/paged /'")
+    prompt.type("dx 1 + 1\n")
+    prompt.until("paged 1 + 1")
+    prompt.end()
+
+
 def check_grid():
     """On a terminal a grid fits it; in a pipe it is as wide as its cells."""
     query = "@$cursession.TTD.Data.Heap()"
@@ -226,6 +248,7 @@ def main():
         return 77
     check_history()
     check_completion()
+    check_screen()
     check_grid()
     check_interrupt()
     print("\n".join(failures) or f"{len(COMPLETIONS)} completions, and lines of earlier prompts")

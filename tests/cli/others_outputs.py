@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """No command writes through a link of another user, nor into a file or pipe of his; a trace's mode is never that of what lay there."""
+import json
 import os
 import pathlib
 import re
@@ -22,6 +23,7 @@ WRITERS = {
     ("view", "--html"): lambda out: ("view", "a.xht", "--html", out),
     ("heap", "-o"): lambda out: ("heap", "a.xht", "-totals", "-o", out),
     ("export", "-o"): lambda out: ("export", "a.xht", "-format", "pprof", "-o", out),
+    ("explain", "-o"): lambda out: ("explain", "a.xht", address(), "-o", out),
     ("diff", "-o"): lambda out: ("diff", "a.xht", "b.xht", "-o", out),
     ("check", "--junit"): lambda out: ("check", "a.xht", "--budget", "a.budget", "--junit", out),
     ("check", "--update"): lambda out: ("check", "a.xht", "--budget", out, "--update"),
@@ -41,6 +43,11 @@ def xheap(*words):
 def expect(condition, what):
     if not condition:
         sys.exit(what)
+
+
+def address():
+    """Of a block of the trace."""
+    return json.loads(xheap("dump", "a.xht", "-allocations", "-format", "json").stdout.splitlines()[0])["address"]
 
 
 def options_that_write():

@@ -90,6 +90,23 @@ def check_closed():
     same("capsules that nobody took", _rows._held, {})
 
 
+def check_release():
+    """What nobody refers to is freed at once, without the collector of circles: a trace has descriptors."""
+    gc.disable()
+    try:
+        before = len(os.listdir("/proc/self/fd"))
+        for _ in range(5):
+            trace = package.open(PLAIN)
+            iterator = iter(trace.allocations())
+            next(iterator)
+            heap, question = trace.heap(), trace.query("id", limit=1)
+            heap.text, list(question)
+        del trace, iterator, heap, question
+        same("descriptors", len(os.listdir("/proc/self/fd")), before)
+    finally:
+        gc.enable()
+
+
 def check_capsules():
     with package.open(PLAIN) as trace:
         taken = [trace.allocations().__arrow_c_stream__() for _ in range(20)]
@@ -212,6 +229,7 @@ def main():
     check_files()
     check_names()
     check_closed()
+    check_release()
     check_capsules()
     check_threads()
     check_fork()

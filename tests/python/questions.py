@@ -3,8 +3,10 @@
 """Fifty questions, answered by dx, by the library's plans, through Arrow by DuckDB and polars, and outside of xheap by what xheap dump prints: all answers are equal. Consumers
 take rows whole: pandas and pyarrow have as many, and pyarrow finds nothing wrong with them."""
 import collections
+import gc
 import importlib.util
 import json
+import os
 import sys
 import threading
 
@@ -199,7 +201,18 @@ class Asked:
         same(f"{self.path}: Parquet", duckdb.sql("select size from 'blocks.parquet'").fetchall(), [(row["size"],) for row in self.rows["blocks"]])
 
 
+def check_release():
+    """A relation holds its trace, and nothing holds a trace for which nobody has a relation."""
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(3):
+        # The one relation is all that refers to the trace.
+        same("a relation alone", package.open(FILES[2]).sql("select count(*) from allocation").fetchall(), [(3173,)])
+    gc.collect()
+    same("descriptors of traces", len(os.listdir("/proc/self/fd")), before)
+
+
 def main():
+    check_release()
     for path in FILES:
         asked = Asked(path)
         asked.ask_conditions()

@@ -453,6 +453,7 @@ static void test_refusals(void **state)
 	refused_at("@$cursession.TTD.Data.Heap().Count(h => 5 < h.Size < 100)", 52, "a < x && x < b");
 	refused_at("@$cursession.TTD.Data.Heap().Count(h => h.Action == \"alloc\")", 53, "the nearest is \"Alloc\"");
 	refused_at("@$cursession.TTD.Data.Allocations().Count(b => \"freed\" != b.End)", 48, "the nearest is \"free\"");
+	refused_at("new { A = 1, B = 2, A = 3 }", 21, "two fields have this name");
 	refused_at("'ab'", 1, "one byte");
 	refused_at("@rax", 1, "and no registers");
 	refused_at("5XB", 2, "no unit of bytes");

@@ -256,13 +256,14 @@ static void address_text(const struct explanation *explanation, struct sink *out
 {
 	const struct block_history *history = &explanation->history;
 	const struct history_block *last = block_history_last(history);
+	const struct trace_process *process = &dictionary_of(explanation)->processes[explanation->process];
 	sink_format(out, "0x%" PRIx64 " in ", history->address);
 	put_process(explanation, out);
 	if (history->is_inherited)
 		sink_format(out, ", which inherited it from process %s when it was forked\n",
 			    text_pid(dictionary_of(explanation)->processes[history->process].pid).data);
 	else if (history->is_end)
-		sink_text(out, ", at its end\n");
+		sink_text(out, trace_process_end_is_known(process) ? ", at its end\n" : ", at the end of the trace\n");
 	else
 		sink_format(out, ", at %s\n", text_duration(history->at.time_ns).data);
 	put_state(explanation, out);

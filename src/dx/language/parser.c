@@ -176,6 +176,9 @@ static void parse_field(struct parser *parser, struct children *children)
 		node = parse_expression(parser);
 	else if (!name)
 		fail(parser, column, "a field needs a name: new { Name = value }");
+	for (uint32_t i = 0; name && i < children->count; i++)
+		if (!strcmp(children->names[i], name))
+			fail(parser, column, "two fields have this name");
 	children_add(parser, children, name, node);
 }
 

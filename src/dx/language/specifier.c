@@ -4,7 +4,6 @@
 #include <assert.h>
 #include <ctype.h>
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -95,33 +94,21 @@ int dx_specifier_parse(const char *text, struct dx_specifier *specifier, struct 
 
 /* ---- texts ---- */
 
-static const char *binary_text(struct dx_query *query, uint64_t number)
-{
-	char digits[BITS + 3], *at = digits + sizeof(digits) - 1;
-	*at = 0;
-	do
-		*--at = (char)('0' + (number & 1));
-	while (number >>= 1);
-	*--at = 'y';
-	*--at = '0';
-	return dx_copy_text(query->arena, at, strlen(at));
-}
-
+/* By hand: every cell of a long answer passes here. */
 static const char *number_text(struct dx_query *query, const struct dx_value *value, unsigned base)
 {
 	bool is_negative = value->is_signed && (int64_t)value->number < 0;
 	base = base ? base : value->is_decimal || is_negative ? 10 : 16;
-	switch (base) {
-	case 2:
-		return binary_text(query, value->number);
-	case 8:
-		return dx_format(query->arena, "0%" PRIo64, value->number);
-	case 10:
-		return value->is_signed ? dx_format(query->arena, "%" PRId64, (int64_t)value->number)
-					: dx_format(query->arena, "%" PRIu64, value->number);
-	default:
-		return dx_format(query->arena, "0x%" PRIx64, value->number);
-	}
+	is_negative &= base == 10;
+	const char *mark = base == 2 ? "y0" : base == 8 ? "0" : base == 16 ? "x0" : is_negative ? "-" : "";
+	uint64_t rest = is_negative ? -value->number : value->number;
+	char text[BITS + 4], *at = text + sizeof(text);
+	do
+		*--at = "0123456789abcdef"[rest % base];
+	while (rest /= base);
+	for (; *mark; mark++) /* from its end */
+		*--at = *mark;
+	return dx_copy_text(query->arena, at, (size_t)(text + sizeof(text) - at));
 }
 
 static const char *real_text(struct dx_query *query, double real)

@@ -82,18 +82,13 @@ struct member_values {
 	const struct dx_node *select; /* the copied lambda of the Select */
 };
 
-/* Return what the Select makes of the member; NULL: nothing, or two members have the name. */
+/* Return what the Select makes of the member; NULL: nothing. */
 static struct dx_node *record_member(const struct dx_node *record, const char *name)
 {
-	struct dx_node *found = NULL;
-	for (uint32_t i = 0; i < record->count; i++) {
-		if (strcmp(record->names[i], name) != 0)
-			continue;
-		if (found)
-			return NULL;
-		found = record->children[i];
-	}
-	return found;
+	for (uint32_t i = 0; i < record->count; i++)
+		if (!strcmp(record->names[i], name))
+			return record->children[i];
+	return NULL;
 }
 
 /* Put what the Select makes in place of the parameter, or of its members. */

@@ -17,14 +17,14 @@
 #include "trace/trace.h"
 
 /* What an id stands for: the text of a stack, its frames, the caller among them, or an object of a class. */
-enum root_kind { ROOT_STACK, ROOT_FRAMES, ROOT_CALLER, ROOT_OBJECT };
+enum id_kind { ROOT_STACK, ROOT_FRAMES, ROOT_CALLER, ROOT_OBJECT };
 
 /* Members of rows that stand for ids, and what the interpreter has of them. */
 static const struct {
 	const char *name;
 	enum column_source source;
 	enum column_id column;
-	enum root_kind kind;
+	enum id_kind kind;
 	const struct dx_class *class; /* of ROOT_OBJECT */
 } roots[] = {
 	{"Stack", COLUMNS_OF_EVENTS, COLUMN_SITE, ROOT_STACK, NULL},
@@ -58,12 +58,12 @@ static uint32_t root_find(enum column_source source, const char *name)
 }
 
 /* Lambdas around a node, within the expression: their parameters are not the row's. */
-struct inner_lambdas {
-	const struct inner_lambdas *outer;
+struct inner_names {
+	const struct inner_names *outer;
 	const struct dx_node *lambda;
 };
 
-static bool is_inner_name(const struct inner_lambdas *inner, const char *name)
+static bool is_inner_name(const struct inner_names *inner, const char *name)
 {
 	for (; inner; inner = inner->outer)
 		for (uint32_t i = 0; i < inner->lambda->count; i++)
@@ -93,10 +93,10 @@ static bool has_effects(const struct dx_node *node)
 
 /* Replace the root by the parameter, wherever it stands. All of it must be of one root, and have no effects. */
 static bool root_replace(struct dx_plan_made *made, struct dx_arena *arena, struct dx_node **place,
-			 const char *parameter, const struct inner_lambdas *inner)
+			 const char *parameter, const struct inner_names *inner)
 {
 	struct dx_node *node = *place;
-	const struct inner_lambdas inside = {inner, node};
+	const struct inner_names inside = {inner, node};
 	if (!node || node->kind == DX_NODE_LITERAL)
 		return true;
 	if (is_member_of(node, parameter)) {
@@ -158,7 +158,7 @@ struct heap_site dx_plan_site(const struct dx_query *query, enum column_source s
 
 static struct dx_value root_value(struct dx_query *query, const struct dx_plan_made *made, uint64_t id)
 {
-	enum root_kind kind = roots[made->root].kind;
+	enum id_kind kind = roots[made->root].kind;
 	if (kind == ROOT_OBJECT)
 		return dx_id_object(query, roots[made->root].class, (uint32_t)id);
 	const struct heap_site site = dx_plan_site(query, made->source, id);
