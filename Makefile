@@ -102,6 +102,16 @@ bench: all
 	@bench/run $(BENCH)
 	@$(if $(findstring --only,$(BENCH)),,bench/sessions $(filter --quick,$(BENCH)))
 
+# Debian's packages, in $(BUILD)/deb.
+deb:
+	@scripts/setup deb
+	@scripts/deb $(BUILD)/deb
+
+# In clean roots of Debian 12 and 13: builds the packages, installs, uses, removes and purges them.
+check-deb:
+	@scripts/setup deb
+	@tests/packages/roots $(SUITES)
+
 # Everything plain, with sanitizers and as release, and the installed tree.
 distcheck:
 	@scripts/setup distcheck
@@ -110,4 +120,4 @@ distcheck:
 clean:
 	@rm -rf $(BUILD)
 
-.PHONY: all setup-check setup-demo strict check check-boot clang quick check-yama golden-update demo pictures install uninstall fuzz soak tested-with first-screen bench distcheck clean
+.PHONY: all setup-check setup-demo strict check check-boot clang quick check-yama golden-update demo pictures install uninstall fuzz soak tested-with first-screen bench deb check-deb distcheck clean

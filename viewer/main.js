@@ -419,13 +419,9 @@ async function exactBounds(source, state, trace, whole) {
 /** @param {Source} source */
 async function load(source) {
 	const state = readAddress(location.hash),
-		trace = await source.trace(state.trace);
+		[trace, bytes] = await Promise.all([source.trace(state.trace), source.cells(state.trace, {n: intervals()})]);
 	if (trace.schema !== 1) throw new Error("this page is older than its server");
-	const cells = decodeCells(
-		await source.cells(state.trace, {n: intervals()}),
-		trace.threads.length,
-		trace.heaps.length,
-	);
+	const cells = decodeCells(bytes, trace.threads.length, trace.heaps.length);
 	const whole = await exactBounds(source, state, trace, makeModel(cells, trace));
 	/** @type {Page | null} */
 	let page = null;

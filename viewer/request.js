@@ -5,9 +5,9 @@ import {readJson} from "./decode.js";
 
 /** How long a request may take. Milliseconds. */
 const PATIENCE_MS = 600000;
-/** The status of an answer that is being made, and how long to wait before asking again. */
+/** The status of an answer that is being made, and how long to wait before asking again: the server has waited, too. */
 const BEING_MADE = 202,
-	PROGRESS_MS = 300;
+	PROGRESS_MS = 20;
 
 /**
  * @typedef {object} CellsQuery

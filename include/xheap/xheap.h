@@ -37,7 +37,7 @@ extern "C" {
 #endif
 
 /** The version of this interface. It grows when a release adds members or functions. */
-#define XHEAP_API_VERSION 2
+#define XHEAP_API_VERSION 3
 
 /** The id or count that stands for "none". */
 #define XHEAP_NONE UINT32_MAX
@@ -96,6 +96,9 @@ void xheap_callbacks_init(xheap_callbacks *callbacks, size_t size);
 
 /** Return a short English name of a status, such as "not found"; "unknown" for other numbers. The text is static. */
 const char *xheap_status_name(int32_t status);
+
+/** Return the XHEAP_API_VERSION of the library that is loaded. A program built with another header can compare them. */
+uint32_t xheap_api_version(void);
 
 /* ==== sessions ==== */
 
@@ -836,6 +839,173 @@ int xheap_allocations_next_batch(xheap_allocations *allocations, const xheap_all
 
 /** Close the iterator. */
 void xheap_allocations_close(xheap_allocations *allocations);
+
+/* ==== rows for other programs: Arrow ==== */
+
+/*
+ * The C data interface and the C stream interface of Apache Arrow: three structs whose layout never changes. Programs
+ * exchange rows through them without a common library. The guards are those of every program that has these structs.
+ */
+#ifndef ARROW_C_DATA_INTERFACE
+#define ARROW_C_DATA_INTERFACE
+
+#define ARROW_FLAG_DICTIONARY_ORDERED 1
+#define ARROW_FLAG_NULLABLE 2
+#define ARROW_FLAG_MAP_KEYS_SORTED 4
+
+/** The type of a column, or of a table as a struct of columns. */
+struct ArrowSchema {
+	const char *format;
+	const char *name;
+	const char *metadata;
+	int64_t flags;
+	int64_t n_children;
+	struct ArrowSchema **children;
+	struct ArrowSchema *dictionary;
+	void (*release)(struct ArrowSchema *);
+	void *private_data;
+};
+
+/** The values of a column, or of a batch of rows as a struct of columns. */
+struct ArrowArray {
+	int64_t length;
+	int64_t null_count;
+	int64_t offset;
+	int64_t n_buffers;
+	int64_t n_children;
+	const void **buffers;
+	struct ArrowArray **children;
+	struct ArrowArray *dictionary;
+	void (*release)(struct ArrowArray *);
+	void *private_data;
+};
+
+#endif
+
+#ifndef ARROW_C_STREAM_INTERFACE
+#define ARROW_C_STREAM_INTERFACE
+
+/** Batches of rows, one after the other. */
+struct ArrowArrayStream {
+	int (*get_schema)(struct ArrowArrayStream *, struct ArrowSchema *out);
+	int (*get_next)(struct ArrowArrayStream *, struct ArrowArray *out);
+	const char *(*get_last_error)(struct ArrowArrayStream *);
+	void (*release)(struct ArrowArrayStream *);
+	void *private_data;
+};
+
+#endif
+
+/** The tables of a trace. docs/xheap-api.md names their columns. */
+enum xheap_table {
+	XHEAP_TABLE_ALLOCATION, /**< blocks in the order of their births: the columns of `xheap dump -allocations` */
+	XHEAP_TABLE_EVENT,      /**< heap calls in the order of time: the columns of `xheap dump -events` */
+	XHEAP_TABLE_STACK,      /**< id, parent, frame: a stack is its innermost frame and the stack of its callers */
+	XHEAP_TABLE_FRAME,      /**< names, files and lines of the code that stacks consist of */
+	XHEAP_TABLE_FUNCTION,   /**< allocation functions */
+	XHEAP_TABLE_THREAD,     /**< threads */
+	XHEAP_TABLE_PROCESS,    /**< processes */
+	XHEAP_TABLE_HEAP,       /**< heaps */
+	XHEAP_TABLE_IMAGE,      /**< executables and shared objects */
+	XHEAP_TABLE_COUNT       /**< number of tables; grows */
+};
+
+/** A question over the columns of allocations or events: conditions, groups, sums, an order, a limit. */
+typedef struct xheap_plan xheap_plan;
+
+/** The rows that xheap_query_arrow() gives. xheap_query_init() sets the defaults: all allocations, all columns. */
+typedef struct xheap_query {
+	size_t size;    /**< set by the _init function */
+	uint32_t table; /**< enum xheap_table; with `plan`, that of the plan counts */
+	/** Rows that pass: of allocations, all of its conditions; of events, from_ns and to_ns only. NULL: all rows. */
+	const xheap_filter *filter;
+	/**
+	 * Names of the wanted columns, in this order; with column_count 0 all of them but `stack` and `free_stack`,
+	 * the whole stacks as texts.
+	 */
+	const char *const *columns;
+	size_t column_count;    /**< length of columns, 0 to 48 */
+	uint32_t batch_rows;    /**< largest number of rows of a batch, 1 to 16777216; 0: 65536 */
+	const xheap_plan *plan; /**< rows are those of its result; `columns` must be empty then; NULL: none */
+} xheap_query;
+
+/** Fill `query` with the defaults. `size` is sizeof(*query). */
+void xheap_query_init(xheap_query *query, size_t size);
+
+/**
+ * Open a stream of the rows of a table, or of the result of a plan. `query` may be NULL for the defaults. The program
+ * owns `*stream` and calls its release(); on failure release is NULL. The stream, and each batch of it, keeps what it
+ * needs: they are released in any order, after the trace is closed, and in any thread. A stream is used by one thread
+ * at a time; several streams of one trace are independent.
+ *
+ * get_schema() and get_next() return 0 or an errno; get_last_error() has the reason. The end is a batch whose release
+ * is NULL, once; a further get_next() is an error (EINVAL), since the rows of a stream can be read once only.
+ */
+int xheap_query_arrow(xheap_trace *trace, const xheap_query *query, struct ArrowArrayStream *stream,
+		      xheap_error *error);
+
+/* ==== plans ==== */
+
+/**
+ * Make a plan over XHEAP_TABLE_ALLOCATION or XHEAP_TABLE_EVENT. The functions below add to it. One that cannot be obeyed
+ * returns XHEAP_NONE and is remembered: xheap_query_arrow() fails with the first reason. So a program checks once. A
+ * plan without outputs, keys and aggregates is refused. One thread at a time changes a plan; open streams keep the plan
+ * as it was. The caller frees it with xheap_plan_free().
+ */
+int xheap_plan_new(uint32_t table, xheap_plan **plan, xheap_error *error);
+
+/** Free the plan. */
+void xheap_plan_free(xheap_plan *plan);
+
+/** Return a node for a column of the table, by its name. */
+uint32_t xheap_plan_column(xheap_plan *plan, const char *name);
+
+/** Return a node for a number. */
+uint32_t xheap_plan_number(xheap_plan *plan, uint64_t number);
+
+/** Return a node for a time or a duration in nanoseconds: what columns whose names end in `_ns` are compared with. */
+uint32_t xheap_plan_time(xheap_plan *plan, int64_t time_ns);
+
+/**
+ * Return a node for the number that stands for a text in a column of words, such as "free" in `end_kind`. `column` is
+ * the node of the column.
+ */
+uint32_t xheap_plan_word(xheap_plan *plan, uint32_t column, const char *word);
+
+/**
+ * Return a node for an operation on nodes; operands that it does not have are XHEAP_NONE. Comparisons == != < <= > >=,
+ * truths && || !, numbers + - * / % & | ^ << >> (they wrap), and "is absent" (1 operand), "if absent" (2), "?:" (3),
+ * "as number", "as time" (1). Both sides of an operation have one type: truth, number or time. A value may be absent,
+ * as the end of a live block is; an operation on it is absent, too, and a row passes only a condition that is true.
+ */
+uint32_t xheap_plan_apply(xheap_plan *plan, const char *operation, uint32_t a, uint32_t b, uint32_t c);
+
+/**
+ * Return a node for values[number]: a fact about each stack, thread or other id, found before. It is absent for numbers
+ * from `count` on. The library copies the values.
+ */
+uint32_t xheap_plan_lookup(xheap_plan *plan, uint32_t number, const uint64_t *values, size_t count);
+
+/** Let only rows pass for which `condition` is true, and earlier conditions, too. */
+void xheap_plan_filter(xheap_plan *plan, uint32_t condition);
+
+/** Add a column to the result, at most 48. `name` NULL: that of the column. Returns its number, for orders. */
+uint32_t xheap_plan_output(xheap_plan *plan, uint32_t node, const char *name);
+
+/** Group rows by the node, and add its value to the result. Parameters and result are those of xheap_plan_output(). */
+uint32_t xheap_plan_key(xheap_plan *plan, uint32_t node, const char *name);
+
+/**
+ * Add a number over the rows of each group, or of all: `kind` is count, sum, least, greatest or average. `node`
+ * XHEAP_NONE: count rows. The rest as for xheap_plan_output().
+ */
+uint32_t xheap_plan_aggregate(xheap_plan *plan, const char *kind, uint32_t node, const char *name);
+
+/** Order the result by its column `output`, a number that one of the three functions above returned. */
+void xheap_plan_order(xheap_plan *plan, uint32_t output, uint32_t is_descending);
+
+/** Leave out the first `skip` rows of the result, and all behind the next `limit`; UINT64_MAX: no limit. */
+void xheap_plan_limit(xheap_plan *plan, uint64_t skip, uint64_t limit);
 
 /* ==== reports ==== */
 

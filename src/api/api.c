@@ -34,6 +34,11 @@ API const char *xheap_status_name(int32_t status)
 	return status >= 0 ? names[status == XHEAP_END] : status >= XHEAP_FAILED ? names[1 - status] : "unknown";
 }
 
+API uint32_t xheap_api_version(void)
+{
+	return XHEAP_API_VERSION;
+}
+
 /* What api_give_up() says, for the api_run() around. */
 static _Thread_local char fault[256];
 

@@ -158,6 +158,16 @@ static int choose(const xheap_report_options *options, struct report_part *part,
 	return 0;
 }
 
+/* Both look at the next event, which a sample may lack. */
+static int check_sample(const struct xheap_trace *trace, const struct report_part *part, struct diag *diag)
+{
+	bool is_chains = part->action == &action_chains;
+	if (trace->info.sample_bytes && (is_chains || !strcmp(part->sort->key, "stt")))
+		return diag_fail(diag, ENOTSUP, "%s is a sample: %s needs every event", trace->path,
+				 is_chains ? "the action chains" : "the sort stt");
+	return 0;
+}
+
 static int add_cull(struct xheap_report *report, struct diag *diag)
 {
 	const xheap_report_options *options = &report->options;
@@ -315,6 +325,7 @@ static int make_work(void *context, struct diag *diag)
 	xheap_report_options_init(&report->options, sizeof(report->options));
 	int error = api_take(&report->options, sizeof(report->options), making->given, "xheap_report_options", diag);
 	error = error ? error : choose(&report->options, &report->part, &by, diag);
+	error = error ? error : check_sample(report->trace, &report->part, diag);
 	error = error ? error : add_cull(report, diag);
 	if (error)
 		return error;

@@ -264,7 +264,8 @@ void csv_field(struct sink *out, const char *text)
 	bool is_formula = *text && strchr("=+-@\t\r", *text);
 	text = text_shown(text);
 	if (!text[strcspn(text, ",\"")]) {
-		sink_format(out, "%s%s", is_formula ? "'" : "", text);
+		sink_text(out, is_formula ? "'" : "");
+		sink_text(out, text);
 		return;
 	}
 	sink_text(out, is_formula ? "\"'" : "\"");

@@ -342,6 +342,21 @@ char *text_make_harmless(char *text)
 	return text;
 }
 
+/* Return how many bytes at the beginning are ASCII and no controls, in whole words: names are, nearly always. */
+static size_t plain_bytes(const char *text, size_t length)
+{
+	const uint64_t ones = 0x0101010101010101, high = ones << 7;
+	size_t count = 0;
+	for (uint64_t word; length - count >= sizeof(word); count += sizeof(word)) {
+		memcpy(&word, text + count, sizeof(word));
+		/* Only a byte that is wanted borrows from the next one, so none is found in vain. */
+		uint64_t controls = word - ones * ' ', deletes = (word ^ ones * 0x7f) - ones;
+		if ((word | controls | deletes) & high)
+			break;
+	}
+	return count;
+}
+
 /* A text that was shown before. Names that are not harmless are rare, and the same ones recur. */
 struct shown {
 	struct shown *next;
@@ -354,7 +369,7 @@ const char *text_shown(const char *text)
 	static struct shown *buckets[BUCKETS];
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 	unsigned length = 0;
-	if (!text || !*harm_find((char *)text, &length))
+	if (!text || !*harm_find((char *)text + plain_bytes(text, strlen(text)), &length))
 		return text;
 	struct shown **bucket = &buckets[XXH3_64bits(text, strlen(text)) % BUCKETS], *shown;
 	pthread_mutex_lock(&lock);

@@ -7,28 +7,14 @@
 
 #include "base/memory.h"
 
-/* The range is cut into so many equal slices. For each it is known how many bounds lie in slices before it. */
-enum { SLICES = 4096 };
-
-static uint64_t offset_of(const struct cell_bounds *bounds, int64_t time_ns)
-{
-	return (uint64_t)time_ns - (uint64_t)bounds->times[0];
-}
-
-static uint32_t slice_of(const struct cell_bounds *bounds, int64_t time_ns)
-{
-	uint64_t slice = (uint64_t)((unsigned __int128)offset_of(bounds, time_ns) * bounds->scale >> 64);
-	return slice < SLICES ? (uint32_t)slice : SLICES - 1;
-}
-
 static void search_prepare(struct cell_bounds *bounds)
 {
-	uint64_t length = offset_of(bounds, bounds->times[bounds->count - 1]);
-	bounds->scale = length > SLICES ? (uint64_t)(((unsigned __int128)SLICES << 64) / length) : UINT64_MAX;
-	bounds->firsts = memory_zeroed(SLICES + 1, sizeof(*bounds->firsts));
+	uint64_t length = (uint64_t)bounds->times[bounds->count - 1] - (uint64_t)bounds->times[0];
+	bounds->scale = length > CELL_SLICES ? (uint64_t)(((unsigned __int128)CELL_SLICES << 64) / length) : UINT64_MAX;
+	bounds->firsts = memory_zeroed(CELL_SLICES + 1, sizeof(*bounds->firsts));
 	for (uint32_t i = 0; i < bounds->count; i++)
-		bounds->firsts[slice_of(bounds, bounds->times[i]) + 1]++;
-	for (uint32_t i = 1; i <= SLICES; i++)
+		bounds->firsts[cell_bounds_slice(bounds, bounds->times[i]) + 1]++;
+	for (uint32_t i = 1; i <= CELL_SLICES; i++)
 		bounds->firsts[i] += bounds->firsts[i - 1];
 }
 
@@ -64,18 +50,6 @@ void cell_bounds_make(struct cell_bounds *bounds, int64_t from_ns, int64_t to_ns
 			bounds->times[bounds->count++] = wanted[i];
 	times_settle(bounds);
 	search_prepare(bounds);
-}
-
-uint32_t cell_bounds_moment(const struct cell_bounds *bounds, int64_t time_ns)
-{
-	if (time_ns <= bounds->times[0])
-		return 0;
-	if (time_ns > bounds->times[bounds->count - 1])
-		return bounds->count;
-	uint32_t moment = bounds->firsts[slice_of(bounds, time_ns)];
-	while (bounds->times[moment] < time_ns)
-		moment++;
-	return moment;
 }
 
 uint32_t cell_bounds_find(const struct cell_bounds *bounds, int64_t time_ns)

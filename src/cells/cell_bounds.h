@@ -30,8 +30,28 @@ struct cell_bounds {
 void cell_bounds_make(struct cell_bounds *bounds, int64_t from_ns, int64_t to_ns, uint32_t intervals,
 		      const int64_t *wanted, unsigned wanted_count);
 
+/** The range is cut into so many equal slices. For each it is known how many bounds lie in slices before it. */
+enum { CELL_SLICES = 4096 };
+
+static inline uint32_t cell_bounds_slice(const struct cell_bounds *bounds, int64_t time_ns)
+{
+	uint64_t offset = (uint64_t)time_ns - (uint64_t)bounds->times[0];
+	uint64_t slice = (uint64_t)((unsigned __int128)offset * bounds->scale >> 64);
+	return slice < CELL_SLICES ? (uint32_t)slice : CELL_SLICES - 1;
+}
+
 /** Return the first moment at which a point of this time has its effect: the number of bounds before it. */
-uint32_t cell_bounds_moment(const struct cell_bounds *bounds, int64_t time_ns);
+static inline uint32_t cell_bounds_moment(const struct cell_bounds *bounds, int64_t time_ns)
+{
+	if (time_ns <= bounds->times[0])
+		return 0;
+	if (time_ns > bounds->times[bounds->count - 1])
+		return bounds->count;
+	uint32_t moment = bounds->firsts[cell_bounds_slice(bounds, time_ns)];
+	while (bounds->times[moment] < time_ns)
+		moment++;
+	return moment;
+}
 
 /** Return which bound has this time, or CELL_NO_BOUND. */
 uint32_t cell_bounds_find(const struct cell_bounds *bounds, int64_t time_ns);

@@ -18,37 +18,72 @@ struct scan_found {
 	const struct cell_scan *of;
 	struct cell_set set;
 	unsigned level;
+	struct cell_weights *weights; /* by node: of what is in no cell of the sample; NULL: not wanted */
 };
 
 /* One thread's part of the pass. */
 struct scan_part {
 	struct scan_found found;
 	uint64_t *calls;
-	struct cell_weights *weights;
 	struct heap_peak_search *search;
 	unsigned number;
 	uint32_t *shared;
 	bool *is_over; /* of all parts */
 };
 
+static void weights_add(struct scan_found *found, const struct cell *cell, const struct cell_sums *sums)
+{
+	const struct cell_keys keys = cell_keys_of(cell);
+	uint32_t moment = found->of->moment;
+	struct cell_weights *weights = &found->weights[keys.node];
+	weights->made_bytes += keys.birth ? sums->bytes : 0;
+	weights->bytes += sums->bytes;
+	weights->blocks += sums->blocks;
+	weights->live_bytes += keys.birth <= moment && moment < keys.end ? sums->bytes : 0;
+	weights->never_freed_bytes += keys.kind != CELL_FREED ? sums->bytes : 0;
+}
+
+/* Weigh the cells that are not in a sample. */
+static void cells_weigh(struct scan_found *found, unsigned level)
+{
+	for (uint32_t i = 0; i < found->set.count; i++)
+		if (!level || !cell_is_in(&found->set.cells[i], level))
+			weights_add(found, &found->set.cells[i], &found->set.cells[i].sums);
+}
+
+/* Take a sample of this level, or of a higher one if there is no room for it. */
 static void found_thin(struct scan_found *found, unsigned level)
 {
-	if (level == found->level)
-		return;
-	found->level = level;
-	cell_set_thin(&found->set, level);
+	while (level > found->level) {
+		struct cell_set kept = {.cells = NULL};
+		cells_weigh(found, level);
+		cell_set_add_sample(&kept, &found->set, level);
+		cell_set_fini(&found->set);
+		found->set = kept;
+		found->level = level;
+		level += kept.count > found->of->sample_most && level < LEVEL_MAX;
+	}
+}
+
+static uint32_t room_of(const struct scan_found *found)
+{
+	return found->level ? found->of->sample_most : found->of->most;
 }
 
 /* Return false if there are too many. */
-static inline bool found_add(struct scan_found *found, const struct cell_keys *keys, const struct cell_sums *sums)
+static inline bool found_add(struct scan_found *found, const struct cell *like, const struct cell_sums *sums)
 {
-	while (!found->level || cell_keys_are_in(keys, found->level)) {
-		if (cell_set_add(&found->set, keys, sums, found->of->most))
+	while (cell_is_in(like, found->level)) {
+		struct cell_sums *to = cell_set_at(&found->set, like, room_of(found));
+		if (to) {
+			cell_sums_add(to, sums);
 			return true;
-		if (!found->of->node_count || found->level == LEVEL_MAX)
+		}
+		if (!found->weights || found->level == LEVEL_MAX)
 			return false;
 		found_thin(found, found->level + 1);
 	}
+	weights_add(found, like, sums);
 	return true;
 }
 
@@ -57,58 +92,77 @@ static uint8_t kind_of(const struct heap_allocation *row)
 	return heap_end_is_given_back(row->end) ? CELL_FREED : row->end == HEAP_END_OPEN ? CELL_OPEN : CELL_ENDED;
 }
 
-/* Set the keys of the row's cell. Return false if it has nothing to do with the range. */
-static inline bool keys_find(struct cell_keys *keys, const struct cell_scan *scan, const struct heap_allocation *row)
+/* Where the row's times lie. */
+static void moments_set(struct heap_row_moments *moments, const struct cell_bounds *of, const struct heap_rows *rows)
 {
-	const struct cell_bounds *bounds = scan->bounds;
+	const struct cell_bounds copy = *of, *bounds = &copy; /* which no write here can change */
+	const uint64_t *begins_ns = rows->columns.numbers[PACK_BIRTH], *ends_ns = rows->columns.numbers[PACK_END],
+		       *states = rows->columns.numbers[PACK_STATE];
+	heap_rows_each (rows, i) {
+		bool is_earlier = states[i] >> PACK_FLAGS_SHIFT & HEAP_EARLIER,
+		     is_open = (states[i] & PACK_END_MASK) == HEAP_END_OPEN;
+		moments->begins[i] = (uint16_t)(is_earlier ? 0 : cell_bounds_moment(bounds, (int64_t)begins_ns[i]));
+		moments->ends[i] =
+			(uint16_t)(is_open ? bounds->count : cell_bounds_moment(bounds, (int64_t)ends_ns[i]));
+	}
+}
+
+/* Return the keys of the cell of a row that begins and ends at these moments. Times of a damaged trace may be
+   anything. */
+static inline struct cell_keys keys_of(const struct cell_scan *scan, const struct heap_allocation *row, uint32_t begin,
+				       uint32_t end)
+{
 	bool is_plain = scan->is_plain && scan->is_plain[row->site];
-	uint32_t birth = row->flags & HEAP_EARLIER ? 0 : cell_bounds_moment(bounds, row->birth_ns),
-		 end = row->end == HEAP_END_OPEN ? bounds->count : cell_bounds_moment(bounds, row->end_ns);
-	if (birth >= bounds->count || !end)
-		return false;
-	*keys = (struct cell_keys){.node = scan->nodes[row->site],
-				   .thread = row->thread,
-				   .heap = row->heap < scan->table->dictionary->heap_count && row->heap < CELL_NO_HEAP
-						   ? row->heap
-						   : CELL_NO_HEAP,
-				   .birth = birth,
-				   .end = end > birth ? end : birth, /* times of a damaged trace may be anything */
-				   .kind = kind_of(row),
-				   .size = is_plain ? CELL_SIZE_ANY : cell_size_class(row->size_bytes),
-				   .life = is_plain ? CELL_LIFE_ANY : cell_life_class(heap_lifetime_ns(row))};
-	return true;
+	return (struct cell_keys){.node = scan->nodes[row->site],
+				  .thread = row->thread,
+				  .heap = row->heap < scan->table->dictionary->heap_count && row->heap < CELL_NO_HEAP
+						  ? row->heap
+						  : CELL_NO_HEAP,
+				  .birth = begin,
+				  .end = end > begin ? end : begin,
+				  .kind = kind_of(row),
+				  .size = is_plain ? CELL_SIZE_ANY : cell_size_class(row->size_bytes),
+				  .life = is_plain ? CELL_LIFE_ANY : cell_life_class(heap_lifetime_ns(row))};
 }
 
-static inline void weights_add(struct cell_weights *weights, const struct cell_keys *keys, const struct cell_sums *sums,
-			       uint32_t moment)
+static __attribute__((noinline)) void sums_weigh(struct cell_sums *sums, const struct heap_table *table,
+						 const struct heap_rows *rows, uint32_t i)
 {
-	weights->made_bytes += keys->birth ? sums->bytes : 0;
-	weights->bytes += sums->bytes;
-	weights->blocks += sums->blocks;
-	weights->live_bytes += keys->birth <= moment && moment < keys->end ? sums->bytes : 0;
-	weights->never_freed_bytes += keys->kind != CELL_FREED ? sums->bytes : 0;
+	const struct heap_allocation row = heap_rows_get(rows, i);
+	const struct heap_weight weight = heap_weigh(table, &row);
+	sums->blocks = weight.count;
+	sums->bytes = weight.bytes;
+	sums->reallocs *= weight.count;
 }
 
-/* A block of a sample counts for several. */
-static inline bool row_add(struct scan_part *part, const struct heap_allocation *row)
+/* Return false if there are too many cells. */
+static bool rows_add(struct scan_part *part, const struct heap_rows *rows, const struct heap_row_moments *moments)
 {
 	const struct cell_scan *scan = part->found.of;
-	struct cell_keys keys;
-	if (!keys_find(&keys, scan, row))
-		return true;
-	const struct heap_weight weight = heap_weigh(scan->table, row);
-	const struct cell_sums sums = {.blocks = weight.count,
-				       .bytes = weight.bytes,
-				       .reallocs = row->flags & HEAP_REALLOC ? weight.count : 0,
-				       .temporaries = row->flags & HEAP_TEMPORARY ? 1 : 0};
-	if (scan->node_count) {
-		if (keys.birth)
-			part->calls[keys.birth - 1] += weight.count;
-		if (row->end == HEAP_END_FREE && keys.end < scan->bounds->count)
-			part->calls[keys.end - 1] += weight.count;
-		weights_add(&part->weights[keys.node], &keys, &sums, scan->moment);
+	const uint32_t behind = scan->bounds->count;
+	const bool is_sample = scan->table->sample_bytes;
+	uint64_t *calls = part->calls;
+	heap_rows_each (rows, i) {
+		const uint32_t begin = moments->begins[i], end = moments->ends[i];
+		if (begin >= behind || !end)
+			continue;
+		const struct heap_allocation row = heap_rows_get(rows, i);
+		const struct cell_keys keys = keys_of(scan, &row, begin, end);
+		const struct cell like = cell_with(&keys);
+		struct cell_sums sums = {.blocks = 1,
+					 .bytes = row.size_bytes,
+					 .reallocs = row.flags & HEAP_REALLOC ? 1 : 0,
+					 .temporaries = row.flags & HEAP_TEMPORARY ? 1 : 0};
+		if (is_sample)
+			sums_weigh(&sums, scan->table, rows, i);
+		if (calls && begin)
+			calls[begin - 1] += sums.blocks;
+		if (calls && row.end == HEAP_END_FREE && keys.end < behind)
+			calls[keys.end - 1] += sums.blocks;
+		if (!found_add(&part->found, &like, &sums))
+			return false;
 	}
-	return found_add(&part->found, &keys, &sums);
+	return true;
 }
 
 static struct heap_scan_plan plan_of(const struct cell_scan *scan)
@@ -126,15 +180,15 @@ static void part_run(void *context)
 	const struct heap_scan_plan plan = plan_of(part->found.of);
 	struct heap_scan scan;
 	const struct heap_rows *rows;
+	const struct cell_bounds *bounds = part->found.of->bounds;
+	struct heap_row_moments moments;
 	bool is_good = true;
 	heap_scan_begin(&scan, part->found.of->table, &plan, part->shared);
 	while (is_good && !__atomic_load_n(part->is_over, __ATOMIC_RELAXED) && (rows = heap_scan_next(&scan))) {
+		moments_set(&moments, bounds, rows);
 		if (part->search)
-			heap_peak_search_add(part->search, part->number, rows);
-		heap_rows_each (rows, i) {
-			const struct heap_allocation row = heap_rows_get(rows, i);
-			is_good = is_good && row_add(part, &row);
-		}
+			heap_peak_search_add_between(part->search, part->number, rows, &moments);
+		is_good = rows_add(part, rows, &moments);
 	}
 	if (!is_good)
 		__atomic_store_n(part->is_over, true, __ATOMIC_RELAXED);
@@ -145,12 +199,10 @@ static void part_run(void *context)
 static bool found_merge(struct scan_found *to, struct scan_found *from)
 {
 	bool is_fit = true;
-	unsigned level = to->level > from->level ? to->level : from->level;
-	found_thin(to, level);
-	found_thin(from, level);
+	found_thin(to, from->level);
 	for (uint32_t i = 0; i < from->set.count && is_fit; i++) {
-		const struct cell_keys keys = cell_keys_of(&from->set.cells[i]);
-		is_fit = found_add(to, &keys, &from->set.cells[i].sums);
+		const struct cell *cell = &from->set.cells[i];
+		is_fit = found_add(to, cell, &cell->sums);
 	}
 	cell_set_fini(&from->set);
 	return is_fit;
@@ -174,9 +226,9 @@ static void parts_merge(const struct cell_scan *scan, struct scan_part *parts, u
 		*is_over |= !is_fit;
 		for (uint32_t k = 0; scan->node_count && k + 1 < scan->bounds->count; k++)
 			parts[0].calls[k] += parts[i].calls[k];
-		weights_merge(parts[0].weights, parts[i].weights, scan->node_count);
+		weights_merge(parts[0].found.weights, parts[i].found.weights, scan->node_count);
 		free(parts[i].calls);
-		free(parts[i].weights);
+		free(parts[i].found.weights);
 	}
 }
 
@@ -187,7 +239,6 @@ static bool sum_add(struct scan_part *part, const struct heap_window *all, uint3
 	const struct trace_sum *sum = &scan->table->dictionary->sums[number];
 	uint32_t site = scan->table->sum_sites[number];
 	struct heap_folded_part folded;
-	struct cell_keys keys;
 	bool is_counted = heap_folded_count(&folded, all, scan->filter, sum, site),
 	     is_wanted = !scan->sites || scan->sites[site];
 	struct heap_allocation row = folded.like;
@@ -196,14 +247,16 @@ static bool sum_add(struct scan_part *part, const struct heap_window *all, uint3
 	row.birth_ns = sum->birth_last_ns;
 	row.end_ns = sum->end_last_ns;
 	row.size_bytes = sum->bytes / sum->count;
-	if (!keys_find(&keys, scan, &row))
+	uint32_t begin = row.flags & HEAP_EARLIER ? 0 : cell_bounds_moment(scan->bounds, row.birth_ns),
+		 end = row.end == HEAP_END_OPEN ? scan->bounds->count : cell_bounds_moment(scan->bounds, row.end_ns);
+	if (begin >= scan->bounds->count || !end)
 		return true;
+	struct cell_keys keys = keys_of(scan, &row, begin, end);
 	if (keys.life != CELL_LIFE_ANY)
 		keys.life = cell_life_class((int64_t)(sum->lifetime_min_ns / 2 + sum->lifetime_max_ns / 2));
+	const struct cell like = cell_with(&keys);
 	const struct cell_sums sums = {sum->count, sum->bytes, sum->reallocs, sum->temporary};
-	if (scan->node_count)
-		weights_add(&part->weights[keys.node], &keys, &sums, scan->moment);
-	return found_add(&part->found, &keys, &sums);
+	return found_add(&part->found, &like, &sums);
 }
 
 static void sums_add(struct scan_part *part)
@@ -245,15 +298,17 @@ void cell_scan(const struct cell_scan *scan, struct cell_scan_result *result)
 		if (!scan->node_count)
 			continue;
 		parts[i].calls = memory_zeroed(intervals, sizeof(*parts[i].calls));
-		parts[i].weights = memory_zeroed(scan->node_count, sizeof(*parts[i].weights));
+		parts[i].found.weights = memory_zeroed(scan->node_count, sizeof(*parts[i].found.weights));
 	}
 	heap_scan_threads(part_run, parts, sizeof(*parts), width);
 	parts_merge(scan, parts, width, &result->is_over);
 	sums_add(&parts[0]);
+	if (scan->node_count)
+		cells_weigh(&parts[0].found, 0);
 	result->set = parts[0].found.set;
 	result->level = parts[0].found.level;
 	result->calls = parts[0].calls;
-	result->weights = parts[0].weights;
+	result->weights = parts[0].found.weights;
 	if (search)
 		peaks_take(search, scan->bounds, result);
 	free(parts);

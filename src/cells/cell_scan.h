@@ -16,6 +16,7 @@ struct cell_scan {
 	const bool *is_plain;  /**< by site: its cells have no classes of size and lifetime; NULL: none is so */
 	const bool *sites;     /**< by site: those wanted; NULL: all */
 	uint32_t most;         /**< cells */
+	uint32_t sample_most;  /**< cells of a sample, with node_count */
 	/** nodes, which are weighed: then calls and the most bytes are found, too, and of too many cells a sample.
 	    0: cells alone */
 	uint32_t node_count;
@@ -31,7 +32,7 @@ struct cell_weights {
 /** What it found. The caller frees the members. */
 struct cell_scan_result {
 	struct cell_set set;
-	unsigned level;               /**< of the sample, as cell_keys_are_in() has it; 0: the set has all cells */
+	unsigned level;               /**< of the sample, as cell_is_in() has it; 0: the set has all cells */
 	uint64_t *calls;              /**< by interval: beginnings and frees of blocks */
 	uint64_t *max_bytes;          /**< by interval: the most that was live in it */
 	struct cell_weights *weights; /**< by node */

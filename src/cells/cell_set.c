@@ -1,58 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 #include "cells/cell_set.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
 #include "base/memory.h"
 
-enum {
-	SIZE_SHIFT = CELL_LIFE_BITS,
-	KIND_SHIFT = SIZE_SHIFT + CELL_SIZE_BITS,
-	END_SHIFT = KIND_SHIFT + CELL_KIND_BITS,
-	BIRTH_SHIFT = END_SHIFT + CELL_MOMENT_BITS,
-	HEAP_SHIFT = BIRTH_SHIFT + CELL_MOMENT_BITS,
-	BITS_FIRST = 12
-};
-_Static_assert(HEAP_SHIFT + CELL_HEAP_BITS == 64, "moments, classes and the heap are one number");
+enum { BITS_FIRST = 12 };
 _Static_assert(CELL_INTERVALS_MAX + 2 < 1 << CELL_MOMENT_BITS, "every moment has its number");
 
 /* Both classes, and what stands for all of them. */
-static const uint64_t CLASSES = (UINT64_C(1) << KIND_SHIFT) - 1,
-		      CLASSES_ANY = (uint64_t)CELL_SIZE_ANY << SIZE_SHIFT | CELL_LIFE_ANY;
-
-static uint32_t part_of(uint64_t packed, unsigned shift, unsigned bits)
-{
-	return (uint32_t)(packed >> shift & ((UINT64_C(1) << bits) - 1));
-}
+static const uint64_t CLASSES = (UINT64_C(1) << CELL_KIND_SHIFT) - 1,
+		      CLASSES_ANY = (uint64_t)CELL_SIZE_ANY << CELL_SIZE_SHIFT | CELL_LIFE_ANY;
 
 static uint32_t node_of(const struct cell *cell)
 {
 	return (uint32_t)(cell->place >> 32);
-}
-
-struct cell_keys cell_keys_of(const struct cell *cell)
-{
-	uint64_t packed = cell->moments;
-	return (struct cell_keys){.node = (uint32_t)(cell->place >> 32),
-				  .thread = (uint32_t)cell->place,
-				  .heap = part_of(packed, HEAP_SHIFT, CELL_HEAP_BITS),
-				  .birth = part_of(packed, BIRTH_SHIFT, CELL_MOMENT_BITS),
-				  .end = part_of(packed, END_SHIFT, CELL_MOMENT_BITS),
-				  .kind = (uint8_t)part_of(packed, KIND_SHIFT, CELL_KIND_BITS),
-				  .size = (uint8_t)part_of(packed, SIZE_SHIFT, CELL_SIZE_BITS),
-				  .life = (uint8_t)part_of(packed, 0, CELL_LIFE_BITS)};
-}
-
-static inline struct cell keys_pack(const struct cell_keys *keys)
-{
-	assert(keys->heap <= CELL_NO_HEAP && keys->birth <= keys->end && keys->end < 1 << CELL_MOMENT_BITS);
-	return (struct cell){.place = (uint64_t)keys->node << 32 | keys->thread,
-			     .moments = (uint64_t)keys->heap << HEAP_SHIFT | (uint64_t)keys->birth << BIRTH_SHIFT |
-					(uint64_t)keys->end << END_SHIFT | (uint64_t)keys->kind << KIND_SHIFT |
-					(uint64_t)keys->size << SIZE_SHIFT | keys->life};
 }
 
 /* The place of the cell with these keys, or the free one where it belongs. */
@@ -89,36 +52,35 @@ static void places_grow(struct cell_set *set)
 	free(old);
 }
 
-static void sums_add(struct cell_sums *to, const struct cell_sums *sums)
+static __attribute__((noinline)) struct cell_sums *cell_new(struct cell_set *set, const struct cell *like,
+							    uint32_t hash)
 {
-	to->blocks += sums->blocks;
-	to->bytes += sums->bytes;
-	to->reallocs += sums->reallocs;
-	to->temporaries += sums->temporaries;
+	if (set->count >= (UINT32_C(1) << set->bits) / 4 * 3)
+		places_grow(set);
+	memory_grow(set->cells, set->count, set->capacity);
+	struct cell *cell = &set->cells[set->count];
+	*cell = (struct cell){like->place, like->moments, {.blocks = 0}};
+	*place_find(set, like, hash) = (struct cell_place){hash, ++set->count};
+	return &cell->sums;
+}
+
+struct cell_sums *cell_set_at(struct cell_set *set, const struct cell *like, uint32_t most)
+{
+	uint32_t hash = (uint32_t)hash_pair(like->place, like->moments);
+	if (!set->bits)
+		places_grow(set);
+	uint32_t number = place_find(set, like, hash)->number;
+	if (number)
+		return &set->cells[number - 1].sums;
+	return set->count < most ? cell_new(set, like, hash) : NULL;
 }
 
 static bool cell_add(struct cell_set *set, const struct cell *like, const struct cell_sums *sums, uint32_t most)
 {
-	if (!set->bits || set->count >= (UINT32_C(1) << set->bits) / 4 * 3)
-		places_grow(set);
-	uint32_t hash = (uint32_t)hash_pair(like->place, like->moments);
-	struct cell_place *place = place_find(set, like, hash);
-	if (place->number) {
-		sums_add(&set->cells[place->number - 1].sums, sums);
-		return true;
-	}
-	if (set->count >= most)
-		return false;
-	memory_grow(set->cells, set->count, set->capacity);
-	set->cells[set->count] = (struct cell){like->place, like->moments, *sums};
-	*place = (struct cell_place){hash, ++set->count};
-	return true;
-}
-
-bool cell_set_add(struct cell_set *set, const struct cell_keys *keys, const struct cell_sums *sums, uint32_t most)
-{
-	const struct cell like = keys_pack(keys);
-	return cell_add(set, &like, sums, most);
+	struct cell_sums *to = cell_set_at(set, like, most);
+	if (to)
+		cell_sums_add(to, sums);
+	return to;
 }
 
 bool cell_set_add_changed(struct cell_set *set, const struct cell_set *from, const struct cell_change *change,
@@ -136,28 +98,11 @@ bool cell_set_add_changed(struct cell_set *set, const struct cell_set *from, con
 	return true;
 }
 
-/* The same in each run, unlike hash_pair(), so that an answer is the same. */
-static bool is_in(const struct cell *cell, unsigned level)
+void cell_set_add_sample(struct cell_set *set, const struct cell_set *from, unsigned level)
 {
-	uint64_t moments = cell->moments & ~CLASSES;
-	uint64_t mixed = (moments ^ moments >> 32) * HASH_FACTOR + (uint32_t)cell->place;
-	return !level || !hash_bits(mixed ^ mixed >> 32, level);
-}
-
-bool cell_keys_are_in(const struct cell_keys *keys, unsigned level)
-{
-	const struct cell like = keys_pack(keys);
-	return is_in(&like, level);
-}
-
-void cell_set_thin(struct cell_set *set, unsigned level)
-{
-	struct cell_set kept = {.cells = NULL};
-	for (uint32_t i = 0; i < set->count; i++)
-		if (is_in(&set->cells[i], level))
-			cell_add(&kept, &set->cells[i], &set->cells[i].sums, UINT32_MAX);
-	cell_set_fini(set);
-	*set = kept;
+	for (uint32_t i = 0; i < from->count; i++)
+		if (cell_is_in(&from->cells[i], level))
+			cell_add(set, &from->cells[i], &from->cells[i].sums, UINT32_MAX);
 }
 
 static int cell_compare(const void *a, const void *b)
@@ -200,6 +145,13 @@ void cell_set_sort(struct cell_set *set)
 	free(set->places);
 	set->places = NULL;
 	set->bits = 0;
+}
+
+void cell_set_clear(struct cell_set *set)
+{
+	set->count = 0;
+	if (set->bits)
+		memset(set->places, 0, sizeof(*set->places) << set->bits);
 }
 
 void cell_set_fini(struct cell_set *set)

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/hash.h"
 #include "cells/cell_bounds.h"
 
 /** How the blocks of a cell ended, over the whole trace. */
@@ -16,6 +17,16 @@ enum cell_kind { CELL_FREED, CELL_OPEN, CELL_ENDED };
 enum { CELL_SIZE_ANY = 63, CELL_LIFE_ANY = 39 };
 
 enum { CELL_LIFE_BITS = 6, CELL_SIZE_BITS = 6, CELL_KIND_BITS = 2, CELL_HEAP_BITS = 28 };
+
+/** Where keys are in struct cell. */
+enum {
+	CELL_SIZE_SHIFT = CELL_LIFE_BITS,
+	CELL_KIND_SHIFT = CELL_SIZE_SHIFT + CELL_SIZE_BITS,
+	CELL_END_SHIFT = CELL_KIND_SHIFT + CELL_KIND_BITS,
+	CELL_BIRTH_SHIFT = CELL_END_SHIFT + CELL_MOMENT_BITS,
+	CELL_HEAP_SHIFT = CELL_BIRTH_SHIFT + CELL_MOMENT_BITS
+};
+_Static_assert(CELL_HEAP_SHIFT + CELL_HEAP_BITS == 64, "moments, classes and the heap are one number");
 
 /** A heap that is not known. */
 #define CELL_NO_HEAP ((UINT32_C(1) << CELL_HEAP_BITS) - 1)
@@ -57,11 +68,48 @@ struct cell_set {
 	unsigned bits;
 };
 
-/** Return the keys of a cell. */
-struct cell_keys cell_keys_of(const struct cell *cell);
+/** Return a cell with these keys, and no sums. */
+static inline struct cell cell_with(const struct cell_keys *keys)
+{
+	return (struct cell){
+		.place = (uint64_t)keys->node << 32 | keys->thread,
+		.moments = (uint64_t)keys->heap << CELL_HEAP_SHIFT | (uint64_t)keys->birth << CELL_BIRTH_SHIFT |
+			   (uint64_t)keys->end << CELL_END_SHIFT | (uint64_t)keys->kind << CELL_KIND_SHIFT |
+			   (uint64_t)keys->size << CELL_SIZE_SHIFT | keys->life};
+}
 
-/** Add the sums to the cell with these keys. Return false if there would be more than `most` cells. */
-bool cell_set_add(struct cell_set *set, const struct cell_keys *keys, const struct cell_sums *sums, uint32_t most);
+/** Return `bits` bits of packed keys. */
+static inline uint32_t cell_bits(uint64_t packed, unsigned shift, unsigned bits)
+{
+	return (uint32_t)(packed >> shift & ((UINT64_C(1) << bits) - 1));
+}
+
+/** Return the keys of a cell. */
+static inline struct cell_keys cell_keys_of(const struct cell *cell)
+{
+	uint64_t packed = cell->moments;
+	return (struct cell_keys){.node = (uint32_t)(cell->place >> 32),
+				  .thread = (uint32_t)cell->place,
+				  .heap = cell_bits(packed, CELL_HEAP_SHIFT, CELL_HEAP_BITS),
+				  .birth = cell_bits(packed, CELL_BIRTH_SHIFT, CELL_MOMENT_BITS),
+				  .end = cell_bits(packed, CELL_END_SHIFT, CELL_MOMENT_BITS),
+				  .kind = (uint8_t)cell_bits(packed, CELL_KIND_SHIFT, CELL_KIND_BITS),
+				  .size = (uint8_t)cell_bits(packed, CELL_SIZE_SHIFT, CELL_SIZE_BITS),
+				  .life = (uint8_t)cell_bits(packed, 0, CELL_LIFE_BITS)};
+}
+
+/** Return the sums of the set's cell with the keys of `like`, a new one with no sums if there was none. They are valid
+    until the next call. NULL: there would be more than `most` cells. */
+struct cell_sums *cell_set_at(struct cell_set *set, const struct cell *like, uint32_t most);
+
+/** Add sums. */
+static inline void cell_sums_add(struct cell_sums *to, const struct cell_sums *sums)
+{
+	to->blocks += sums->blocks;
+	to->bytes += sums->bytes;
+	to->reallocs += sums->reallocs;
+	to->temporaries += sums->temporaries;
+}
 
 /** How keys of cells change. */
 struct cell_change {
@@ -73,12 +121,21 @@ struct cell_change {
 bool cell_set_add_changed(struct cell_set *set, const struct cell_set *from, const struct cell_change *change,
 			  uint32_t most);
 
-/** Return whether a sample of one in 1 << level has cells with these keys. It has all cells that are equal in threads,
-    heaps, moments and kind, or none of them: nodes can be merged in it, and classes, as in the whole. */
-bool cell_keys_are_in(const struct cell_keys *keys, unsigned level);
+/** Return whether a sample of one in 1 << level has the cell. It has all cells that are equal in threads, heaps,
+    moments and kind, or none of them: nodes can be merged in it, and classes, as in the whole. Each run chooses the
+    same ones, so that an answer is the same. */
+static inline bool cell_is_in(const struct cell *cell, unsigned level)
+{
+	uint64_t moments = cell->moments >> CELL_KIND_SHIFT << CELL_KIND_SHIFT;
+	uint64_t mixed = (moments ^ moments >> 32) * HASH_FACTOR + (uint32_t)cell->place;
+	return !level || !hash_bits(mixed ^ mixed >> 32, level);
+}
 
-/** Remove all cells that are not in the sample. */
-void cell_set_thin(struct cell_set *set, unsigned level);
+/** Add the cells of `from` that are in the sample. */
+void cell_set_add_sample(struct cell_set *set, const struct cell_set *from, unsigned level);
+
+/** Remove all cells, and keep the room that they had. */
+void cell_set_clear(struct cell_set *set);
 
 /** Bring the cells into the order of their keys: node, thread, heap, birth, end, and classes. No cell may be added any
     more. */

@@ -28,7 +28,12 @@ struct cells_source {
 	    is_partial */
 	const struct heap_filter *filter;
 	struct heap_cull *cull; /**< NULL: nothing is culled, so each stack is its own asker */
+	/** of cells_name_sites(), for who asks more than once; NULL: they are made */
+	const uint32_t *nodes;
 };
+
+/** Name the code of all sites. Return by site its node of the names, which the caller frees; NULL: it was cancelled. */
+uint32_t *cells_name_sites(const struct cells_source *source);
 
 /** What is asked. Zero it to begin: the whole run, in the usual number of intervals. */
 struct cells_request {

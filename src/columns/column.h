@@ -119,7 +119,7 @@ struct column {
 	const char *name; /**< NULL: the source lacks it */
 	enum column_type type;
 	int width; /**< in dump's text; negative: aligned to the left; 0: dump leaves the column out */
-	/** what allocations need for it: PACK_TIMES, ...; of events: PACK_ADDRESSES or 0 */
+	/** what allocations need for it: PACK_TIMES, ...; of events: PACK_ADDRESSES, PACK_TIMES or 0 */
 	unsigned strips;
 	/** Set the value and return true. If it is absent, return false and set the value that the C interface has. */
 	bool (*get)(const struct column_row *row, uint64_t *value);
@@ -134,6 +134,7 @@ struct column {
 	bool (*text)(const struct column_row *row, char *to);
 	const char *const *words; /**< TYPE_WORD: `word_count` of them */
 	uint32_t word_count;
+	unsigned bits; /**< TYPE_NUMBER: what its numbers fit into, 8 or 32; 0: 64 */
 };
 
 extern const struct column column_of_allocations[COLUMN_COUNT], column_of_events[COLUMN_COUNT];

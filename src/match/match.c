@@ -282,6 +282,8 @@ struct matching *matching_new(const struct heap_build *how)
 	struct matching *matching = memory_zeroed(1, sizeof(*matching));
 	struct heap_table *table = matching->table = memory_zeroed(1, sizeof(*table));
 	matching->how = *how;
+	if (how->has_chart)
+		matching->level.chart = memory_zeroed(1, sizeof(*matching->level.chart));
 	groups_begin(&table->groups, how->fd, how->reserved_bytes);
 	table->is_damaged = memory_zeroed(1, sizeof(*table->is_damaged));
 	matching->passed.time_ns = INT64_MIN;
@@ -402,10 +404,16 @@ bool matching_sums_take(const struct matching *matching, struct matching_sums *s
 {
 	const struct heap_table *table = matching->table;
 	struct level level = matching->level;
+	bool is_peak_known = !level.has_gone_back && !level.has_earlier;
 	*sums = (struct matching_sums){.site_count = 0};
 	if (matching->is_folded)
 		return false;
+	/* More may come in this nanosecond: only a copy has it. */
+	struct live_chart chart = level.chart ? *level.chart : (struct live_chart){.count = 0};
+	level.chart = level.chart ? &chart : NULL;
 	level_settle(&level);
+	if (level.chart)
+		live_chart_note(&chart, matching->passed.time_ns, level.live_bytes);
 	*sums = (struct matching_sums){
 		.sites = memory_resize(NULL, table->site_count, sizeof(*sums->sites)),
 		.numbers = memory_resize(NULL, table->site_count, sizeof(*sums->numbers)),
@@ -414,8 +422,9 @@ bool matching_sums_take(const struct matching *matching, struct matching_sums *s
 		.point_count = matching->done,
 		.until_ns = matching->passed.time_ns > 0 ? matching->passed.time_ns : 0,
 		.live_bytes = level.live_bytes,
-		.peak = level.has_gone_back ? (struct heap_peak){0, 0} : level.peak,
-		.is_peak_known = !level.has_gone_back,
+		.peak = is_peak_known ? level.peak : (struct heap_peak){0, 0},
+		.is_peak_known = is_peak_known,
+		.chart = chart,
 	};
 	if (!table->site_count)
 		return true;
@@ -440,7 +449,7 @@ static void matching_find_peak(struct matching *matching)
 	struct heap_filter all;
 	level_settle(&matching->level);
 	table->peak = matching->level.peak;
-	if (!matching->level.has_gone_back)
+	if (!matching->level.has_gone_back && !matching->level.has_earlier)
 		return;
 	heap_filter_init_for(&all, table);
 	all.is_cancelled = matching->how.is_cancelled;
@@ -452,11 +461,11 @@ static void matching_find_peak(struct matching *matching)
 static void matching_finish_sums(struct matching *matching)
 {
 	struct heap_table *table = matching->table;
-	bool has_losses = false;
+	bool has_losses = false, has_level = !matching->level.has_gone_back && !matching->level.has_earlier;
 	for (uint32_t i = 0; i < table->dictionary->process_count; i++)
 		has_losses |= table->processes[i].last_loss_ns != INT64_MIN;
 	heap_uses_sort(table->sums.uses, table->sums.use_count);
-	if (!has_losses && !matching->level.has_gone_back && !table->sample_bytes && !matching->is_annotation)
+	if (!has_losses && has_level && !table->sample_bytes && !matching->is_annotation)
 		return;
 	free(table->sums.numbers);
 	free(table->sums.uses);
@@ -531,6 +540,7 @@ void matching_free(struct matching *matching)
 	free(matching->starts);
 	free(matching->ends);
 	free(matching->gaps);
+	free(matching->level.chart);
 	heap_table_free(matching->table);
 	free(matching);
 }

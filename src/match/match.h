@@ -13,6 +13,7 @@
 #ifndef XHEAP_MATCH_MATCH_H
 #define XHEAP_MATCH_MATCH_H
 
+#include "match/live_chart.h"
 #include "table/table.h"
 
 struct diag;
@@ -27,6 +28,7 @@ struct heap_build {
 	void *cookie;
 	const int64_t *until_ns;  /**< ignore all later points; NULL: match all */
 	const bool *is_cancelled; /**< as in base/cancel.h: matching fails with -ECANCELED then */
+	bool has_chart;           /**< sums have the chart */
 };
 
 /** Match all points of the trace. how: NULL for a table in memory. Return 0 and set *out, which the caller frees by
@@ -59,6 +61,9 @@ struct matching_sums {
 	uint64_t live_bytes;   /**< then */
 	struct heap_peak peak; /**< of the time up to then */
 	bool is_peak_known;    /**< false: points contradict each other, or blocks began before the trace; peak is 0 */
+	/** of the time up to then; no intervals: nobody asked for it. If the peak is not known, values may be off by
+	    the blocks in question */
+	struct live_chart chart;
 };
 
 /** Copy the sums; end them with matching_sums_fini(). Return false for a trace that has sums in place of events: they

@@ -545,17 +545,19 @@ static void plain_begin(struct matching *matching, const struct block_match *mat
 	matching->table->processes[process].live_bytes += match->open_bytes;
 }
 
-/* Change the level by the run. The changes are added one by one only if the peak may be exceeded. */
+/* Change the level by the run. The changes are added one by one only if the peak, or the chart, may be exceeded. */
 static void plain_level(struct level *level, const struct block_match *match, const struct heap_run *run)
 {
-	int64_t first_ns = run->places[0].time_ns;
-	if (level->live_bytes + match->most_bytes > level->peak.bytes) {
+	int64_t first_ns = run->places[0].time_ns, last_ns = run->places[run->count - 1].time_ns;
+	uint64_t most_bytes = level->live_bytes + match->most_bytes;
+	if (most_bytes > level->peak.bytes ||
+	    (level->chart && !live_chart_has(level->chart, first_ns, last_ns, most_bytes))) {
 		for (uint32_t i = 0; i < run->count; i++)
 			level_change(level, run->places[i].time_ns, match->changes[i]);
 		return;
 	}
 	level_change(level, first_ns, match->sum_bytes);
-	level->time_ns = run->places[run->count - 1].time_ns;
+	level->time_ns = last_ns;
 }
 
 static void block_match_sum_add(struct heap_numbers *numbers, const struct block_match_sum *sum)
@@ -659,23 +661,30 @@ bool matching_waits(const struct matching *matching, const struct heap_run *run)
 	       run->places[run->count - 1].time_ns > matching->until_ns;
 }
 
+/* Note that a point has the time of the one before it. */
+static void instant_add(struct matching *matching, uint32_t ordinal)
+{
+	struct heap_table *table = matching->table;
+	struct heap_instant *last = table->instant_count ? &table->instants[table->instant_count - 1] : NULL;
+	if (last && last->first_point + last->point_count == ordinal) {
+		last->point_count++;
+		return;
+	}
+	memory_grow(table->instants, table->instant_count, matching->instant_capacity);
+	table->instants[table->instant_count++] = (struct heap_instant){ordinal - 1, 2};
+}
+
 /* Note the instants that have several points. */
 static void instants_note(struct matching *matching, const struct heap_run *run, uint32_t count)
 {
-	struct heap_table *table = matching->table;
-	for (uint32_t i = 0; i < (run->is_crowded ? count : 1); i++) {
-		uint32_t ordinal = (uint32_t)matching->done + i;
-		struct heap_instant *last = table->instant_count ? &table->instants[table->instant_count - 1] : NULL;
-		if (!ordinal || run->places[i].time_ns != matching->instant_ns) {
-			matching->instant_ns = run->places[i].time_ns;
-		} else if (last && last->first_point + last->point_count == ordinal) {
-			last->point_count++;
-		} else {
-			memory_grow(table->instants, table->instant_count, matching->instant_capacity);
-			table->instants[table->instant_count++] = (struct heap_instant){ordinal - 1, 2};
-		}
-	}
-	matching->instant_ns = run->places[count - 1].time_ns;
+	const struct point_place *places = run->places;
+	uint32_t first = (uint32_t)matching->done;
+	if (first && places[0].time_ns == matching->instant_ns)
+		instant_add(matching, first);
+	for (uint32_t i = 1; run->is_crowded && i < count; i++)
+		if (places[i].time_ns == places[i - 1].time_ns)
+			instant_add(matching, first + i);
+	matching->instant_ns = places[count - 1].time_ns;
 }
 
 /* Note the times of the points that are asked for. */

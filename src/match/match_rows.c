@@ -89,8 +89,10 @@ uint32_t matching_row_add(struct matching *matching, const struct heap_allocatio
 	process->live_bytes += weight.bytes;
 	numbers_begin(&table->sums.numbers[row->site], weight, row->flags);
 	matching_site_use(matching, row->site, row->thread);
-	/* A block from before the trace was live all the time. */
-	level_change(&matching->level, row->flags & HEAP_EARLIER ? INT64_MIN : row->birth_ns, weight.bytes);
+	if (row->flags & HEAP_EARLIER)
+		level_raise(&matching->level, weight.bytes);
+	else
+		level_change(&matching->level, row->birth_ns, weight.bytes);
 	return id;
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/map.h"
 #include "match/block_match.h"
+#include "match/live_chart.h"
 #include "match/match.h"
 #include "match/match_rows.h"
 #include "match/nest.h"
@@ -90,6 +91,8 @@ struct level {
 	struct heap_peak peak; /* of the times before */
 	/* a change came with an earlier time than the one before it: the peak is invalid */
 	bool has_gone_back;
+	bool has_earlier;         /* some blocks were live before the trace */
+	struct live_chart *chart; /* NULL: nobody asks for it */
 };
 
 /* An allocation of a process that takes part in a fork, or a child's copy of one, which the child has freed. */
@@ -182,6 +185,17 @@ static inline void level_settle(struct level *level)
 {
 	if (level->live_bytes > level->peak.bytes)
 		level->peak = (struct heap_peak){level->time_ns, level->live_bytes};
+	if (level->chart)
+		live_chart_note(level->chart, level->time_ns, level->live_bytes);
+}
+
+/* Add a block that was live all the time. */
+static inline void level_raise(struct level *level, uint64_t bytes)
+{
+	level->has_earlier = true;
+	level->live_bytes += bytes;
+	if (level->chart)
+		live_chart_raise(level->chart, bytes);
 }
 
 /* Change the live bytes at a time by `bytes`, modulo 2^64 if they shrink. */

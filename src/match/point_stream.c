@@ -60,7 +60,8 @@ struct reader {
 	struct point_place *places, *scratch;
 	size_t capacity;
 	uint32_t place_count;
-	bool is_crowded; /* two places have one time */
+	bool is_crowded;   /* two places have one time */
+	bool is_row_order; /* the places did not have to be sorted */
 	struct reader *next_free;
 	/* Work for another thread. */
 	struct worker_task task;
@@ -489,6 +490,7 @@ static void reader_make_places(struct reader *reader, enum heap_order order)
 		is_crowded |= reader->places[i].time_ns == reader->places[i - 1].time_ns;
 	}
 	reader->is_crowded = is_crowded || !is_sorted;
+	reader->is_row_order = is_sorted;
 	if (is_sorted)
 		return;
 	struct point_place *sorted = places_sort(reader->places, reader->scratch, filled);
@@ -668,7 +670,8 @@ int heap_stream_run(struct heap_stream *stream, struct heap_run *run, struct dia
 						 lane->count - lane->next,
 						 {lane->reader->block_number, lane->next},
 						 is_whole ? lane->reader->match : NULL,
-						 lane->reader->is_crowded};
+						 lane->reader->is_crowded,
+						 lane->reader->is_row_order};
 			return 1;
 		}
 		int error = lane_open(stream, lane, diag);

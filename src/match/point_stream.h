@@ -66,7 +66,8 @@ struct heap_run {
 	struct heap_position at; /**< where the run begins */
 	/** the block match of a run that is a whole event block; else NULL. It belongs to the stream */
 	struct block_match *match;
-	bool is_crowded; /**< two points of the block, not necessarily of the run, have one time */
+	bool is_crowded;   /**< two points of the block, not necessarily of the run, have one time */
+	bool is_row_order; /**< the block's points lie in the order of its rows: no call began inside another one */
 };
 
 struct block_match;

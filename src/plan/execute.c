@@ -37,15 +37,18 @@ enum ending { ENDING_ROWS, ENDING_ORDER, ENDING_GROUPS };
 struct plan_worker {
 	struct execution *execution;
 	struct plan_evaluation evaluation;
-	struct plan_groups groups;
+	struct plan_groups *groups;
 	struct records records;
 	/* Rows as they are: those of a range. */
 	uint64_t *rows;
 	size_t row_count, row_capacity;
 	uint32_t from, to;
-	/* Groups of events in the order of first rows: their places are times, and from block_first on numbers. */
-	bool has_times;
+	/* Groups of events in the order of first rows: their places are times, and from block_first on numbers. Times
+	   are read when they are needed. */
+	struct trace_cursor *cursor;
+	bool has_times, leaves_times_out;
 	uint64_t block_first;
+	const int64_t *times; /* of the batch; left out or not */
 	uint64_t read, left_out;
 	int error;
 	struct diag diag;
@@ -57,10 +60,11 @@ struct execution {
 	struct plan_bounds bounds;
 	struct heap_scan_plan scan;
 	struct plan_worker workers[WORKERS_MAX];
+	struct plan_groups groups[WORKERS_MAX], regrouped;
 	unsigned width;
 	uint32_t shared; /* the first group or event block that no thread has taken */
-	struct plan_memory memory;
 	struct run_file spill;
+	struct group_spill group_spill;
 	struct record_order order;
 	uint32_t stride;
 	/* Rows as they are. */
@@ -129,20 +133,30 @@ static void late_remove(const struct plan_worker *worker, uint64_t passes[PLAN_W
 		uint8_t is_late[64] = {0};
 		for (uint32_t i = 0; key->values && i < 64; i++)
 			is_late[i] = comes_late(order, key->values[word * 64 + i], threshold[output]);
-		uint64_t late = plan_bits_of_bytes(is_late);
-		/* Absent values come first, or last. */
-		late = order->keys[0].is_descending ? late | key->absent[word] : late & ~key->absent[word];
-		passes[word] &= ~late;
+		/* Absent values come last. */
+		passes[word] &= ~(plan_bits_of_bytes(is_late) | key->absent[word]);
 	}
 }
 
+static const int64_t *times_find(void *context)
+{
+	struct plan_worker *worker = context;
+	worker->error = trace_cursor_read_times(worker->cursor, &worker->diag);
+	worker->leaves_times_out = false;
+	return worker->error ? NULL : worker->times;
+}
+
 /* Return the places of the rows: their numbers, or those of events without numbers: their times. */
-static struct row_places places_of(const struct plan_worker *worker, const struct column_rows *batch)
+static struct row_places places_of(struct plan_worker *worker, const struct column_rows *batch)
 {
 	if (!worker->has_times)
 		return (struct row_places){.first = batch->first_id};
-	return (struct row_places){.times = batch->block->time_ns + batch->first,
-				   .first = worker->block_first + batch->first};
+	worker->times = batch->block->time_ns + batch->first;
+	return (struct row_places){.times = worker->leaves_times_out ? NULL : worker->times,
+				   .first = worker->block_first + batch->first,
+				   .find = worker->leaves_times_out ? times_find : NULL,
+				   .context = worker,
+				   .least_ns = batch->block->first_ns};
 }
 
 static void batch_take(struct plan_worker *worker, const struct column_rows *batch, uint64_t passes[PLAN_WORDS])
@@ -152,9 +166,8 @@ static void batch_take(struct plan_worker *worker, const struct column_rows *bat
 		return;
 	plan_output_batch(&worker->evaluation, batch);
 	if (ending == ENDING_GROUPS) {
-		const struct row_places places = places_of(worker, batch);
-		if (!plan_groups_add(&worker->groups, &worker->evaluation, passes, &places))
-			worker->error = -ENOMEM;
+		struct row_places places = places_of(worker, batch);
+		plan_groups_add(worker->groups, &worker->evaluation, passes, &places);
 		return;
 	}
 	assert(!plan_is_grouped(plan_of(worker)));
@@ -177,6 +190,8 @@ static bool sizes_come_late(const struct plan_worker *worker, const struct heap_
 	if (!threshold || !sizes)
 		return false;
 	uint32_t output = order->keys[0].output;
+	if (threshold[order->width] >> output & 1)
+		return false;
 	const struct plan_node *node = &plan_of(worker)->nodes[plan_of(worker)->outputs[output]];
 	return node->operation == PLAN_COLUMN && node->number == COLUMN_SIZE &&
 	       comes_late(order, order->keys[0].is_descending ? sizes->greatest : sizes->least, threshold[output]);
@@ -221,8 +236,7 @@ static void allocations_work(void *context)
 	struct heap_scan scan;
 	heap_scan_begin(&scan, execution->run->target.table, &execution->scan, NULL);
 	uint32_t from, to;
-	while (!worker->error && !execution->memory.is_exceeded &&
-	       heap_scan_take(&scan, &execution->shared, execution->leaves_little_out, &from, &to))
+	while (!worker->error && heap_scan_take(&scan, &execution->shared, execution->leaves_little_out, &from, &to))
 		groups_scan(worker, &scan, from, to);
 	heap_scan_end(&scan);
 	if (execution->ending == ENDING_ORDER)
@@ -270,12 +284,12 @@ static bool block_is_wanted(const struct plan_worker *worker, uint32_t number)
 	       head.last_ns >= bounds->from_ns;
 }
 
-static void blocks_scan(struct plan_worker *worker, struct trace_cursor *cursor)
+static void blocks_scan(struct plan_worker *worker, bool leaves_times_out)
 {
 	struct execution *execution = worker->execution;
 	const struct trace *trace = execution->run->target.trace;
 	struct trace_block block;
-	while (!worker->error && !execution->memory.is_exceeded) {
+	while (!worker->error) {
 		uint32_t number = __atomic_fetch_add(&execution->shared, 1, __ATOMIC_RELAXED);
 		if (number >= trace_block_count(trace))
 			return;
@@ -287,7 +301,8 @@ static void blocks_scan(struct plan_worker *worker, struct trace_cursor *cursor)
 		worker->has_times = execution->block_ranks;
 		worker->block_first =
 			execution->block_ranks ? (uint64_t)execution->block_ranks[number] << BLOCK_ROW_BITS : 0;
-		worker->error = trace_cursor_read(cursor, number, &block, &worker->diag);
+		worker->leaves_times_out = leaves_times_out;
+		worker->error = trace_cursor_read(worker->cursor, number, &block, &worker->diag);
 		for (uint32_t at = 0; !worker->error && at < block.count; at += PLAN_BATCH) {
 			uint32_t left = block.count - at;
 			events_take(worker, &block, NULL, at, left < PLAN_BATCH ? left : PLAN_BATCH, 0);
@@ -301,13 +316,15 @@ static void blocks_scan(struct plan_worker *worker, struct trace_cursor *cursor)
 static void blocks_work(void *context)
 {
 	struct plan_worker *worker = context;
-	struct trace_cursor *cursor = trace_cursor_new(worker->execution->run->target.trace);
-	if (!cursor)
+	unsigned needs = plan_needs(plan_of(worker));
+	bool leaves_times_out = !(needs & PACK_TIMES);
+	worker->cursor = trace_cursor_new(worker->execution->run->target.trace);
+	if (!worker->cursor)
 		memory_exhausted(0);
-	if (!(plan_needs(worker->execution->run->plan) & PACK_ADDRESSES))
-		trace_cursor_leave_addresses_out(cursor);
-	blocks_scan(worker, cursor);
-	trace_cursor_free(cursor);
+	trace_cursor_leave_out(worker->cursor, (needs & PACK_ADDRESSES ? 0 : TRACE_WITHOUT_ADDRESSES) |
+						       (leaves_times_out ? TRACE_WITHOUT_TIMES : 0));
+	blocks_scan(worker, leaves_times_out);
+	trace_cursor_free(worker->cursor);
 }
 
 static bool has_id(const struct plan *plan)
@@ -379,11 +396,8 @@ static void ranges_run(struct execution *execution)
 }
 
 /* What a worker's error says to people. */
-static int worker_check(struct execution *execution, struct plan_worker *worker, struct diag *diag)
+static int worker_check(const struct plan_worker *worker, struct diag *diag)
 {
-	if (worker->error == -ENOMEM && execution->memory.is_exceeded)
-		return diag_fail(diag, ENOMEM, "group: the groups need more memory than the %s of -memory",
-				 text_bytes(execution->memory.limit_bytes).data);
 	if (worker->error)
 		return diag_fail(diag, -worker->error, "%s",
 				 *worker->diag.text ? worker->diag.text : strerror(-worker->error));
@@ -394,7 +408,7 @@ static int workers_check(struct execution *execution, struct diag *diag)
 {
 	int error = plan_run_check(execution->run, diag);
 	for (unsigned i = 0; i < execution->width && !error; i++)
-		error = worker_check(execution, &execution->workers[i], diag);
+		error = worker_check(&execution->workers[i], diag);
 	return error;
 }
 
@@ -448,18 +462,45 @@ static int events_next(struct plan_run *run, struct plan_rows *rows, struct diag
 
 /* ---- an order, and groups ---- */
 
-static int groups_join(struct execution *execution)
+/* Half of the memory is for what is read from the file, half for groups whose keys are replaced. */
+enum { JOIN_PART = 2 };
+
+static int memory_lacks(const struct execution *execution, const char *what, struct diag *diag)
 {
-	struct plan_groups *groups = &execution->workers[0].groups;
-	for (unsigned i = 1; i < execution->width && !plan_run_is_cancelled(execution->run); i++) {
-		if (!plan_groups_merge(groups, &execution->workers[i].groups))
-			return -ENOMEM;
-		plan_groups_end(&execution->workers[i].groups);
+	return diag_fail(diag, ENOMEM, "%s more memory than the %s of -memory", what,
+			 text_bytes(plan_run_memory(execution->run)).data);
+}
+
+static int groups_join(struct execution *execution, struct joined_groups *joined, struct plan_groups *groups,
+		       unsigned count, struct diag *diag)
+{
+	return joined_groups_begin(joined, groups, count, plan_run_memory(execution->run) / JOIN_PART)
+		       ? 0
+		       : memory_lacks(execution, "group: joining groups needs", diag);
+}
+
+static void groups_end(struct execution *execution)
+{
+	for (unsigned i = 0; i < execution->width; i++)
+		plan_groups_end(&execution->groups[i]);
+}
+
+/* Give the groups of all threads the keys that are made of theirs. */
+static int groups_regroup(struct execution *execution, struct joined_groups *joined, struct diag *diag)
+{
+	const struct plan *plan = execution->run->plan;
+	struct plan_groups *regrouped = &execution->regrouped;
+	uint64_t keys[PLAN_OUTPUTS_MAX + 1];
+	const uint64_t *group;
+	plan_groups_begin(regrouped, plan, &execution->group_spill, plan_run_memory(execution->run) / JOIN_PART);
+	while ((group = joined_groups_next(joined)) && !plan_run_is_cancelled(execution->run)) {
+		memcpy(keys, group, (plan->key_count + 1) * sizeof(*keys));
+		plan->regrouping->replace(plan->regrouping->context, keys, &keys[plan->key_count]);
+		plan_groups_join(regrouped, keys, group);
 	}
-	if (execution->run->plan->regrouping && !plan_groups_regroup(groups))
-		return -ENOMEM;
-	/* Of no rows there are sums, too: of nothing. */
-	return execution->run->plan->key_count || plan_groups_add_none(groups) ? 0 : -ENOMEM;
+	joined_groups_end(joined);
+	groups_end(execution);
+	return groups_join(execution, joined, regrouped, 1, diag);
 }
 
 /* Add the computed values. Return false if the group is not wanted. */
@@ -478,26 +519,39 @@ static bool group_finish(const struct execution *execution, uint64_t *record)
 	return is_wanted;
 }
 
-static int groups_sort(struct execution *execution, struct diag *diag)
+/* Collect the records of all groups. */
+static int groups_record(struct execution *execution, struct joined_groups *joined, struct diag *diag)
 {
-	struct plan_worker *first = &execution->workers[0];
-	int error = groups_join(execution);
-	if (error) {
-		first->error = error;
-		return worker_check(execution, first, diag);
-	}
-	uint64_t record[PLAN_OUTPUTS_MAX + 2 + FIRST_ROW_WORDS];
-	for (uint32_t i = 0; i < first->groups.count && !plan_run_is_cancelled(execution->run); i++) {
-		uint32_t failed = plan_groups_record(&first->groups, i, record);
+	const struct plan *plan = execution->run->plan;
+	uint64_t record[PLAN_OUTPUTS_MAX + 2 + FIRST_ROW_WORDS], number = 0;
+	const uint64_t *group;
+	while ((group = joined_groups_next(joined)) && !plan_run_is_cancelled(execution->run)) {
+		uint32_t failed = plan_group_record(plan, group, number++, record);
 		if (failed != PLAN_NOTHING)
 			return diag_fail(diag, EOVERFLOW, "sum: aggregate number %u has no room in 64 bits",
 					 failed + 1);
 		if (group_finish(execution, record))
 			memcpy(records_add(&execution->sorted_groups), record, execution->stride * sizeof(*record));
 	}
-	plan_groups_end(&first->groups);
+	return 0;
+}
+
+static int groups_sort(struct execution *execution, struct diag *diag)
+{
+	struct joined_groups joined = {.first = NULL};
+	/* Of no rows there are sums, too: of nothing. */
+	if (!execution->run->plan->key_count)
+		plan_groups_add_none(&execution->groups[0]);
+	int error = groups_join(execution, &joined, execution->groups, execution->width, diag);
+	if (!error && execution->run->plan->regrouping)
+		error = groups_regroup(execution, &joined, diag);
+	if (!error)
+		error = groups_record(execution, &joined, diag);
+	joined_groups_end(&joined);
+	groups_end(execution);
+	plan_groups_end(&execution->regrouped);
 	records_sort(&execution->sorted_groups);
-	return plan_run_check(execution->run, diag);
+	return error ? error : plan_run_check(execution->run, diag);
 }
 
 static int collect(struct execution *execution, struct diag *diag)
@@ -522,8 +576,7 @@ static int collect(struct execution *execution, struct diag *diag)
 	}
 	execution->merge = record_merge_new(records, count, plan_run_memory(execution->run));
 	if (!execution->merge)
-		return diag_fail(diag, ENOMEM, "order: sorting needs more memory than the %s of -memory",
-				 text_bytes(plan_run_memory(execution->run)).data);
+		return memory_lacks(execution, "order: sorting needs", diag);
 	execution->shown = memory_resize(NULL, (size_t)SHOWN * execution->stride, sizeof(*execution->shown));
 	return 0;
 }
@@ -543,7 +596,8 @@ static int merged_next(struct plan_run *run, struct plan_rows *rows, struct diag
 		memcpy(execution->shown + (size_t)count++ * execution->stride, record,
 		       execution->stride * sizeof(*record));
 	if (execution->spill.error)
-		return diag_fail(diag, execution->spill.error, "order: the temporary file for sorting: %s",
+		return diag_fail(diag, execution->spill.error, "%s: the temporary file for sorting: %s",
+				 execution->ending == ENDING_GROUPS ? "group" : "order",
 				 strerror(execution->spill.error));
 	rows->count = count;
 	rows->cells = execution->shown;
@@ -559,10 +613,11 @@ static void execution_end(struct plan_run *run)
 	for (unsigned i = 0; i < execution->width; i++) {
 		struct plan_worker *worker = &execution->workers[i];
 		plan_evaluation_end(&worker->evaluation);
-		plan_groups_end(&worker->groups);
 		records_end(&worker->records);
 		free(worker->rows);
 	}
+	groups_end(execution);
+	plan_groups_end(&execution->regrouped);
 	records_end(&execution->sorted_groups);
 	record_merge_free(execution->merge);
 	heap_stream_free(execution->stream);
@@ -585,11 +640,12 @@ static void worker_begin(struct execution *execution, struct plan_worker *worker
 {
 	const struct plan *plan = execution->run->plan;
 	uint64_t most = plan->skip + plan->limit < plan->limit ? UINT64_MAX : plan->skip + plan->limit;
-	*worker = (struct plan_worker){.execution = execution};
+	uint64_t memory_bytes = plan_run_memory(execution->run) / execution->width;
+	*worker =
+		(struct plan_worker){.execution = execution, .groups = &execution->groups[worker - execution->workers]};
 	plan_evaluation_begin(&worker->evaluation, plan);
-	plan_groups_begin(&worker->groups, plan, &execution->memory);
-	records_begin(&worker->records, &execution->order, &execution->spill, most,
-		      plan_run_memory(execution->run) / execution->width);
+	plan_groups_begin(worker->groups, plan, &execution->group_spill, memory_bytes);
+	records_begin(&worker->records, &execution->order, &execution->spill, most, memory_bytes);
 	if (worker == execution->workers)
 		records_begin(&execution->sorted_groups, &execution->order, &execution->spill, most,
 			      plan_run_memory(execution->run));
@@ -630,18 +686,17 @@ void plan_run_columns(struct plan_run *run)
 	struct execution *execution = memory_zeroed(1, sizeof(*execution));
 	run->state = execution;
 	run->end = execution_end;
-	*execution = (struct execution){
-		.run = run,
-		.ending = plan_is_grouped(plan) ? ENDING_GROUPS
-			  : plan->order_count   ? ENDING_ORDER
-						: ENDING_ROWS,
-		.memory = {.limit_bytes = plan_run_memory(run), .is_cancelled = run->target.is_cancelled},
-		.spill = {.directory = run->target.directory, RUN_FILE_NONE},
-		.range = RANGE_FIRST};
+	*execution = (struct execution){.run = run,
+					.ending = plan_is_grouped(plan) ? ENDING_GROUPS
+						  : plan->order_count   ? ENDING_ORDER
+									: ENDING_ROWS,
+					.spill = {.directory = run->target.directory, RUN_FILE_NONE},
+					.range = RANGE_FIRST};
 	plan_bounds_find(&execution->bounds, plan);
 	record_order_make(&execution->order, plan);
 	execution->stride = execution->order.stride;
 	execution->order.is_cancelled = run->target.is_cancelled;
+	group_spill_begin(&execution->group_spill, plan, &execution->spill, run->target.is_cancelled);
 	places_find(execution);
 	if (plan->source == COLUMNS_OF_EVENTS && plan->keeps_first_order && !has_id(plan))
 		execution->block_ranks = block_ranks_new(execution->run->target.trace);

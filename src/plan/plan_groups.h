@@ -6,11 +6,10 @@
 #include "plan/evaluate.h"
 #include "plan/records.h"
 
-/** Memory of all threads together. */
-struct plan_memory {
-	uint64_t used_bytes, limit_bytes;
-	bool is_exceeded;
-	const bool *is_cancelled; /**< when it is set, joining ends soon; NULL: it is never set */
+/** Where groups go that have no room in memory, and how they are ordered there. Threads share it. */
+struct group_spill {
+	struct record_order order; /**< by keys */
+	struct run_file *file;
 };
 
 /** The sums of an aggregate: of `count` values, in 128 bits; of a least or greatest one the value in `low`. */
@@ -29,13 +28,20 @@ struct row_places {
 	const int64_t
 		*times; /**< the first numbers; NULL: they begin with `first` and grow by 1, without second ones */
 	uint64_t first; /**< of `times`: the second numbers begin with it and grow by 1 */
+	/** Times that are not known yet: return them, when a row may be the first of its group; NULL: they cannot be
+	    found. No row is before `least_ns`. */
+	const int64_t *(*find)(void *context);
+	void *context;
+	int64_t least_ns;
 };
 
-/** The groups of one thread. A group is a record: the keys, a word with a bit for each absent one, a struct plan_sum
-    for each aggregate, and the place of its first row if the plan keeps the order of those. */
+/** The groups of one thread. A group is a record (plan/records.h): the keys, a word with a bit for each absent one, a
+    struct plan_sum for each aggregate, and the place of its first row if the plan keeps the order of those. Groups that
+    pass the memory go to a file as a sorted run. */
 struct plan_groups {
 	const struct plan *plan;
-	struct plan_memory *memory;
+	uint64_t memory_bytes;
+	struct records runs; /* in the file; a group may be in several of them, and in memory */
 	struct aggregate_places places;
 	uint32_t stride; /* words of a group */
 	uint64_t *items;
@@ -47,21 +53,42 @@ struct plan_groups {
 	size_t dense_count;
 };
 
-void plan_groups_begin(struct plan_groups *groups, const struct plan *plan, struct plan_memory *memory);
-/** Add the rows of a batch that pass. Return false if the memory is exceeded. */
-bool plan_groups_add(struct plan_groups *groups, const struct plan_evaluation *evaluation,
-		     const uint64_t passes[PLAN_WORDS], const struct row_places *places);
-/** Of a plan without keys: add its group, if no row was added. Return as plan_groups_add(). */
-bool plan_groups_add_none(struct plan_groups *groups);
-/** Add the groups of another thread. Return as plan_groups_add(). */
-bool plan_groups_merge(struct plan_groups *groups, const struct plan_groups *from);
-/** Do the plan's regrouping: give the groups their keys, and join those of equal ones. Return as plan_groups_add(). */
-bool plan_groups_regroup(struct plan_groups *groups);
-/** Set the result's record of a group (plan/records.h). Return the aggregate whose sum has no room, or PLAN_NOTHING. */
-uint32_t plan_groups_record(const struct plan_groups *groups, uint32_t group, uint64_t *record);
+/** Set the order of a plan's groups. */
+void group_spill_begin(struct group_spill *spill, const struct plan *plan, struct run_file *file,
+		       const bool *is_cancelled);
+
+void plan_groups_begin(struct plan_groups *groups, const struct plan *plan, const struct group_spill *spill,
+		       uint64_t memory_bytes);
+/** Add the rows of a batch that pass. */
+void plan_groups_add(struct plan_groups *groups, const struct plan_evaluation *evaluation,
+		     const uint64_t passes[PLAN_WORDS], struct row_places *places);
+/** Add a group of other groups of the plan, under these keys. */
+void plan_groups_join(struct plan_groups *groups, const uint64_t *keys, const uint64_t *group);
+/** Of a plan without keys: add its group, if no row was added. */
+void plan_groups_add_none(struct plan_groups *groups);
+/** Set the result's record of a group (plan/records.h), whose number is its place among equal ones. Return the
+    aggregate whose sum has no room, or PLAN_NOTHING. */
+uint32_t plan_group_record(const struct plan *plan, const uint64_t *group, uint64_t number, uint64_t *record);
 void plan_groups_end(struct plan_groups *groups);
 /** Return whether each group is found by its keys (base/check.h). */
 bool plan_groups_are_valid(const struct plan_groups *groups);
+
+/** All groups of several threads, each once. */
+struct joined_groups {
+	struct plan_groups *first;  /* has all of them, if none are in the file */
+	uint32_t next;              /* of these */
+	struct record_merge *merge; /* of those in the file; NULL: all are in memory */
+	const uint64_t *ahead;      /* the next one of the file */
+	uint64_t *group;
+};
+
+/** Begin; the threads' groups must outlive it, and change. memory_bytes: for what is read from the file. Return false
+    if there are more runs than fit. */
+bool joined_groups_begin(struct joined_groups *joined, struct plan_groups *groups, unsigned count,
+			 uint64_t memory_bytes);
+/** Return the next group, which is there until the next call; NULL: there are no more, or the file has an error. */
+const uint64_t *joined_groups_next(struct joined_groups *joined);
+void joined_groups_end(struct joined_groups *joined);
 
 /** Return the value of a sum. Return false if it has no room; *is_absent: there is none. */
 bool plan_sum_value(const struct plan_sum *sum, enum plan_aggregate_kind kind, enum plan_type type, uint64_t *value,

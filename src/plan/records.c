@@ -56,8 +56,9 @@ int record_compare(const struct record_order *order, const uint64_t *a, const ui
 	for (uint32_t i = 0; i < order->count; i++) {
 		uint32_t output = order->keys[i].output;
 		bool has_a = !(absent_a >> output & 1), has_b = !(absent_b >> output & 1);
-		int difference =
-			has_a && has_b ? value_compare(order->keys[i].type, a[output], b[output]) : has_a - has_b;
+		if (has_a != has_b)
+			return has_b - has_a;
+		int difference = has_a ? value_compare(order->keys[i].type, a[output], b[output]) : 0;
 		if (difference)
 			return order->keys[i].is_descending ? -difference : difference;
 	}
@@ -83,24 +84,26 @@ static int indirect_compare(const void *a, const void *b, void *context)
 }
 
 /* The places of records in their order. */
-static const uint64_t **records_sorted(const struct records *records)
+static const uint64_t **records_sorted(const struct record_order *order, const uint64_t *items, size_t count)
 {
-	const uint64_t **sorted = memory_resize(NULL, records->count + 1, sizeof(*sorted));
-	uint32_t stride = records->order->stride;
-	for (size_t i = 0; i < records->count; i++)
-		sorted[i] = records->items + i * stride;
-	pointers_sort((void **)sorted, records->count, indirect_compare, (void *)records->order,
-		      records->order->is_cancelled);
+	const uint64_t **sorted = memory_resize(NULL, count + 1, sizeof(*sorted));
+	for (size_t i = 0; i < count; i++)
+		sorted[i] = items + i * order->stride;
+	pointers_sort((void **)sorted, count, indirect_compare, (void *)order, order->is_cancelled);
 	return sorted;
 }
 
-static void run_add(struct records *records, const uint64_t *const *sorted, size_t count)
+void records_write(struct records *records, const uint64_t *items, size_t count)
 {
 	size_t bytes = records->order->stride * sizeof(uint64_t);
 	struct run_writer writer;
+	if (!count || cancel_is_asked(records->order->is_cancelled))
+		return;
+	const uint64_t **sorted = records_sorted(records->order, items, count);
 	run_begin(&writer, records->spill, count * bytes);
 	for (size_t i = 0; i < count; i++)
 		run_write(&writer, sorted[i], bytes);
+	free(sorted);
 	memory_grow(records->runs, records->run_count, records->run_capacity);
 	records->runs[records->run_count++] = run_end(&writer);
 }
@@ -109,7 +112,7 @@ static void run_add(struct records *records, const uint64_t *const *sorted, size
 static void records_cut(struct records *records)
 {
 	uint32_t stride = records->order->stride;
-	const uint64_t **sorted = records_sorted(records);
+	const uint64_t **sorted = records_sorted(records->order, records->items, records->count);
 	size_t count = records->count < records->most ? records->count : (size_t)records->most;
 	uint64_t *kept = memory_resize(NULL, records->capacity * stride, sizeof(*kept));
 	for (size_t i = 0; i < count; i++)
@@ -123,18 +126,6 @@ static void records_cut(struct records *records)
 	records->threshold = memory_resize(records->threshold, stride, sizeof(*records->threshold));
 	memcpy(records->threshold, kept + (count - 1) * stride, stride * sizeof(*kept));
 	records->has_threshold = true;
-}
-
-static void records_spill(struct records *records)
-{
-	if (cancel_is_asked(records->order->is_cancelled)) {
-		records->count = 0;
-		return;
-	}
-	const uint64_t **sorted = records_sorted(records);
-	run_add(records, sorted, records->count);
-	free(sorted);
-	records->count = 0;
 }
 
 /* The record that was added last comes too late to be wanted. */
@@ -153,8 +144,10 @@ uint64_t *records_add(struct records *records)
 	assert(records->count <= records->capacity);
 	if (records->most <= records->room / 2 && records->count >= 2 * records->most + SMALL_ROOM)
 		records_cut(records);
-	else if (records->count >= records->room)
-		records_spill(records);
+	else if (records->count >= records->room) {
+		records_write(records, records->items, records->count);
+		records->count = 0;
+	}
 	if (records->count >= records->capacity) {
 		records->capacity = memory_capacity(records->capacity, records->count + 1);
 		if (records->capacity > records->room && records->count < records->room)

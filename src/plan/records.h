@@ -61,6 +61,8 @@ static inline const uint64_t *records_threshold(const struct records *records)
 }
 /** Sort what is there. */
 void records_sort(struct records *records);
+/** Write records that lie elsewhere to the file, as a run. */
+void records_write(struct records *records, const uint64_t *items, size_t count);
 void records_end(struct records *records);
 
 /** Return whether the sums of the records hold (base/check.h); whether they are in order, none twice. */

@@ -21,14 +21,6 @@
 #include "trace/row_ids.h"
 #include "trace/trace.h"
 
-/* One of the functions that a code address lies in; inlined ones first. */
-struct resolved {
-	uint32_t name;
-	const char *file;
-	uint32_t line;
-	bool is_inlined;
-};
-
 /* The functions of one code address: a part of `resolved`; count 0 before they are known. */
 struct name_span {
 	uint32_t first, count;
@@ -54,7 +46,7 @@ struct heap_names {
 	struct name_tree *tree;
 	const struct trace_dictionary *dictionary;
 	struct symbols *symbols;
-	struct resolved *resolved;
+	struct heap_address_function *resolved;
 	uint32_t resolved_count;
 	size_t resolved_capacity;
 	struct name_span *spans; /* per frame of the trace */
@@ -243,8 +235,8 @@ static uint32_t name_of_no_image(struct heap_names *names, uint64_t offset)
 static void resolved_add(struct heap_names *names, uint32_t name, const struct symbol_frame *frame)
 {
 	memory_grow(names->resolved, names->resolved_count, names->resolved_capacity);
-	names->resolved[names->resolved_count++] =
-		(struct resolved){name, frame ? frame->file : NULL, frame ? frame->line : 0, frame && frame->inlined};
+	names->resolved[names->resolved_count++] = (struct heap_address_function){
+		name, frame ? frame->file : NULL, frame ? frame->line : 0, frame && frame->inlined};
 }
 
 static void add_function(struct heap_names *names, const struct trace_frame *address, const struct symbol_frame *frame)
@@ -409,7 +401,7 @@ static uint32_t node_add_address(struct heap_names *names, uint32_t parent, uint
 	struct name_span span = frame_resolve(names, trace_frame);
 	bool has_image = address->image < names->dictionary->image_count;
 	for (uint32_t i = span.count; i-- > 0;) {
-		const struct resolved *resolved = &names->resolved[span.first + i];
+		const struct heap_address_function *resolved = &names->resolved[span.first + i];
 		struct heap_frame frame = {.parent = parent,
 					   .name = resolved->name,
 					   .image = has_image ? names->images[address->image] : TRACE_NONE,
@@ -435,6 +427,14 @@ uint32_t heap_names_stack(struct heap_names *names, uint32_t stack)
 		names->nodes[names->pending[count]] = node_add_address(names, names->nodes[node->parent], node->frame);
 	}
 	return names->nodes[stack];
+}
+
+const struct heap_address_function *heap_names_address(struct heap_names *names, uint32_t frame, uint32_t *count)
+{
+	assert(frame < names->dictionary->frame_count);
+	struct name_span span = frame_resolve(names, frame);
+	*count = span.count;
+	return &names->resolved[span.first];
 }
 
 /* The allocation function as the recorder knew it; it needs no symbol file. */

@@ -45,6 +45,14 @@ struct heap_frame {
 	bool has_offset; /**< this frame, or one around it, is a place in an image that no symbol names */
 };
 
+/** One of the functions that a code address lies in. */
+struct heap_address_function {
+	uint32_t name;
+	const char *file; /**< NULL: unknown */
+	uint32_t line;    /**< 0: unknown */
+	bool is_inlined;
+};
+
 struct heap_names;
 struct trace_entry;
 struct trace_image;
@@ -75,6 +83,10 @@ uint32_t heap_names_site(struct heap_names *names, const struct heap_site *site)
 
 /** Return the node of a stack of the trace, without an allocation function. */
 uint32_t heap_names_stack(struct heap_names *names, uint32_t stack);
+
+/** Return the functions of a code address, a place in the frames of the trace: inlined ones first, `count` of them, at
+    least one. Valid until the next call for these names. */
+const struct heap_address_function *heap_names_address(struct heap_names *names, uint32_t frame, uint32_t *count);
 
 /** Name the stacks of all sites of the table, also those that only frees have: heap_names_count() is all names then. */
 void heap_names_name_sites(struct heap_names *names, const struct heap_table *table);

@@ -16,7 +16,7 @@
 #include "query/scan.h"
 #include "table/weight.h"
 
-enum { SLICE_EVENTS = 32, SLICE_EVENTS_BETWEEN = 8, SLICES_MAX = 1 << 20, BATCH_EVENTS = 1 << 22 };
+enum { SLICE_EVENTS = 32, SLICE_EVENTS_BETWEEN = 3, SLICES_MAX = 1 << 20, BATCH_EVENTS = 1 << 22 };
 
 struct slice {
 	uint64_t began_bytes, ended_bytes;
@@ -53,6 +53,8 @@ struct pass {
 	uint32_t first, last;
 	const uint64_t *starts; /* by slice - first: of the next candidate's when it is none */
 	uint64_t *filled;       /* shared by all threads */
+	const uint64_t *near;   /* bits: candidates have times in this stretch of 1 << near_shift ns of the range */
+	unsigned near_shift;
 	struct level_change *changes;
 };
 
@@ -60,6 +62,12 @@ static inline uint32_t place_of(uint64_t at, uint64_t scale, uint32_t count)
 {
 	uint64_t place = (uint64_t)((unsigned __int128)at * scale >> 64);
 	return place < count ? (uint32_t)place : count - 1;
+}
+
+static inline uint32_t slice_within(const struct slicing *slicing, uint32_t part, int64_t time_ns)
+{
+	uint64_t at = (uint64_t)time_ns - (uint64_t)slicing->bounds[part] - 1;
+	return part * slicing->per_part + place_of(at, slicing->scales[part], slicing->per_part);
 }
 
 /* A part has the times behind its first bound, up to the next one. Most parts are of one length, so that the right one
@@ -73,8 +81,7 @@ static uint32_t slice_between(const struct slicing *slicing, int64_t time_ns)
 		part--;
 	while (time_ns > bounds[part + 1])
 		part++;
-	uint64_t at = (uint64_t)time_ns - (uint64_t)bounds[part] - 1;
-	return part * slicing->per_part + place_of(at, slicing->scales[part], slicing->per_part);
+	return slice_within(slicing, part, time_ns);
 }
 
 /* The slice of a time within the range: the same for all, and never falling. */
@@ -102,9 +109,9 @@ static bool is_base(const struct heap_allocation *row, struct heap_range range)
 	return has_begun && (row->end == HEAP_END_OPEN || row->end_ns > range.from_ns);
 }
 
-static inline struct slice *slice_touch(struct pass *pass, int64_t time_ns, uint32_t group)
+static inline struct slice *slice_touch(struct pass *pass, uint32_t number, uint32_t group)
 {
-	struct slice *slice = &pass->slices[slice_of(pass->slicing, time_ns)];
+	struct slice *slice = &pass->slices[number];
 	slice->first_group = slice->events && slice->first_group < group ? slice->first_group : group;
 	slice->events++;
 	return slice;
@@ -117,9 +124,9 @@ static inline __attribute__((always_inline)) void row_sum(struct pass *pass, con
 	if (is_base(row, range))
 		pass->base_bytes += bytes;
 	if (begins_within(row, range))
-		slice_touch(pass, row->birth_ns, group)->began_bytes += bytes;
+		slice_touch(pass, slice_of(pass->slicing, row->birth_ns), group)->began_bytes += bytes;
 	if (ends_within(row, range))
-		slice_touch(pass, row->end_ns, group)->ended_bytes += bytes;
+		slice_touch(pass, slice_of(pass->slicing, row->end_ns), group)->ended_bytes += bytes;
 }
 
 static inline void change_put(struct pass *pass, int64_t time_ns, uint64_t bytes)
@@ -133,15 +140,6 @@ static inline void change_put(struct pass *pass, int64_t time_ns, uint64_t bytes
 	uint64_t place = start + __atomic_fetch_add(&pass->filled[slice - pass->first], 1, __ATOMIC_RELAXED);
 	if (place < end) /* a damaged index may say otherwise the second time */
 		pass->changes[place] = (struct level_change){time_ns, bytes};
-}
-
-static inline __attribute__((always_inline)) void row_collect(struct pass *pass, const struct heap_allocation *row,
-							      uint64_t bytes)
-{
-	if (begins_within(row, pass->slicing->range))
-		change_put(pass, row->birth_ns, bytes);
-	if (ends_within(row, pass->slicing->range))
-		change_put(pass, row->end_ns, 0 - bytes);
 }
 
 static void rows_sum_sample(struct pass *pass, const struct heap_rows *rows)
@@ -160,19 +158,26 @@ static void rows_sum_all(struct pass *pass, const struct heap_rows *rows)
 	}
 }
 
-static void rows_collect_sample(struct pass *pass, const struct heap_rows *rows)
+static void rows_sum_between(struct pass *pass, const struct heap_rows *rows, const struct heap_row_moments *moments)
 {
+	const struct slicing slicing = *pass->slicing;
+	const uint32_t parts = slicing.count / slicing.per_part, group = rows->first / PACK_ROWS;
+	const uint64_t *begins_ns = rows->columns.numbers[PACK_BIRTH], *ends_ns = rows->columns.numbers[PACK_END];
 	heap_rows_each (rows, i) {
-		const struct heap_allocation row = heap_rows_get(rows, i);
-		row_collect(pass, &row, heap_weigh(pass->table, &row).bytes);
-	}
-}
-
-static void rows_collect_all(struct pass *pass, const struct heap_rows *rows)
-{
-	heap_rows_each (rows, i) {
-		const struct heap_allocation row = heap_rows_get(rows, i);
-		row_collect(pass, &row, row.size_bytes);
+		uint64_t bytes = rows->columns.numbers[PACK_SIZE][i];
+		uint32_t begin = moments->begins[i], end = moments->ends[i];
+		if (pass->table->sample_bytes) {
+			const struct heap_allocation row = heap_rows_get(rows, i);
+			bytes = heap_weigh(pass->table, &row).bytes;
+		}
+		if (!begin && end)
+			pass->base_bytes += bytes;
+		if (begin - 1 < parts)
+			slice_touch(pass, slice_within(&slicing, begin - 1, (int64_t)begins_ns[i]), group)
+				->began_bytes += bytes;
+		if (end - 1 < parts && begin <= parts)
+			slice_touch(pass, slice_within(&slicing, end - 1, (int64_t)ends_ns[i]), group)->ended_bytes +=
+				bytes;
 	}
 }
 
@@ -182,9 +187,33 @@ static void rows_sum(struct pass *pass, const struct heap_rows *rows)
 	(pass->table->sample_bytes ? rows_sum_sample : rows_sum_all)(pass, rows);
 }
 
+static inline bool is_near(const struct pass *pass, int64_t time_ns)
+{
+	uint64_t at = ((uint64_t)time_ns - (uint64_t)pass->slicing->range.from_ns) >> pass->near_shift;
+	return pass->near[at / 64] >> at % 64 & 1;
+}
+
+static void row_collect(struct pass *pass, const struct heap_rows *rows, uint32_t i)
+{
+	const struct heap_allocation row = heap_rows_get(rows, i);
+	uint64_t bytes = heap_weigh(pass->table, &row).bytes;
+	if (begins_within(&row, pass->slicing->range))
+		change_put(pass, row.birth_ns, bytes);
+	if (ends_within(&row, pass->slicing->range))
+		change_put(pass, row.end_ns, 0 - bytes);
+}
+
 static void rows_collect(struct pass *pass, const struct heap_rows *rows)
 {
-	(pass->table->sample_bytes ? rows_collect_sample : rows_collect_all)(pass, rows);
+	const struct heap_range range = pass->slicing->range;
+	const int64_t *begins_ns = (const int64_t *)rows->columns.numbers[PACK_BIRTH],
+		      *ends_ns = (const int64_t *)rows->columns.numbers[PACK_END];
+	heap_rows_each (rows, i) {
+		int64_t begin_ns = begins_ns[i], end_ns = ends_ns[i];
+		if ((begin_ns > range.from_ns && begin_ns <= range.to_ns && is_near(pass, begin_ns)) ||
+		    (end_ns > range.from_ns && end_ns <= range.to_ns && is_near(pass, end_ns)))
+			row_collect(pass, rows, i);
+	}
 }
 
 static void pass_run(void *context)
@@ -217,11 +246,28 @@ static bool is_candidate(const struct search *search, uint32_t slice)
 
 COMPARE_BY(change_compare, struct level_change, time_ns)
 
+/* Most slices have few, and they are almost in order. */
+static void changes_sort(struct level_change *changes, size_t count)
+{
+	enum { FEW = 40 };
+	if (count > FEW) {
+		qsort(changes, count, sizeof(*changes), change_compare);
+		return;
+	}
+	for (size_t i = 1; i < count; i++) {
+		const struct level_change change = changes[i];
+		size_t at = i;
+		for (; at && changes[at - 1].time_ns > change.time_ns; at--)
+			changes[at] = changes[at - 1];
+		changes[at] = change;
+	}
+}
+
 static void slice_search(struct search *search, uint32_t slice, struct level_change *changes, size_t count)
 {
 	uint64_t live_bytes = search->live_bytes[slice];
 	struct heap_peak *peak = &search->peaks[slice / search->per_part];
-	qsort(changes, count, sizeof(*changes), change_compare);
+	changes_sort(changes, count);
 	for (size_t i = 0; i < count;) {
 		int64_t time_ns = changes[i].time_ns;
 		for (; i < count && changes[i].time_ns == time_ns; i++)
@@ -294,6 +340,28 @@ static struct pass batch_pass(const struct search *search, const struct pass *li
 	return pass;
 }
 
+/* Which stretches of time have candidates: most rows have nothing to do with any, and this is a quick way to tell. */
+static uint64_t *near_find(struct pass *pass)
+{
+	enum { STRETCHES_MAX = 1 << 16 };
+	const struct slicing *slicing = pass->slicing;
+	const uint64_t from = (uint64_t)slicing->range.from_ns, length = (uint64_t)slicing->range.to_ns - from,
+		       most = slicing->count < STRETCHES_MAX ? slicing->count : STRETCHES_MAX;
+	while (length >> pass->near_shift > most)
+		pass->near_shift++;
+	uint64_t count = (length >> pass->near_shift) + 1, *near = memory_zeroed(count / 64 + 1, sizeof(*near));
+	for (uint64_t i = 0; i < count; i++) {
+		uint64_t begin = i << pass->near_shift, end = begin + ((UINT64_C(1) << pass->near_shift) - 1);
+		uint32_t first = slice_of(slicing, (int64_t)(from + (begin ? begin : 1))),
+			 last = slice_of(slicing, (int64_t)(from + (end < length ? end : length)));
+		first = first < pass->first ? pass->first : first;
+		last = last < pass->last ? last + 1 : pass->last;
+		if (first < last && pass->starts[first - pass->first] < pass->starts[last - pass->first])
+			near[i / 64] |= UINT64_C(1) << i % 64;
+	}
+	return near;
+}
+
 static void batch_search(struct search *search, const struct pass *like, uint32_t first, uint32_t last,
 			 const uint64_t *starts, uint64_t events)
 {
@@ -304,6 +372,8 @@ static void batch_search(struct search *search, const struct pass *like, uint32_
 	uint64_t *filled = memory_zeroed(last - first, sizeof(*filled));
 	uint32_t shared;
 	struct pass pass = batch_pass(search, like, first, last, starts, &shared);
+	uint64_t *near = near_find(&pass);
+	pass.near = near;
 	pass.shared = &shared;
 	pass.filled = filled;
 	pass.changes = changes;
@@ -314,6 +384,7 @@ static void batch_search(struct search *search, const struct pass *like, uint32_
 		if (starts[slice - first + 1] > starts[slice - first] && is_candidate(search, slice))
 			slice_search(search, slice, &changes[starts[slice - first]],
 				     starts[slice - first + 1] - starts[slice - first]);
+	free(near);
 	free(filled);
 	free(changes);
 	free(passes);
@@ -329,10 +400,17 @@ static uint64_t scale_of(uint64_t length, uint32_t slices)
 	return length ? (uint64_t)(((unsigned __int128)slices << 64) / length) : slices;
 }
 
-static uint32_t slices_per_part(const struct heap_table *table, uint32_t events, uint32_t parts)
+/* About as many as there are of rows that begin in the range. */
+static uint32_t slices_per_part(const struct heap_table *table, struct heap_range range, uint32_t events,
+				uint32_t parts)
 {
-	uint32_t per_part = table->count / events / parts + 1;
-	return per_part < SLICES_MAX / parts ? per_part : SLICES_MAX / parts;
+	uint64_t rows = 0;
+	for (uint32_t i = 0; i < table->groups.count; i++) {
+		const struct heap_group *group = &table->groups.items[i];
+		rows += group->first_ns <= range.to_ns && group->last_ns >= range.from_ns ? PACK_ROWS : 0;
+	}
+	uint64_t per_part = rows / events / parts + 1;
+	return per_part < SLICES_MAX / parts ? (uint32_t)per_part : SLICES_MAX / parts;
 }
 
 static void slicing_make(struct slicing *slicing, const struct heap_table *table, struct heap_range range,
@@ -340,7 +418,8 @@ static void slicing_make(struct slicing *slicing, const struct heap_table *table
 {
 	assert(parts > 0);
 	uint64_t length = (uint64_t)range.to_ns - (uint64_t)range.from_ns + 1;
-	*slicing = (struct slicing){.range = range, .count = slices_per_part(table, SLICE_EVENTS, parts) * parts};
+	*slicing =
+		(struct slicing){.range = range, .count = slices_per_part(table, range, SLICE_EVENTS, parts) * parts};
 	slicing->scale = scale_of(length, slicing->count);
 }
 
@@ -348,8 +427,9 @@ static void slicing_make_between(struct slicing *slicing, const struct heap_tabl
 				 uint32_t parts)
 {
 	assert(parts > 0);
-	uint32_t per_part = slices_per_part(table, SLICE_EVENTS_BETWEEN, parts);
-	*slicing = (struct slicing){.range = {bounds[0], bounds[parts]},
+	const struct heap_range range = {bounds[0], bounds[parts]};
+	uint32_t per_part = slices_per_part(table, range, SLICE_EVENTS_BETWEEN, parts);
+	*slicing = (struct slicing){.range = range,
 				    .scale = scale_of((uint64_t)bounds[parts] - (uint64_t)bounds[0], parts),
 				    .count = per_part * parts,
 				    .bounds = bounds,
@@ -406,6 +486,13 @@ void heap_peak_search_add(struct heap_peak_search *search, unsigned thread, cons
 {
 	assert(thread < search->width);
 	rows_sum(&search->passes[thread], rows);
+}
+
+void heap_peak_search_add_between(struct heap_peak_search *search, unsigned thread, const struct heap_rows *rows,
+				  const struct heap_row_moments *moments)
+{
+	assert(thread < search->width && search->slicing.bounds);
+	rows_sum_between(&search->passes[thread], rows, moments);
 }
 
 static void slice_add(struct slice *to, const struct slice *from)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What dx does with little memory, and when it is interrupted: sorting goes to the disk, other operators say what they lack and where, Ctrl-C ends a plan."""
+"""What dx does with little memory, and when it is interrupted: sorting and groups of plans go to the disk, other operators say what they lack and where, Ctrl-C ends a plan."""
 import os
 import pathlib
 import signal
@@ -15,8 +15,13 @@ failures = []
 ORDERS = (".OrderBy(h => h.Size).Select(h => h.Index)", ".OrderByDescending(h => h.Function).ThenBy(h => h.Index % 7).Select(h => h.Index)", ".OrderBy(h => h.Parameters.Count()).Select(h => h.Index)",
           ".Select(h => new { A = h.Action, B = new { T = h.TimeStart, S = h.Stack } }).OrderBy(r => r.B.S).ThenByDescending(r => r.A)",
           ".OrderBy(h => h.Index % 10, (a, b) => a < b ? 1 : a > b ? -1 : 0).Select(h => h.Index)", ".OrderByDescending(h => h.Size / 0).Select(h => h.Index)")
+# Groups of plans, and their keys: as many as events, and each of them several times.
+GROUPS = (".GroupBy(h => h.Index).Select(g => new { N = g.Count(), S = g.Sum(h => h.Size) })", ".GroupBy(h => h.Index % 9000).Select(g => new { N = g.Count(), L = g.Min(h => h.Size), M = g.Max(h => h.Duration) })",
+          ".GroupBy(h => new { I = h.Index * 10 / 11, S = h.Stack }).Select(g => new { I = g.First().Index, A = g.Average(h => h.Size) })",
+          ".GroupBy(h => new { I = h.Index % 8000, T = h.Thread.Id }).Select(g => new { F = g.First().TimeStart, S = g.Sum(h => h.Size) })",
+          ".GroupBy(h => h.Index % 9000).Select(g => new { N = g.Count(), S = g.Sum(h => h.Size) }).OrderByDescending(x => x.S / 100).ThenBy(x => x.N).Where(x => x.S > 0)")
 # The operator, and what is asked. Collections in an order cannot be written.
-LIMITED = (("GroupBy", ".GroupBy(h => h.Index).Count(g => g.Last().Size > 0)"), ("GroupBy", ".Where(h => h.Index > 3).GroupBy(h => h.Index).Select(g => new { N = g.Count(), F = g.First() }).Count()"),
+LIMITED = (("GroupBy", ".GroupBy(h => h.Index).Count(g => g.Last().Size > 0)"), ("GroupBy", ".Select(h => h.Index).GroupBy(i => i).Select(g => new { N = g.Count(), F = g.First() }).Count()"),
            ("Distinct", ".Distinct().Count()"), ("Distinct", ".Select(h => new { I = h.Index, S = h.Stack }).Distinct().Count()"), ("Union", f".Union({HEAP}).Count()"),
            ("Intersect", f".Intersect({HEAP}).Count()"), ("Except", f".Skip(1).Except({HEAP}).Count()"),
            ("Join", f".Join({HEAP}, a => a.Index, b => b.Index, (a, b) => a.Size).Count()"), ("Aggregate", '.Aggregate("", (a, h) => a + h.Stack)'),
@@ -41,6 +46,17 @@ def check_orders():
     done = subprocess.run([XHEAP, "dx", "events.xht", "-memory", "4M", "-noPlan", HEAP + ORDERS[2]], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                           env=dict(os.environ, TMPDIR="/no/such/directory"))
     check(done.returncode == 2 and "OrderBy: the temporary file for sorting: No such file or directory" in done.stderr, f"no place to sort: {done.returncode} {done.stderr}")
+
+
+def check_groups():
+    for query in GROUPS:
+        answers = {(done.returncode, done.stdout, done.stderr) for words in (("1M",), ("4G",), ("4G", "-noPlan"))
+                   for done in (ask("events.xht", HEAP + query, "-r2", "-format", "csv", "-memory", *words),)}
+        status, rows, said = answers.pop()
+        check(not answers and not status and rows.count("\n") > 3000, f"{query}: other groups with less memory: {status} {said} {[len(other[1]) for other in answers]}")
+        done = subprocess.run([XHEAP, "dx", "events.xht", "-memory", "1M", HEAP + query], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                              env=dict(os.environ, TMPDIR="/no/such/directory"))
+        check(done.returncode == 2 and "group: the temporary file for sorting: No such file or directory" in done.stderr, f"{query}: no place for groups: {done.returncode} {done.stderr}")
 
 
 def check_limits():
@@ -79,9 +95,10 @@ def main():
     for name, events in (("events", "10000"), ("many", "1000000")):
         subprocess.run([BUILD / "tests/golden/make_trace", "random", f"{name}.xht", "3", events], check=True)
     check_orders()
+    check_groups()
     check_limits()
     check_interrupt()
-    print("\n".join(failures[:10]) or "orders spill, limits name their operators, an interrupt ends a plan")
+    print("\n".join(failures[:10]) or "orders and groups spill, limits name their operators, an interrupt ends a plan")
     return bool(failures)
 
 

@@ -93,6 +93,7 @@ COMPLETIONS = [
     ("@$cursession.TTD.Data.Heap().Select(h => new { Odd = h.Size }).OrderBy(o => o.O", "o.Odd"),
     ("dx -g -r2 @$cursession.TTD.Data.Heap()[2].TimeStart.Se", "TimeStart.Se"),
     ("@$cursession.TTD.Data.Heap().First().Action.ToU", "Action.ToUpper("),
+    ("@$cursession.TTD.Data.Heap().GroupBy(h => h.Size).Select(g => g.K", "g.Key"),
     ("@$cursession.TTD.Data.All", "Data.Allocations("),
     ("@$curprocess.TTD.Data.Lar", "Data.Largest("),
     ("@$cursession.TTD.Data.Allocations().First().FreeTh", "FreeThread"),

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""No call of the library ends the program that makes it: memory_try() stands on each way from a call to what gives up or ends a process, as its code shows. Calls by pointers are not followed."""
+"""No call of the library ends the program that makes it: memory_try() stands on each way from a call to what gives up or ends a process, as its code shows. Calls by pointers are not followed; what programs call by pointers is listed."""
 import collections
 import json
 import os
@@ -15,6 +15,8 @@ ENDS = re.compile(r"(memory_exhausted|__assert_fail|abort|exit|_Exit|quick_exit|
 # The child of a fork, which has a copy of the program.
 CHILD = {("suspended_create", "_exit")}
 BOUNDARY = "memory_try"
+# Members of Arrow's structs, which programs call.
+BY_POINTER = ["stream_get_schema", "stream_get_next", "stream_get_last_error", "stream_release", "array_free", "schema_free"]
 
 
 def run(*words):
@@ -60,10 +62,10 @@ def main():
         sys.exit(77)
     names, calls = graph()
     of_api = {int(line.split()[0], 16) for line in run("nm", "-D", "--defined-only", LIBRARY).splitlines() if " T " in line}
-    found = sorted({way for start in of_api for way in ways_out(names, calls, start)})
+    by_name = {name: address for address, name in names.items()}
+    found = sorted({way for start in [*of_api, *(by_name[name] for name in BY_POINTER)] for way in ways_out(names, calls, start)})
     print("\n".join(found))
     # What is looked for is there, and is found from where no boundary is.
-    by_name = {name: address for address, name in names.items()}
     control = list(ways_out(names, calls, by_name["memory_zeroed"]))
     if len(of_api) < 50 or not control or by_name[BOUNDARY] not in calls[by_name["api_run"]]:
         sys.exit(f"{len(of_api)} calls, {len(names)} functions; from memory_zeroed(): {control}")

@@ -5,6 +5,7 @@
    with those of a follower that saw nothing before. The trace itself is matched up to random moments as well, one after
    the other. Prints the traces for which something differs, and the reasons for which following was refused. */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@
 #include "base/memory.h"
 #include "match/follow.h"
 #include "match/match.h"
+#include "query/peak.h"
 #include "query/scan.h"
 #include "table/table_valid.h"
 #include "trace/code_rows.h"
@@ -30,7 +32,7 @@
 enum { MOMENTS_MAX = 12, MOMENTS_MANY = 60, REASONS_MAX = 16, WORDS_BYTES = 300 };
 static const char path[] = "grown.xht";
 static const bool is_never_over = false;
-static uint32_t seed = 1, difference_count, sums_compared, tables_compared;
+static uint32_t seed = 1, difference_count, sums_compared, charts_compared, tables_compared;
 static char what[WORDS_BYTES];
 
 static uint32_t random_below(uint32_t limit)
@@ -614,7 +616,51 @@ static int reason_compare(const void *a, const void *b)
 	return strcmp(a, b);
 }
 
-static const struct heap_build in_memory = {.fd = -1};
+static const struct heap_build in_memory = {.fd = -1, .has_chart = true};
+
+/* Compare the chart with the peaks of the table, in the intervals that are over. */
+static void compare_chart(const struct matching_sums *sums)
+{
+	const struct live_chart *chart = &sums->chart;
+	const struct heap_build how = {.fd = -1, .until_ns = &sums->until_ns};
+	uint32_t count = (uint32_t)(sums->until_ns >> chart->shift);
+	int64_t bounds[LIVE_CHART_INTERVALS + 1];
+	struct heap_peak peaks[LIVE_CHART_INTERVALS];
+	struct heap_table *table;
+	struct heap_filter all;
+	struct diag diag = {""};
+	struct trace *trace;
+	if (!sums->is_peak_known || !count)
+		return;
+	check(trace_open(&trace, path, &diag), &diag);
+	check(heap_table_build(&table, trace, &how, &diag), &diag);
+	/* Frees that still wait for what they end are settled in a table. */
+	bool is_settled = !table->unknown_frees && !table->order_conflicts;
+	heap_filter_init_for(&all, table);
+	for (uint32_t i = 0; i <= count; i++)
+		bounds[i] = (int64_t)((uint64_t)i << chart->shift) - 1;
+	struct heap_peak_search *search = heap_peak_search_new_between(table, &all, NULL, bounds, count);
+	const struct heap_scan_plan plan = {INT64_MIN, INT64_MAX, INT64_MIN, PACK_TIMES | PACK_SIZES | PACK_SITES,
+					    &all,      NULL};
+	struct heap_scan scan;
+	const struct heap_rows *rows;
+	heap_scan_begin(&scan, table, &plan, NULL);
+	while ((rows = heap_scan_next(&scan))) {
+		heap_peak_search_add(search, 0, rows);
+		heap_rows_each (rows, i)
+			is_settled &= !(heap_rows_get(rows, i).flags & HEAP_EARLIER);
+	}
+	heap_scan_end(&scan);
+	heap_peak_search_finish(search, peaks);
+	for (uint32_t i = 0; i < count && is_settled; i++)
+		if (peaks[i].bytes != chart->most[i])
+			differs("interval %u of %u: most %" PRIu64 " bytes, the chart has %" PRIu64, i, count,
+				peaks[i].bytes, chart->most[i]);
+	charts_compared += is_settled;
+	heap_filter_fini(&all);
+	heap_table_free(table);
+	trace_close(trace);
+}
 
 /* Compare the sums that are known now with those of a follower that has only this look. */
 static void compare_sums_now(const struct heap_follow *follow, int64_t until_ns)
@@ -631,6 +677,9 @@ static void compare_sums_now(const struct heap_follow *follow, int64_t until_ns)
 		if (sums.live_bytes != others.live_bytes || sums.until_ns != others.until_ns ||
 		    sums.is_peak_known != others.is_peak_known || memcmp(&sums.peak, &others.peak, sizeof(sums.peak)))
 			differs("another peak, or other live bytes, so far");
+		if (sums.is_peak_known && memcmp(&sums.chart, &others.chart, sizeof(sums.chart)))
+			differs("another chart so far");
+		compare_chart(&sums);
 		free(pairs);
 		sums_compared++;
 	}
@@ -736,7 +785,7 @@ int main(int argc, char **argv)
 	for (unsigned i = 0; i < REASONS_MAX; i++)
 		if (reasons[i][0])
 			printf("refused: %s\n", reasons[i]);
-	fprintf(stderr, "%u tables, %u sums\n", tables_compared, sums_compared);
+	fprintf(stderr, "%u tables, %u sums, %u charts\n", tables_compared, sums_compared, charts_compared);
 	printf(difference_count ? "%u differences\n" : "no differences\n", difference_count);
 	return difference_count > 0;
 }

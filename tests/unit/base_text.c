@@ -212,13 +212,34 @@ static void test_what_steers_a_terminal_is_not_shown(void **state)
 	}
 }
 
+/* Each byte, at each place of words that are looked at at once. */
+static void test_what_is_not_shown_is_found_in_long_texts(void **state)
+{
+	(void)state;
+	for (unsigned byte = 1; byte <= UINT8_MAX; byte++)
+		for (size_t place = 0; place < 20; place++) {
+			char text[] = "a plain text ~ of names";
+			text[place] = (char)byte;
+			bool is_plain = byte >= ' ' && byte < 0x7f;
+			const char *shown = text_shown(text);
+			assert_true((shown == text) == is_plain);
+			text[place] = is_plain ? text[place] : '?';
+			assert_string_equal(shown, text);
+		}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_numbers), cmocka_unit_test(test_lists),
-		cmocka_unit_test(test_parsing), cmocka_unit_test(test_json),
-		cmocka_unit_test(test_grid),    cmocka_unit_test(test_intern),
-		cmocka_unit_test(test_map),     cmocka_unit_test(test_what_steers_a_terminal_is_not_shown),
+		cmocka_unit_test(test_numbers),
+		cmocka_unit_test(test_lists),
+		cmocka_unit_test(test_parsing),
+		cmocka_unit_test(test_json),
+		cmocka_unit_test(test_grid),
+		cmocka_unit_test(test_intern),
+		cmocka_unit_test(test_map),
+		cmocka_unit_test(test_what_steers_a_terminal_is_not_shown),
+		cmocka_unit_test(test_what_is_not_shown_is_found_in_long_texts),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

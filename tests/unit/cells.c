@@ -429,7 +429,7 @@ static uint64_t class_key(uint32_t name, bool is_plain, const struct cell_keys *
 /* Sums by the function that asked, and by the classes that are left, are those of the cells that were found. */
 static void lumping_check(const struct named *named, const struct cell_kept *kept)
 {
-	struct cell_tree tree;
+	struct cell_tree tree = {.nodes = NULL};
 	struct cell_set set = {.cells = NULL};
 	struct sums found = {.items = NULL}, wanted = {.items = NULL};
 	cell_tree_make(&tree, &named->paths, kept, named->names);
@@ -494,7 +494,8 @@ static void samples_are_parts_of_all_cells(void **state)
 					 .filter = &subject.filter,
 					 .bounds = &named.bounds,
 					 .nodes = subject.nodes,
-					 .most = rooms[i],
+					 .most = rooms[0],
+					 .sample_most = rooms[i],
 					 .node_count = count,
 					 .moment = 30};
 		struct cell_scan_result result;
@@ -503,9 +504,9 @@ static void samples_are_parts_of_all_cells(void **state)
 		assert_false(result.is_over);
 		assert_true(result.level && result.set.count <= rooms[i]);
 		for (uint32_t k = 0; k < named.result.set.count; k++) {
-			const struct cell_keys keys = cell_keys_of(&named.result.set.cells[k]);
-			if (cell_keys_are_in(&keys, result.level))
-				cell_set_add(&thin, &keys, &named.result.set.cells[k].sums, UINT32_MAX);
+			const struct cell *cell = &named.result.set.cells[k];
+			if (cell_is_in(cell, result.level))
+				*cell_set_at(&thin, cell, UINT32_MAX) = cell->sums;
 		}
 		cell_set_sort(&thin);
 		cell_set_sort(&result.set);

@@ -333,10 +333,8 @@ static void test_generated(void **state)
 			moment_make(&filter);
 			plan.allocations = &filter;
 		}
-		/* A small memory makes sorting use its file. */
-		target.memory_bytes = i % 3 ? 0 : 1 << 17;
-		if (plan_is_grouped(&plan))
-			target.memory_bytes = 0;
+		/* With a small memory, orders and groups use the file. */
+		target.memory_bytes = i % 3 ? 0 : 1 << 18;
 		assert_both_same(&plan, i);
 		plan_fini(&plan);
 		heap_filter_fini(&filter);
@@ -484,15 +482,54 @@ static void test_cancelled_anywhere(void **state)
 	target.is_cancelled = NULL;
 }
 
+static void keys_halve(void *context, uint64_t *keys, uint64_t *absent)
+{
+	(void)context, (void)absent;
+	keys[0] /= 2;
+}
+
+/* All that can be added up of events by the rest of their numbers, which come again and again. */
+static void events_by_rest(struct plan *plan, unsigned number)
+{
+	static struct plan_key_function regrouping = {.replace = keys_halve};
+	plan_init(plan, COLUMNS_OF_EVENTS);
+	uint32_t size = plan_column(plan, COLUMN_SIZE), most = plan_number(plan, EVENTS / 2);
+	plan_key(plan, plan_apply(plan, PLAN_REMAINDER, plan_column(plan, COLUMN_ID), most, PLAN_NOTHING));
+	for (unsigned kind = PLAN_COUNT; kind <= PLAN_AVERAGE && number % 2; kind++)
+		plan_aggregate(plan, (enum plan_aggregate_kind)kind, size);
+	plan->keeps_first_order = number / 2 % 2;
+	plan->regrouping = number / 4 % 2 ? &regrouping : NULL;
+}
+
+/* Groups that have no room in memory go to the file, which cannot be written here. */
 static void test_memory(void **state)
+{
+	struct plan_rows rows;
+	(void)state;
+	for (unsigned i = 0; i < 8; i++) {
+		struct plan plan;
+		events_by_rest(&plan, i);
+		target.memory_bytes = 1 << 18;
+		assert_both_same(&plan, i);
+		target.directory = "/nowhere";
+		struct plan_run *run = plan_open(&plan, &target);
+		assert_int_equal(plan_next(run, &rows, &diag), -ENOENT);
+		assert_non_null(strstr(diag.text, "group: "));
+		plan_close(run);
+		plan_fini(&plan);
+		target.directory = NULL;
+	}
+	target.memory_bytes = 0;
+}
+
+/* Runs of which each has too little memory to be read with. */
+static void test_little_memory(void **state)
 {
 	struct plan plan;
 	struct plan_rows rows;
 	(void)state;
-	diag = (struct diag){""};
-	plan_init(&plan, COLUMNS_OF_EVENTS);
-	plan_key(&plan, plan_column(&plan, COLUMN_ID));
-	target.memory_bytes = 1 << 16;
+	events_by_rest(&plan, 1);
+	target.memory_bytes = 1 << 13;
 	struct plan_run *run = plan_open(&plan, &target);
 	assert_int_equal(plan_next(run, &rows, &diag), -ENOMEM);
 	assert_non_null(strstr(diag.text, "group: "));
@@ -579,11 +616,12 @@ static void test_left_out(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_generated), cmocka_unit_test(test_top),
-		cmocka_unit_test(test_reports),   cmocka_unit_test(test_types),
-		cmocka_unit_test(test_cancelled), cmocka_unit_test(test_cancelled_anywhere),
-		cmocka_unit_test(test_memory),    cmocka_unit_test(test_no_directory),
-		cmocka_unit_test(test_overflow),  cmocka_unit_test(test_left_out),
+		cmocka_unit_test(test_generated),    cmocka_unit_test(test_top),
+		cmocka_unit_test(test_reports),      cmocka_unit_test(test_types),
+		cmocka_unit_test(test_cancelled),    cmocka_unit_test(test_cancelled_anywhere),
+		cmocka_unit_test(test_memory),       cmocka_unit_test(test_little_memory),
+		cmocka_unit_test(test_no_directory), cmocka_unit_test(test_overflow),
+		cmocka_unit_test(test_left_out),
 	};
 	return cmocka_run_group_tests(tests, begin, end);
 }

@@ -94,23 +94,25 @@ static void batch_add(struct plan_groups *groups, uint64_t first, uint64_t step)
 	struct plan_vector vector = {.values = keys};
 	const struct plan_evaluation evaluation = {.plan = groups->plan, .vectors = &vector};
 	const uint64_t passes[PLAN_WORDS] = {UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX};
-	const struct row_places places = {.first = first};
+	struct row_places places = {.first = first};
 	for (uint64_t i = 0; i < PLAN_BATCH; i++)
 		keys[i] = first + i * step;
-	assert_true(plan_groups_add(groups, &evaluation, passes, &places));
+	plan_groups_add(groups, &evaluation, passes, &places);
 	assert_true(plan_groups_are_valid(groups));
 }
 
 static void groups_hold(void **state)
 {
-	struct plan_memory memory = {.limit_bytes = 1 << 28};
+	struct run_file file = {.directory = ".", RUN_FILE_NONE};
+	struct group_spill spill;
 	struct plan plan;
 	struct plan_groups groups;
 	(void)state;
 	plan_init(&plan, COLUMNS_OF_ALLOCATIONS);
 	plan_key(&plan, plan_column(&plan, COLUMN_SIZE));
 	plan_aggregate(&plan, PLAN_COUNT, PLAN_NOTHING);
-	plan_groups_begin(&groups, &plan, &memory);
+	group_spill_begin(&spill, &plan, &file, NULL);
+	plan_groups_begin(&groups, &plan, &spill, 1 << 28);
 	assert_true(plan_groups_are_valid(&groups));
 	for (uint64_t i = 0; i < 8; i++)
 		batch_add(&groups, i * GROUPS, 1 + i * MANY_KEYS);

@@ -304,7 +304,7 @@ const struct command command_dx = {
 	.summary = "ask anything of a trace, in the debugger's language",
 	.run = dx_run,
 	.options = &grammar,
-	.help = "Without an expression: a prompt, which knows dx, !tt POSITION|PERCENT, !positions and help.\n"
+	.help = "Without an expression: a prompt, which knows dx, !tt POSITION|PERCENT|TIME, !positions and help.\n"
 		"man 7 xheap-dx has the language and all members and methods.\n"
 		"Without FILE: the newest xheap.*.xht here.\n\n"
 		"Example:\n  xheap dx -g '@$cursession.TTD.Data.Heap().Where(h => h.Size > 0x1000)'\n",

@@ -139,18 +139,12 @@ static int with_query(struct dx_session *session, const char *words,
 
 static int travel(struct dx_query *query, const char *words, struct sink *out)
 {
+	const struct dx_value to = dx_text(words);
 	struct dx_value position;
-	char *end;
 	(void)out;
-	double percent = strtod(words, &end);
-	if (dx_position_parse(words, &position))
-		dx_position_seek(query, &position);
-	else if (end > words && !*end && percent >= 0 && percent <= 100) {
-		position = dx_position_at_percent(query, percent);
-		dx_position_seek(query, &position);
-	} else {
-		return cli_fail("!tt %s: 0 to 100, or a position SEQUENCE:STEP in hexadecimal, is needed", words);
-	}
+	if (!dx_position_take(query, &to, &position))
+		return cli_fail("!tt: %s", position.text);
+	dx_position_seek(query, &position);
 	return CLI_OK;
 }
 
@@ -178,7 +172,7 @@ static int print_help(struct dx_query *query, const char *words, struct sink *ou
 	(void)query, (void)words;
 	sink_text(out, "dx [-g] [-gc N] [-c N] [-n] [-v] [-h] [-rN] [-extra] EXPR[,SPECIFIER]\n"
 		       "                        evaluate an expression; the word dx may be left out\n"
-		       "!tt POSITION|PERCENT    move the current position\n"
+		       "!tt POSITION|PERCENT|TIME  move the current position\n"
 		       "!positions              the position of each thread\n"
 		       "quit                    leave\n"
 		       "Tab completes names; Ctrl-C stops a query, or drops the line.\n\n"

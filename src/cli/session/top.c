@@ -39,9 +39,7 @@ struct top {
 	struct top_screen screen;
 	struct top_follow *follow;         /* NULL: nothing is followed yet */
 	struct matching_sums sums, before; /* of what is followed, and those of the view before */
-	struct top_sample *samples;        /* live bytes of each of the sums */
-	size_t sample_count, sample_capacity;
-	struct opened_trace *opened; /* for the names of what is followed; NULL: not opened yet */
+	struct opened_trace *opened;       /* for the names of what is followed; NULL: not opened yet */
 };
 
 /* A terminal of another size: the wait ends, and the picture is drawn again. */
@@ -123,12 +121,6 @@ static int all_show(struct top *top)
 
 /* ---- the sums of a trace that is followed ---- */
 
-static void samples_add(struct top *top)
-{
-	memory_grow(top->samples, top->sample_count, top->sample_capacity);
-	top->samples[top->sample_count++] = (struct top_sample){top->sums.until_ns, top->sums.live_bytes};
-}
-
 /* Open the trace for the names, when the sums have stacks that it did not have before. */
 static int names_settle(struct top *top, const char *path)
 {
@@ -190,8 +182,7 @@ static int sums_show(struct top *top, const struct controller_state *state)
 				.duration_ns = age_ns,
 				.event_count = kept_events(&state->session),
 				.note = note,
-				.samples = top->samples,
-				.sample_count = top->sample_count,
+				.chart = &top->sums.chart,
 				.is_peak_unknown = !top->sums.is_peak_known};
 	snprintf(note, sizeof(note), "  as of %s, %s ago; %s of the events are matched",
 		 text_duration(top->sums.until_ns).data, text_duration(age_ns - top->sums.until_ns).data,
@@ -234,11 +225,8 @@ static const char *sums_take(struct top *top, const struct controller_state *sta
 	if (!top->follow)
 		return "there is no thread to match the events";
 	top_follow_note(top->follow, &state->session);
-	int64_t until_ns = top->sums.until_ns;
 	if (!top_follow_take(top->follow, &top->sums, &top->before, &why))
 		return why;
-	if (top->sums.until_ns != until_ns)
-		samples_add(top);
 	return top->sums.site_count ? NULL : "the events are being matched";
 }
 

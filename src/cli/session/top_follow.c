@@ -89,8 +89,10 @@ struct top_follow *top_follow_new(const char *path)
 	pthread_t thread;
 	struct top_follow *follow = memory_zeroed(1, sizeof(*follow));
 	/* The rows of allocations are not needed. */
-	const struct heap_build how = {
-		.fd = open("/dev/null", O_RDWR | O_CLOEXEC), .progress = on_progress, .cookie = follow};
+	const struct heap_build how = {.fd = open("/dev/null", O_RDWR | O_CLOEXEC),
+				       .progress = on_progress,
+				       .cookie = follow,
+				       .has_chart = true};
 	pthread_mutex_init(&follow->lock, NULL);
 	pthread_cond_init(&follow->has_news, NULL);
 	follow->path = strdup(path);

@@ -230,7 +230,7 @@ static bool is_of_peak(enum action_number number)
 static struct text cell_text(const struct top_column *column, const struct action_source *source,
 			     const struct action_row *row, const struct top_view *view, bool is_known)
 {
-	if (!column->recent && view->samples && is_of_peak(column->number))
+	if (!column->recent && view->chart && is_of_peak(column->number))
 		return (struct text){"-"};
 	if (!column->recent) {
 		uint64_t number = report_number_at(&row->figures[0].numbers, column->number);
@@ -250,6 +250,14 @@ struct top_chart {
 	int64_t from_ns, to_ns;
 };
 
+static void chart_set(struct top_chart *chart, unsigned part, uint64_t bytes)
+{
+	chart->parts[part] = bytes;
+	if (chart->highest || bytes)
+		chart->lowest = bytes < chart->lowest ? bytes : chart->lowest;
+	chart->highest = bytes > chart->highest ? bytes : chart->highest;
+}
+
 static void chart_make(struct top_chart *chart, const struct action_source *source, unsigned count)
 {
 	struct heap_peak peaks[CHART_COLUMNS];
@@ -260,35 +268,24 @@ static void chart_make(struct top_chart *chart, const struct action_source *sour
 	heap_peaks(peaks, count, source->table, source->filter, (struct heap_range){chart->from_ns, chart->to_ns});
 	chart->lowest = UINT64_MAX;
 	chart->highest = 0;
-	for (unsigned i = 0; i < count; i++) {
-		chart->parts[i] = peaks[i].bytes;
-		if (chart->highest || peaks[i].bytes)
-			chart->lowest = peaks[i].bytes < chart->lowest ? peaks[i].bytes : chart->lowest;
-		chart->highest = peaks[i].bytes > chart->highest ? peaks[i].bytes : chart->highest;
-	}
+	for (unsigned i = 0; i < count; i++)
+		chart_set(chart, i, peaks[i].bytes);
 	chart->lowest = chart->highest ? chart->lowest : 0;
 }
 
-/* A part has the highest of its samples; where none is, what was live before. Before the first sample it is empty. */
-static void chart_make_of_samples(struct top_chart *chart, const struct top_view *view, unsigned count)
+/* A part has the most of the intervals that it shares time with. */
+static void chart_make_of_intervals(struct top_chart *chart, const struct live_chart *live, int64_t to_ns,
+				    unsigned count)
 {
-	uint64_t last = 0;
-	*chart = (struct top_chart){.lowest = UINT64_MAX, .count = count};
-	chart->to_ns = view->sample_count ? view->samples[view->sample_count - 1].time_ns : 0;
-	for (size_t part = 0, i = 0; part < count; part++) {
-		int64_t until_ns = (int64_t)((__int128)chart->to_ns * (int64_t)(part + 1) / count);
-		uint64_t most = 0;
-		bool is_there = false;
-		for (; i < view->sample_count && view->samples[i].time_ns <= until_ns; i++) {
-			most = is_there && most > view->samples[i].bytes ? most : view->samples[i].bytes;
-			last = view->samples[i].bytes;
-			is_there = true;
-		}
-		chart->parts[part] = is_there ? most : last;
-		if (i > 0 && chart->parts[part] < chart->lowest)
-			chart->lowest = chart->parts[part];
-		chart->highest = chart->parts[part] > chart->highest ? chart->parts[part] : chart->highest;
+	*chart = (struct top_chart){.lowest = UINT64_MAX, .count = count, .to_ns = to_ns};
+	for (unsigned part = 0; part < count; part++) {
+		uint64_t interval = (uint64_t)((__int128)to_ns * part / count) >> live->shift,
+			 last = (uint64_t)((__int128)to_ns * (part + 1) / count) >> live->shift, most = 0;
+		for (; interval <= last && interval < live->count; interval++)
+			most = live->most[interval] > most ? live->most[interval] : most;
+		chart_set(chart, part, most);
 	}
+	chart->lowest = chart->highest ? chart->lowest : 0;
 }
 
 /* Return the height of a column in eighths of a row: of the lowest one, one. */
@@ -314,8 +311,8 @@ static void chart_show(struct top_screen *screen, const struct top_view *view, c
 		 count = screen->width > CHART_MARGIN ? screen->width - CHART_MARGIN : 1;
 	char line[LINE_BYTES];
 	count = count < CHART_COLUMNS ? count : CHART_COLUMNS;
-	if (view->samples)
-		chart_make_of_samples(&chart, view, count);
+	if (view->chart)
+		chart_make_of_intervals(&chart, view->chart, source->table->duration_ns, count);
 	else
 		chart_make(&chart, source, count);
 	const struct text highest = report_bytes(source, chart.highest), lowest = report_bytes(source, chart.lowest);
@@ -356,7 +353,7 @@ static void totals_show(struct top_screen *screen, const struct top_view *view, 
 		 report_count(source, totals->total_count).data);
 	top_screen_parts(screen, "  ", parts, 3);
 	if (!has_rates(view, input)) {
-		top_screen_line(screen, view->samples
+		top_screen_line(screen, view->chart
 						? "  rates are known from the next view on"
 						: "  rates are unknown: the newest calls are summed up (--keep live)");
 		return;

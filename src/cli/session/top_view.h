@@ -7,6 +7,7 @@
 
 #include "action/report/report_rows.h"
 #include "cli/session/top_screen.h"
+#include "match/live_chart.h"
 #include "session/control/controller.h"
 
 /** An order of the rows: by a number of the whole time, or by one of a second. */
@@ -25,12 +26,6 @@ const struct top_order *top_order_next(const struct top_order *order);
 const char *top_order_keys(void);
 void top_order_print_keys(FILE *out);
 
-/** The live bytes at a time. */
-struct top_sample {
-	int64_t time_ns;
-	uint64_t bytes;
-};
-
 /** What is shown. */
 struct top_view {
 	const char *session;
@@ -39,12 +34,9 @@ struct top_view {
 	int64_t recent_ns;
 	int64_t duration_ns; /**< of the session */
 	uint64_t event_count;
-	const char *note; /**< a line above the stacks; NULL: none */
-	/** The chart is made of samples, in order of time, and the peaks of stacks are not known; NULL: both come from
-	    the table. */
-	const struct top_sample *samples;
-	size_t sample_count;
-	bool is_peak_unknown; /**< calls contradict each other, or there are blocks from before the trace */
+	const char *note;               /**< a line above the stacks; NULL: none */
+	const struct live_chart *chart; /**< then peaks of stacks are not known; NULL: both come from the table */
+	bool is_peak_unknown;           /**< calls contradict each other, or there are blocks from before the trace */
 };
 
 /**

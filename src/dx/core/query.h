@@ -78,7 +78,12 @@ struct dx_query {
 	const bool *is_cancelled;                    /**< the same, for plans */
 	uint64_t steps_max, steps;                   /**< steps_max 0: any number */
 	const struct dx_ahead *ahead;                /**< of the iterator that set an element last; NULL: not known */
+	unsigned lambda_depth;                       /**< lambdas that are being called */
+	char note[128];                              /**< what is said behind the answer: absent values that it met */
 };
+
+/** Say behind the answer what a method met, unless a lambda has called it. The first such note counts. */
+__attribute__((format(printf, 2, 3))) void dx_note(struct dx_query *query, const char *format, ...);
 
 /** Make it the query's, with one element more that is set. */
 void dx_ahead_pass(struct dx_query *query, struct dx_ahead *ahead);

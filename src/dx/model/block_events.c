@@ -27,6 +27,7 @@ struct batch {
 	const struct dx_ahead *ahead; /* that it was made of; only compared */
 	struct dx_wanted *items;
 	uint32_t count;
+	uint32_t end; /* elements of the order up to the last one that it was made of */
 };
 
 /* The last two batches: the elements may be gone through a second time. */
@@ -112,18 +113,20 @@ static uint32_t batch_limit(const struct dx_query *query, bool is_first)
 static void batch_read(struct dx_query *query, struct batches *batches, const struct dx_block *block, bool is_end)
 {
 	const struct dx_ahead *ahead = query->ahead;
-	bool is_first = batches->items[batches->newest].ahead != ahead;
+	const struct batch *last = &batches->items[batches->newest];
 	struct batch *batch = &batches->items[!batches->newest];
 	struct dx_block other;
 	if (!ahead || !ahead->next || !element_block(query, ahead, ahead->next - 1, &other) ||
 	    other.number != block->number)
 		return;
 	assert(ahead->next <= ahead->count);
-	uint32_t first = ahead->next - 1, limit = batch_limit(query, is_first),
+	/* Printers go through an order twice: where the first batch ends, a second one is a large one. */
+	uint32_t first = ahead->next - 1, limit = batch_limit(query, last->ahead != ahead && last->end != first),
 		 count = ahead->count - first < limit ? ahead->count - first : limit;
 	batches->newest = !batches->newest;
 	batch->ahead = ahead;
 	batch->count = 0;
+	batch->end = first + count;
 	batch->items = memory_resize(batch->items, count, sizeof(*batch->items));
 	for (uint32_t i = 0; i < count && dx_step(query, "Event", -1); i++)
 		if (element_block(query, ahead, first + i, &other))

@@ -52,6 +52,8 @@ struct dx_event_reader {
 	/* Of a reader of single points: those that are wanted, and the first one that was not passed; else NULL. */
 	const struct dx_wanted *wanted;
 	uint32_t wanted_count, next_wanted;
+	struct heap_run run; /* of which run_next points are passed */
+	uint32_t run_next;
 	bool is_unsure;   /* the last event's start may be that of a call inside it, in a block that was not read */
 	bool is_backward; /* a point came before an earlier one: times are no order here */
 };
@@ -178,11 +180,71 @@ static bool is_unneeded(struct dx_event_reader *reader, struct lane_state *lane,
 	return !is_needed;
 }
 
+static bool has_waiting_call(const struct lane_state *lane)
+{
+	for (unsigned i = 0; i < WAITING_MAX; i++)
+		if (lane->waiting[i].is_used)
+			return true;
+	return false;
+}
+
+/* Return whether a point of a run, in the order of rows, needs the one before it: to have its step or its first point,
+   or to be known as the call around a signal handler's. */
+static bool needs_before(const struct heap_run *run, uint32_t i)
+{
+	const struct point_place *place = &run->places[i], *before = place - 1;
+	return before->time_ns == place->time_ns || before->row == place->row ||
+	       run->block->flags[before->row] & EVENT_IN_SIGNAL || run->block->kind[before->row] > EVENT_PROTECT;
+}
+
+/* Of a reader of single points: pass points of the run before the next one that is wanted, as if each had been read. */
+static void run_skip(struct dx_event_reader *reader)
+{
+	const struct heap_run *run = &reader->run;
+	struct lane_state *lane = &reader->lanes[run->block->thread];
+	uint32_t from = reader->run_next, to, at = reader->next_wanted;
+	int64_t wanted_ns = at < reader->wanted_count ? reader->wanted[at].time_ns : INT64_MAX;
+	if (!run->is_row_order || run->places[from].time_ns >= wanted_ns || has_waiting_call(lane))
+		return;
+	BISECT(to, run->count, i, run->places[i].time_ns < wanted_ns);
+	/* The next run may go on in the last nanosecond of this one. */
+	to -= to == run->count;
+	while (to > from && needs_before(run, to))
+		to--;
+	if (to <= from)
+		return;
+	reader->is_backward |= run->places[from].time_ns < reader->time_ns;
+	reader->time_ns = run->places[to - 1].time_ns;
+	reader->number += run->places[to].row - run->places[from].row;
+	reader->run_next = to;
+	lane->block_first_ns = run->block->first_ns;
+	lane->has_signal = lane->is_unsure = false;
+}
+
+/* Of a reader of single points: get the next point that may be needed; as heap_stream_next(). */
+static int point_next(struct dx_event_reader *reader, struct heap_point *point, struct diag *diag)
+{
+	struct heap_run *run = &reader->run;
+	if (reader->run_next == run->count) {
+		int status = heap_stream_run(reader->stream, run, diag);
+		reader->run_next = 0;
+		if (status <= 0) {
+			run->count = 0;
+			return status;
+		}
+	}
+	run_skip(reader);
+	const struct point_place *place = &run->places[reader->run_next++];
+	*point = (struct heap_point){place->time_ns, (enum heap_point_kind)place->kind, run->block, place->row};
+	return 1;
+}
+
 int dx_event_reader_next(struct dx_event_reader *reader, struct dx_event *event, struct diag *diag)
 {
 	struct heap_point point;
 	int status;
-	while ((status = heap_stream_next(reader->stream, &point, diag)) > 0) {
+	while ((status = reader->wanted ? point_next(reader, &point, diag)
+					: heap_stream_next(reader->stream, &point, diag)) > 0) {
 		const struct trace_block *block = point.block;
 		struct lane_state *lane = &reader->lanes[block->thread];
 		reader->step = point.time_ns == reader->time_ns ? reader->step + 1 : 1;
@@ -235,8 +297,10 @@ static void wanted_keep(const struct dx_event_reader *reader, struct dx_wanted *
 		first_ns = (int64_t)((uint64_t)time_ns - (uint64_t)duration_ns);
 	const struct dx_wanted points[] = {{.time_ns = first_ns, .point = reader->first_point},
 					   {.time_ns = time_ns, .point = reader->point}};
+	int64_t outer_ns = event->signal_start_ns < first_ns ? event->signal_start_ns : first_ns;
 	uint64_t before = 0;
-	bool is_known = !reader->is_unsure && heap_stream_skipped_before(reader->stream, first_ns, &before) &&
+	bool is_known = !reader->is_unsure && heap_stream_skipped_before(reader->stream, outer_ns, &before) &&
+			heap_stream_skipped_before(reader->stream, first_ns, &before) &&
 			heap_stream_skipped_before(reader->stream, time_ns, &before);
 	event->number += before;
 	for (unsigned i = 0; i < 2 && is_known; i++) {

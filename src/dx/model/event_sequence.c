@@ -66,22 +66,39 @@ static bool is_wanted(struct dx_query *query, const struct dx_sequence *sequence
 	       !(flags & ~FLAGS_DOCUMENTED);
 }
 
+/* Return how many events the gap has, if it is one of the process. */
+static uint64_t gap_count(const struct trace_gap *gap, uint32_t process)
+{
+	uint64_t count = 0;
+	for (int kind = 0; kind < EVENT_KIND_COUNT && (process == TRACE_NONE || process == gap->process); kind++)
+		count += gap->count[kind];
+	return count;
+}
+
+bool dx_events_have_gaps(const struct dx_query *query, uint32_t process)
+{
+	const struct trace_dictionary *dictionary = query->session->dictionary;
+	uint64_t count = 0;
+	for (uint32_t i = 0; i < dictionary->gap_count && !count; i++)
+		count = gap_count(&dictionary->gaps[i], process);
+	return count;
+}
+
 /* A gap that lies before the next event, as an error without an index. */
 static bool gap_next(struct dx_query *query, struct dx_iterator *iterator, struct events_state *state,
 		     struct dx_element *element)
 {
-	uint64_t process = iterator->sequence->arguments[EVENTS_PROCESS].number;
+	uint32_t process = (uint32_t)iterator->sequence->arguments[EVENTS_PROCESS].number;
 	while (state->next < state->gap_count) {
 		const struct trace_gap *gap = &query->session->dictionary->gaps[state->gaps[state->next].number];
-		uint64_t count = 0;
+		uint64_t count = gap_count(gap, process);
 		if (state->has_event && gap->from_ns > state->event.row.time_ns)
 			return false;
 		state->next++;
-		for (int kind = 0; kind < EVENT_KIND_COUNT; kind++)
-			count += gap->count[kind];
-		if (!count || (process != TRACE_NONE && process != gap->process))
+		if (!count)
 			continue;
 		element->value = dx_error(query, "gap: %llu events", (unsigned long long)count);
+		element->index.is_nothing = true;
 		return true;
 	}
 	return false;
@@ -126,10 +143,11 @@ static const struct dx_operator events_operator = {.name = "Heap",
 						   .next = events_next,
 						   .close = events_close};
 
-bool dx_events_are_all(const struct dx_sequence *sequence, bool *with_nested)
+bool dx_events_are(const struct dx_sequence *sequence, uint32_t *process, bool *with_nested)
 {
-	if (sequence->operation != &events_operator || sequence->arguments[EVENTS_PROCESS].number != TRACE_NONE)
+	if (sequence->operation != &events_operator)
 		return false;
+	*process = (uint32_t)sequence->arguments[EVENTS_PROCESS].number;
 	*with_nested = sequence->arguments[EVENTS_NESTED].truth;
 	return true;
 }

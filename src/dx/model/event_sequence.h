@@ -12,7 +12,10 @@
     others. */
 struct dx_value dx_events(struct dx_query *query, uint32_t process, bool with_nested, int column);
 
-/** Return whether the sequence is Heap() of all processes; set *with_nested. */
-bool dx_events_are_all(const struct dx_sequence *sequence, bool *with_nested);
+/** Return whether the sequence is Heap(), and set what it was made with. */
+bool dx_events_are(const struct dx_sequence *sequence, uint32_t *process, bool *with_nested);
+
+/** Return whether the events of a process, or of all, have gaps between them. */
+bool dx_events_have_gaps(const struct dx_query *query, uint32_t process);
 
 #endif

@@ -13,7 +13,7 @@
 struct dx_value dx_blocks(struct dx_query *query, uint32_t process, enum dx_block_choice choice,
 			  struct dx_value position, int column);
 
-/** Return whether the sequence is Data.Allocations() of all processes. */
-bool dx_blocks_are_all(const struct dx_sequence *sequence);
+/** Return whether the sequence is of blocks, and set what it was made with. */
+bool dx_blocks_are(const struct dx_sequence *sequence, uint32_t *process, enum dx_block_choice *choice);
 
 #endif

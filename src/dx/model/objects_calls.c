@@ -251,6 +251,10 @@ void dx_calls(struct dx_query *query, struct dx_method_call *call, struct dx_val
 	const struct trace_dictionary *dictionary = query->session->dictionary;
 	uint32_t process = call->receiver.data ? dx_id_of(&call->receiver) : TRACE_NONE;
 	for (unsigned k = 0; k < call->count; k++) {
+		if (!*call->arguments[k].text) {
+			*result = dx_error(query, "Calls: a function's name is missing, such as \"libc!malloc\"");
+			return;
+		}
 		bool has_any = is_recorded(dictionary, call->arguments[k].text);
 		for (uint32_t i = 0; i < dictionary->entry_count; i++)
 			has_any |= entry_matches(dictionary, &dictionary->entries[i], call->arguments[k].text);

@@ -51,7 +51,7 @@ DX_GETTER(get_ttd, dx_id_object(query, &dx_process_ttd_class, dx_id_of(object)))
 
 static void get_heap_state(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
-	query->session->uses |= 1u << DX_USE_LIVE_SUMS;
+	query->session->uses |= 1u << DX_USE_LIVE_SUMS | 1u << DX_USE_NO_POSITION;
 	*value = dx_id_object(query, &dx_heap_state_class, dx_id_of(object));
 }
 

@@ -176,11 +176,12 @@ static void call_create(struct dx_query *query, struct dx_method_call *call, str
 {
 	const struct dx_value *arguments = call->arguments;
 	uint64_t step = call->count > 2 ? arguments[2].number : 0;
+	bool is_negative = call->count > 1 && arguments[1].is_signed && (int64_t)arguments[1].number < 0;
 	if (strcmp(arguments[0].text, "Debugger.Models.TTD.Position") != 0)
 		*result = dx_error(query, "@$create makes Debugger.Models.TTD.Position, not %s", arguments[0].text);
 	else if (call->count < 2 || arguments[1].kind != DX_NUMBER ||
-		 (call->count > 2 && arguments[2].kind != DX_NUMBER) || step > UINT32_MAX)
-		*result = dx_error(query, "a position is made of a sequence number and a step");
+		 (call->count > 2 && arguments[2].kind != DX_NUMBER) || step > UINT32_MAX || is_negative)
+		*result = dx_error(query, "a position is made of a sequence number and a step, both from 0 on");
 	else
 		*result = dx_position(arguments[1].number > INT64_MAX && !arguments[1].is_signed
 					      ? INT64_MAX
@@ -196,18 +197,11 @@ static void call_position(struct dx_query *query, struct dx_method_call *call, s
 
 static void call_set_position(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
 {
-	const struct dx_value *to = &call->arguments[0];
 	struct dx_value position;
-	double percent = to->kind == DX_REAL ? to->real : to->kind == DX_NUMBER ? (double)to->number : -1;
-	if (to->kind == DX_POSITION)
-		position = *to;
-	else if (percent >= 0 && percent <= 100)
-		position = dx_position_at_percent(query, percent);
-	else if (to->kind != DX_TEXT || !dx_position_parse(to->text, &position)) {
-		*result = dx_error(query, "SetPosition takes 0 to 100, or \"SEQUENCE:STEP\"");
-		return;
-	}
-	dx_position_seek(query, &position);
+	if (dx_position_take(query, &call->arguments[0], &position))
+		dx_position_seek(query, &position);
+	else
+		*result = position;
 }
 
 static void call_switch_process(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
@@ -242,10 +236,10 @@ const struct dx_method dx_methods_of_traces[] = {
 	      "an error: not recorded"),
 	DX_OF(dx_process_ttd_class, "PrevMemoryAccess", "v*", DX_ANY, NULL, call_memory, "mask, address, size",
 	      "an error: not recorded"),
-	DX_OF(dx_session_ttd_class, "SetPosition", "v", DX_ABSENT, NULL, call_set_position,
-	      "percent or \"SEQUENCE:STEP\"", "moves the current position"),
-	DX_OF(dx_process_ttd_class, "SetPosition", "v", DX_ABSENT, NULL, call_set_position,
-	      "percent or \"SEQUENCE:STEP\"", "moves the current position"),
+	DX_OF(dx_session_ttd_class, "SetPosition", "p", DX_ABSENT, NULL, call_set_position, "position",
+	      "moves the current position"),
+	DX_OF(dx_process_ttd_class, "SetPosition", "p", DX_ABSENT, NULL, call_set_position, "position",
+	      "moves the current position"),
 	DX_OF(dx_process_class, "SwitchTo", "", DX_ABSENT, NULL, call_switch_process, "",
 	      "makes it the current process, @$curprocess"),
 	DX_OF(dx_thread_class, "SwitchTo", "", DX_ABSENT, NULL, call_switch_thread, "",

@@ -13,6 +13,7 @@
 #include "dx/model/faults.h"
 #include "dx/model/objects_allocation.h"
 #include "dx/model/positions.h"
+#include "dx/model/stack_frames.h"
 #include "trace/row_ids.h"
 #include "trace/trace.h"
 
@@ -130,8 +131,12 @@ static void call_allocations(struct dx_query *query, struct dx_method_call *call
 
 static void call_live(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
 {
-	struct dx_value position = call->count ? call->arguments[0] : dx_position_current(query, process_of(call));
-	*result = dx_blocks(query, process_of(call), DX_BLOCKS_LIVE, position, call->column);
+	if (!call->count) {
+		query->session->uses |= 1u << DX_USE_NO_POSITION;
+		*result = query->session->position;
+	}
+	if (!call->count || dx_position_take(query, &call->arguments[0], result))
+		*result = dx_blocks(query, process_of(call), DX_BLOCKS_LIVE, *result, call->column);
 }
 
 static void call_cross(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
@@ -217,21 +222,20 @@ static void call_longest(struct dx_query *query, struct dx_method_call *call, st
 
 /* ---- sums by stack ---- */
 
-static void get_stack(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	const struct dx_stack_row *row = object->data;
-	char *text = heap_names_text(dx_session_names(query->session), (uint32_t)row->node, 0);
-	*value = dx_text(dx_copy_text(query->arena, text, strlen(text)));
-	free(text);
-}
-
+DX_GETTER(get_stack, dx_stack(query, (uint32_t)((const struct dx_stack_row *)object->data)->node))
 DX_GETTER(get_count, dx_signed(((const struct dx_stack_row *)object->data)->count))
 DX_GETTER(get_bytes, dx_signed(((const struct dx_stack_row *)object->data)->bytes))
+
+DX_GETTER(get_caller, dx_caller(query, (uint32_t)((const struct dx_stack_row *)object->data)->node))
+DX_GETTER(get_frames, dx_frames(query, (uint32_t)((const struct dx_stack_row *)object->data)->node))
 
 static const struct dx_member stack_members[] = {
 	{"Count", DX_NUMBER, 0, get_count, NULL, "blocks; of Growth: more blocks, below zero if less"},
 	{"Bytes", DX_NUMBER, 0, get_bytes, NULL, "their bytes"},
+	{"Caller", DX_OBJECT, DX_MEMBER_NO_COLUMN, get_caller, &dx_frame_class,
+	 "the frame of the user's own code, as reports show it"},
 	{"Stack", DX_TEXT, 0, get_stack, NULL, "the frames of their allocations, innermost first, joined by ;"},
+	{"Frames", DX_SEQUENCE, DX_MEMBER_NO_COLUMN, get_frames, &dx_frame_class, "the same, as objects"},
 	{0},
 };
 
@@ -332,9 +336,17 @@ static void call_leaks(struct dx_query *query, struct dx_method_call *call, stru
 static void call_growth(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
 {
 	struct stack_sums sums = {.count = 0};
-	struct dx_value end = dx_position(INT64_MAX, 0);
-	sums_pass(query, &sums, process_of(call), DX_BLOCKS_LIVE, &call->arguments[0], 0, -1);
-	sums_pass(query, &sums, process_of(call), DX_BLOCKS_LIVE, call->count > 1 ? &call->arguments[1] : &end, 0, 1);
+	struct dx_value from, to = dx_position(INT64_MAX, 0);
+	if (!dx_position_take(query, &call->arguments[0], &from)) {
+		*result = from;
+		return;
+	}
+	if (call->count > 1 && !dx_position_take(query, &call->arguments[1], &to)) {
+		*result = to;
+		return;
+	}
+	sums_pass(query, &sums, process_of(call), DX_BLOCKS_LIVE, &from, 0, -1);
+	sums_pass(query, &sums, process_of(call), DX_BLOCKS_LIVE, &to, 0, 1);
 	*result = sums_end(query, &sums, by_bytes);
 }
 
@@ -361,7 +373,8 @@ const struct dx_method dx_methods_of_questions[] = {
 	DX_OF(dx_data_class, "Allocations", "", DX_SEQUENCE, &dx_allocation_class, call_allocations, "",
 	      "the blocks that were allocated, each with its end"),
 	DX_OF(dx_data_class, "Live", "?p", DX_SEQUENCE, &dx_allocation_class, call_live, "[position]",
-	      "the blocks that were there at the position, or at the current one; until one is set, at the end"),
+	      "the blocks that were there at the position (\"1770:1\", \"10ms\" or 50 percent), or at the current one; "
+	      "until one is set, what each process had at its end"),
 	DX_OF(dx_data_class, "Leaks", "", DX_SEQUENCE, &dx_stack_row_class, call_leaks, "",
 	      "blocks that were never freed, by stack, most bytes first"),
 	DX_OF(dx_data_class, "Growth", "p?p", DX_SEQUENCE, &dx_stack_row_class, call_growth, "position [, position]",

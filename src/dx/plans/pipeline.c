@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Turns a chain of Where, OrderBy, Skip, Take and Select over Heap() or Allocations() into a plan. Not for traces with
- * gaps, whose errors count, too, and have a place among the events; nor for heaps in other heaps, unless Heap(false)
- * asks for them: the interpreter does those.
+ * Turns a chain of Where, OrderBy, Skip, Take and Select over Heap(), Allocations() or FreedByOtherThread() into a
+ * plan. Not for calls with gaps, whose errors count, too, and have a place among the events; nor for heaps in other
+ * heaps, unless Heap(false) asks for them: the interpreter does those.
  */
 #include "dx/plans/pipeline.h"
 
@@ -16,6 +16,7 @@
 #include "dx/plans/explain.h"
 #include "dx/plans/plan_closures.h"
 #include "dx/run/operators.h"
+#include "trace/row_ids.h"
 #include "trace/trace.h"
 
 enum { ORDERS_MAX = 8 };
@@ -28,33 +29,62 @@ struct orders {
 
 /* ---- the source ---- */
 
-static bool source_make(const struct dx_plan_making *making, const struct dx_sequence *source)
-{
-	const struct trace_dictionary *dictionary = making->query->session->dictionary;
-	struct plan *plan = making->plan;
+/* What a plan begins with. */
+struct plan_source {
+	enum column_source rows;
+	uint32_t process; /* TRACE_NONE: all */
+	enum dx_block_choice choice;
 	bool with_nested;
-	if (dx_blocks_are_all(source)) {
-		plan_init(plan, COLUMNS_OF_ALLOCATIONS);
-		uint32_t flag = plan_apply(plan, PLAN_BITS_AND, plan_column(plan, COLUMN_FLAGS),
-					   plan_number(plan, HEAP_EARLIER), PLAN_NOTHING);
-		plan->filter = plan_apply(plan, PLAN_EQUAL, flag, plan_number(plan, 0), PLAN_NOTHING);
+};
+
+static bool source_find(const struct dx_sequence *sequence, struct plan_source *source)
+{
+	*source = (struct plan_source){.rows = COLUMNS_OF_EVENTS};
+	if (dx_events_are(sequence, &source->process, &source->with_nested))
+		return true;
+	source->rows = COLUMNS_OF_ALLOCATIONS;
+	return dx_blocks_are(sequence, &source->process, &source->choice) &&
+	       (source->choice == DX_BLOCKS_ALL || source->choice == DX_BLOCKS_CROSS);
+}
+
+bool dx_pipeline_begins(struct dx_query *query, const struct dx_sequence *source)
+{
+	struct plan_source found;
+	return source_find(source, &found) ||
+	       dx_plan_refuse(query, source, "plans begin with Heap(), Data.Allocations() or FreedByOtherThread()");
+}
+
+/* Of what has been left by then, only rows for which the nodes compare so. */
+static void rows_compare(struct plan *plan, enum plan_operator operation, uint32_t one, uint32_t other)
+{
+	uint32_t condition = plan_apply(plan, operation, one, other, PLAN_NOTHING);
+	plan->filter = plan_apply(plan, PLAN_AND, plan->filter, condition, PLAN_NOTHING);
+}
+
+static bool source_make(const struct dx_plan_making *making, const struct dx_sequence *sequence)
+{
+	struct dx_query *query = making->query;
+	struct plan *plan = making->plan;
+	struct plan_source source;
+	if (!dx_pipeline_begins(query, sequence) || !source_find(sequence, &source))
+		return false;
+	plan_init(plan, source.rows);
+	dx_plan_restrict(plan);
+	if (source.process != TRACE_NONE)
+		rows_compare(plan, PLAN_EQUAL, plan_column(plan, COLUMN_PROCESS), plan_number(plan, source.process));
+	if (source.rows == COLUMNS_OF_ALLOCATIONS) {
+		if (source.choice == DX_BLOCKS_CROSS)
+			rows_compare(plan, PLAN_UNEQUAL, plan_column(plan, COLUMN_FREE_THREAD),
+				     plan_column(plan, COLUMN_THREAD));
 		/* The session has said why. */
-		if (!dx_session_table(making->query->session))
-			dx_stop(making->query, -1, "the allocations of the trace cannot be found");
-		return !making->query->is_stopped;
+		if (!dx_session_table(query->session))
+			dx_stop(query, -1, "the allocations of the trace cannot be found");
+		return !query->is_stopped;
 	}
-	plan_init(plan, COLUMNS_OF_EVENTS);
-	plan->filter = plan_apply(plan, PLAN_AT_MOST, plan_column(plan, COLUMN_ACTION),
-				  plan_number(plan, EVENT_PROTECT), PLAN_NOTHING);
-	if (!dx_events_are_all(source, &with_nested))
-		return dx_plan_refuse(making->query, source,
-				      "plans begin with Heap() or Data.Allocations() of all processes");
-	if (dictionary->gap_count)
-		return dx_plan_refuse(making->query, source, "the trace has gaps, which are errors among the calls");
-	if (!with_nested && trace_has_annotations(dictionary))
-		return dx_plan_refuse(making->query, source,
-				      "heaps lie in other heaps; Heap(false), all calls, has plans");
-	return true;
+	if (dx_events_have_gaps(query, source.process))
+		return dx_plan_refuse(query, sequence, "the trace has gaps, which are errors among the calls");
+	return source.with_nested || !trace_has_annotations(query->session->dictionary) ||
+	       dx_plan_refuse(query, sequence, "heaps lie in other heaps; Heap(false), all calls, has plans");
 }
 
 static const struct dx_sequence *source_of(const struct dx_sequence *sequence)
@@ -180,11 +210,14 @@ bool dx_object_read(struct dx_query *query, struct dx_object_reader *reader, uin
 		    struct dx_element *element)
 {
 	assert(reader->source);
+	struct plan_source source;
 	*element = (struct dx_element){.index = dx_number(number)};
-	if (dx_blocks_are_all(reader->source)) {
+	if (source_find(reader->source, &source) && source.rows == COLUMNS_OF_ALLOCATIONS) {
 		element->value = dx_block_at(query, (uint32_t)number);
 		return true;
 	}
+	if (reader->events && reader->event.number > number)
+		dx_object_reader_end(reader);
 	if (!event_read(query, reader, number))
 		return false;
 	struct dx_event *kept = dx_new(query->arena, struct dx_event, 1);

@@ -8,7 +8,7 @@
 
 /** A pipeline of a sequence. */
 struct dx_pipeline {
-	const struct dx_sequence *source;    /**< Heap() or Data.Allocations() */
+	const struct dx_sequence *source;    /**< calls or blocks */
 	const struct dx_sequence *selection; /**< the Select at the end; NULL: none */
 	uint32_t order_count, condition_count;
 };
@@ -23,6 +23,9 @@ bool dx_pipeline_make(struct dx_pipeline *pipeline, const struct dx_plan_making 
     before them. */
 const struct dx_sequence *dx_pipeline_cut(struct plan *plan, const struct dx_sequence *sequence);
 
+/** Return whether plans may begin with the sequence; otherwise note why there is none. */
+bool dx_pipeline_begins(struct dx_query *query, const struct dx_sequence *source);
+
 /** The objects of rows, one after the other. Begin with the source of the pipeline. */
 struct dx_object_reader {
 	const struct dx_sequence *source;
@@ -30,8 +33,8 @@ struct dx_object_reader {
 	struct dx_event event;
 };
 
-/** Set the element of the row with this number; of events each number is greater than the one before. False: there is
-    none, or the query is stopped. */
+/** Set the element of the row with this number; events are read on, or anew if the number is less than that of the one
+    before. False: there is none, or the query is stopped. */
 bool dx_object_read(struct dx_query *query, struct dx_object_reader *reader, uint64_t number,
 		    struct dx_element *element);
 void dx_object_reader_end(struct dx_object_reader *reader);

@@ -5,6 +5,7 @@
  *     a member     x => x.Size            its column
  *     a stack      x => x.Stack           the ids that a stack is made of; then its node in the tree of names
  *     made of ids  x => x.Thread.Name     the id of the thread; then the number of the value among all that were made
+                  x => x.Caller          the id of the site, which the caller is made of
  *
  * A node stands for its text, which may be long: the text is made when a row is shown.
  */
@@ -12,46 +13,22 @@
 
 #include <assert.h>
 #include <stdlib.h>
-#include <string.h>
-#include <strings.h>
 
 #include "base/memory.h"
-#include "dx/model/objects.h"
-#include "dx/plans/group_calls.h"
-#include "dx/plans/plan_closures.h"
+#include "dx/model/stack_frames.h"
 #include "dx/model/stack_nodes.h"
-#include "dx/run/interpret.h"
+#include "dx/plans/plan_closures.h"
+#include "dx/plans/plan_ids.h"
 #include "dx/run/keys.h"
-#include "trace/row_ids.h"
-#include "trace/trace.h"
 
 enum part_kind { PART_MEMBER, PART_STACK, PART_MADE };
-
-/* Members of rows that stand for ids, and what the interpreter has of them. */
-static const struct {
-	const char *name;
-	enum column_source source;
-	enum column_id column;
-	const struct dx_class *class; /* of the objects; NULL: it is a text */
-} roots[] = {
-	{"Stack", COLUMNS_OF_EVENTS, COLUMN_SITE, NULL},
-	{"Thread", COLUMNS_OF_EVENTS, COLUMN_THREAD, &dx_thread_class},
-	{"Process", COLUMNS_OF_EVENTS, COLUMN_PROCESS, &dx_process_class},
-	{"Stack", COLUMNS_OF_ALLOCATIONS, COLUMN_SITE, NULL},
-	{"FreeStack", COLUMNS_OF_ALLOCATIONS, COLUMN_FREE_SITE, NULL},
-	{"Thread", COLUMNS_OF_ALLOCATIONS, COLUMN_THREAD, &dx_thread_class},
-	{"FreeThread", COLUMNS_OF_ALLOCATIONS, COLUMN_FREE_THREAD, &dx_thread_class},
-	{"Process", COLUMNS_OF_ALLOCATIONS, COLUMN_PROCESS, &dx_process_class},
-};
-enum { ROOT_COUNT = sizeof(roots) / sizeof(roots[0]) };
 
 struct part {
 	enum part_kind kind;
 	uint32_t key; /* of the plan */
 	struct dx_plan_member member;
-	uint32_t root;          /* a row of `roots` */
-	struct dx_closure made; /* of PART_MADE: the lambda, with the root in place of its member */
-	struct dx_keys values;
+	struct dx_plan_made made;
+	struct dx_keys values; /* of PART_MADE */
 	bool has_values;
 };
 
@@ -69,96 +46,32 @@ struct dx_plan_keys {
 
 /* ---- making ---- */
 
-static bool is_member_of(const struct dx_node *node, const char *parameter)
-{
-	return node->kind == DX_NODE_MEMBER && node->first->kind == DX_NODE_NAME &&
-	       !strcmp(node->first->name, parameter);
-}
-
-static uint32_t root_find(enum column_source source, const char *name)
-{
-	uint32_t i = 0;
-	while (i < ROOT_COUNT && (roots[i].source != source || strcasecmp(roots[i].name, name) != 0))
-		i++;
-	return i;
-}
-
-/* Replace the root by the parameter, wherever it stands. All of it must be of one root, and have no effects: members,
-   operators, and methods of texts. */
-static bool root_replace(const struct dx_plan_keys *keys, struct part *part, struct dx_node **place,
-			 const char *parameter)
-{
-	struct dx_node *node = *place;
-	if (node->kind == DX_NODE_LITERAL)
-		return true;
-	if (is_member_of(node, parameter)) {
-		uint32_t root = root_find(keys->source, node->name);
-		bool is_first = part->root == ROOT_COUNT;
-		part->root = is_first ? root : part->root;
-		*place = node->first;
-		return root < ROOT_COUNT && root == part->root;
-	}
-	bool is_call = node->kind == DX_NODE_CALL && node->first && dx_method_find(DX_OF_TEXT, NULL, node->name);
-	if (node->kind != DX_NODE_MEMBER && node->kind != DX_NODE_BINARY && node->kind != DX_NODE_UNARY && !is_call)
-		return false;
-	*place = node = dx_node_copy_flat(keys->query->arena, node);
-	for (uint32_t i = 0; node->children && i < node->count; i++)
-		if (!root_replace(keys, part, &node->children[i], parameter))
-			return false;
-	return root_replace(keys, part, &node->first, parameter) &&
-	       (!node->second || root_replace(keys, part, &node->second, parameter)) && !node->third;
-}
-
 static bool part_make(struct dx_plan_keys *keys, const struct dx_plan_making *making, struct part *part,
-		      const struct dx_node *lambda, struct dx_node *node, const struct dx_scope *scope)
+		      const struct dx_closure *lambda, struct dx_node *node)
 {
-	*part = (struct part){.kind = PART_MEMBER, .key = making->plan->key_count, .root = ROOT_COUNT};
-	part->member = dx_plan_node_member(making, node, lambda->names[0]);
+	*part = (struct part){.kind = PART_MEMBER, .key = making->plan->key_count};
+	part->member = dx_plan_node_member(making, node, lambda->node->names[0]);
 	if (part->member.node != PLAN_NOTHING)
 		return plan_key(making->plan, part->member.node);
-	struct dx_node *made = dx_node_copy_flat(making->query->arena, lambda);
-	made->first = node;
-	if (!root_replace(keys, part, &made->first, lambda->names[0]) || part->root == ROOT_COUNT)
+	if (!dx_plan_made_take(making, lambda, node, &part->made))
 		return false;
-	bool is_text = !roots[part->root].class;
-	part->kind = is_text && made->first->kind == DX_NODE_NAME ? PART_STACK : PART_MADE;
-	part->made = (struct dx_closure){made, scope};
-	if (is_text && !keys->nodes)
+	part->kind = part->made.is_stack ? PART_STACK : PART_MADE;
+	if (part->made.is_stack && !keys->nodes)
 		keys->nodes = stack_nodes_new(making->query);
 	if (part->kind == PART_MADE) {
 		dx_keys_init(&part->values, making->query, &keys->arena, NULL);
 		part->has_values = true;
 	}
-	return plan_key(making->plan, plan_column(making->plan, roots[part->root].column));
+	return plan_key(making->plan, dx_plan_made_id(making->plan, &part->made));
 }
 
 /* ---- values of ids ---- */
-
-/* The stack of a site's number. */
-static struct heap_site site_of(const struct dx_plan_keys *keys, uint64_t number)
-{
-	uint32_t entries = keys->query->session->dictionary->entry_count;
-	if (keys->source == COLUMNS_OF_ALLOCATIONS)
-		return keys->query->session->table->sites[number];
-	return (struct heap_site){(uint32_t)(number / entries), (uint32_t)(number % entries)};
-}
-
-static struct dx_value root_value(struct dx_plan_keys *keys, uint32_t root, uint64_t number)
-{
-	if (roots[root].class)
-		return dx_id_object(keys->query, roots[root].class, (uint32_t)number);
-	const struct heap_site site = site_of(keys, number);
-	return dx_text(dx_stack_text(keys->query, site.stack, site.entry));
-}
 
 static uint64_t made_number(struct dx_plan_keys *keys, struct part *part, uint64_t number, bool is_absent)
 {
 	struct dx_query *query = keys->query;
 	struct dx_mark mark = dx_mark(query->arena);
-	const struct dx_value none = {.kind = DX_ABSENT},
-			      root = is_absent ? none : root_value(keys, part->root, number),
-			      lambda = {.kind = DX_LAMBDA, .closure = &part->made};
-	struct dx_value value = dx_call(query, &lambda, &root);
+	struct dx_value value = dx_plan_made_value(query, &part->made, number, is_absent);
 	/* Each collection is a key of its own. */
 	keys->is_wrong |= value.kind == DX_SEQUENCE || value.kind == DX_LAMBDA;
 	uint32_t place = dx_keys_add(&part->values, &value);
@@ -169,7 +82,7 @@ static uint64_t made_number(struct dx_plan_keys *keys, struct part *part, uint64
 /* Return the node of the stack; sets is_wrong if its text may be that of another node. */
 static uint64_t stack_number(struct dx_plan_keys *keys, uint64_t number)
 {
-	const struct heap_site site = site_of(keys, number);
+	const struct heap_site site = dx_plan_site(keys->query, keys->source, number);
 	uint32_t node;
 	keys->is_wrong |= !stack_nodes_find(keys->nodes, &site, &node);
 	return node;
@@ -207,7 +120,7 @@ static bool parts_make(struct dx_plan_keys *keys, const struct dx_plan_making *m
 	keys->parts = dx_new(&keys->arena, struct part, (size_t)keys->count + 1);
 	for (uint32_t i = 0; i < keys->count; i++) {
 		struct dx_node *node = keys->record ? keys->record->children[i] : lambda->first;
-		if (!part_make(keys, making, &keys->parts[i], lambda, node, closure->scope))
+		if (!part_make(keys, making, &keys->parts[i], closure, node))
 			return false;
 		is_regrouped |= keys->parts[i].kind != PART_MEMBER;
 	}
@@ -257,7 +170,7 @@ static struct dx_value part_value(const struct dx_plan_keys *keys, const struct 
 	if (value.is_absent)
 		return (struct dx_value){.kind = DX_ABSENT};
 	return part->kind == PART_MADE ? part->values.keys[value.number]
-				       : dx_text(stack_nodes_text(keys->nodes, (uint32_t)value.number));
+				       : dx_stack(keys->query, (uint32_t)value.number);
 }
 
 struct dx_value dx_plan_keys_value(const struct dx_plan_keys *keys, const struct plan_rows *rows, uint32_t row)
@@ -273,9 +186,22 @@ struct dx_value dx_plan_keys_value(const struct dx_plan_keys *keys, const struct
 	return dx_object(&dx_record_class, record);
 }
 
+bool dx_plan_keys_may_be_absent(const struct dx_plan_keys *keys)
+{
+	return !keys->record;
+}
+
+bool dx_plan_keys_are_absent(const struct dx_plan_keys *keys, const struct plan_rows *rows, uint32_t row)
+{
+	const struct part *part = &keys->parts[0];
+	struct plan_value value = plan_cell(rows, row, part->key);
+	return value.is_absent || (part->kind == PART_MADE && value.number == part->values.absent);
+}
+
 uint32_t dx_plan_keys_order(const struct dx_plan_keys *keys, uint32_t part)
 {
-	assert(part < keys->count);
+	if (part >= keys->count)
+		return PLAN_NOTHING;
 	const struct part *of = &keys->parts[part];
 	return of->kind == PART_MEMBER && dx_plan_has_order(of->member.shape) ? of->key : PLAN_NOTHING;
 }

@@ -185,6 +185,17 @@ struct dx_value dx_plan_value(const struct dx_query *query, const struct dx_plan
 	}
 }
 
+void dx_plan_restrict(struct plan *plan)
+{
+	if (plan->source == COLUMNS_OF_EVENTS) {
+		plan->filter = column_is(plan, COLUMN_ACTION, PLAN_AT_MOST, EVENT_PROTECT);
+		return;
+	}
+	uint32_t flag = plan_apply(plan, PLAN_BITS_AND, plan_column(plan, COLUMN_FLAGS),
+				   plan_number(plan, HEAP_EARLIER), PLAN_NOTHING);
+	plan->filter = plan_apply(plan, PLAN_EQUAL, flag, plan_number(plan, 0), PLAN_NOTHING);
+}
+
 bool dx_plan_target(struct dx_query *query, const struct plan *plan, struct plan_target *target)
 {
 	assert(plan->source < COLUMN_SOURCES);

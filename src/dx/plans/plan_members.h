@@ -48,6 +48,9 @@ bool dx_plan_has_order(enum dx_plan_shape shape);
 struct dx_value dx_plan_value(const struct dx_query *query, const struct dx_plan_member *member,
 			      const struct plan_value *value);
 
+/** Leave only rows that are elements of the language: calls, and blocks that the trace has the beginning of. */
+void dx_plan_restrict(struct plan *plan);
+
 /** Set what the plan is run over; false: the trace has no table. */
 bool dx_plan_target(struct dx_query *query, const struct plan *plan, struct plan_target *target);
 

@@ -21,19 +21,31 @@
 #include "dx/plans/group_sums.h"
 #include "dx/plans/pipeline.h"
 #include "dx/plans/plan_closures.h"
+#include "dx/plans/plan_ids.h"
 
 enum { OBJECTS_MAX = 1 << 16 /* in another order than the source's */ };
 
 /* ---- Count and Sum ---- */
 
+/* Lambdas open short collections for each element: most have no plan, which is found out here. */
+static bool has_plan(struct dx_query *query, const struct dx_sequence *sequence)
+{
+	const struct dx_sequence *source = sequence;
+	while (source->source)
+		source = source->source;
+	return dx_pipeline_begins(query, source);
+}
+
 /* Run the plan, whose only row has one number. */
-static bool plan_answer(struct dx_query *query, const struct dx_sequence *receiver, const struct plan *plan,
+static bool plan_answer(const struct dx_plan_making *making, const struct dx_sequence *receiver,
 			struct dx_value *result)
 {
+	struct dx_query *query = making->query;
+	const struct plan *plan = making->plan;
 	struct plan_target target;
 	struct plan_rows rows;
 	struct diag diag = {""};
-	if (!dx_plan_target(query, plan, &target))
+	if (!dx_plan_ready(making, receiver, &target))
 		return false;
 	dx_explain(query, receiver, plan);
 	struct plan_run *run = plan_open(plan, &target);
@@ -61,6 +73,8 @@ static bool receiver_make(const struct dx_plan_making *making, const struct dx_m
 
 static bool plan_count(struct dx_query *query, const struct dx_method_call *call, struct dx_value *result)
 {
+	if (!has_plan(query, call->receiver.sequence))
+		return false;
 	if (!call->count && dx_group_plan_count(query, call->receiver.sequence, result))
 		return true;
 	struct plan plan = {.filter = PLAN_NOTHING};
@@ -73,7 +87,7 @@ static bool plan_count(struct dx_query *query, const struct dx_method_call *call
 		is_answered = condition != PLAN_NOTHING && plan.filter != PLAN_NOTHING;
 	}
 	is_answered = is_answered && plan_aggregate(&plan, PLAN_COUNT, PLAN_NOTHING) &&
-		      plan_answer(query, call->receiver.sequence, &plan, result);
+		      plan_answer(&making, call->receiver.sequence, result);
 	plan_fini(&plan);
 	dx_release(query->arena, mark);
 	return is_answered;
@@ -84,12 +98,12 @@ static bool plan_sum(struct dx_query *query, const struct dx_method_call *call, 
 	struct plan plan = {.filter = PLAN_NOTHING};
 	struct dx_mark mark = dx_mark(query->arena);
 	const struct dx_plan_making making = {query, &plan, query->arena};
-	bool is_answered = call->count && receiver_make(&making, call);
+	bool is_answered = call->count && has_plan(query, call->receiver.sequence) && receiver_make(&making, call);
 	if (is_answered) {
 		struct dx_plan_member member = dx_plan_lambda_member(&making, &call->arguments[0]);
 		is_answered = member.node != PLAN_NOTHING && dx_plan_has_order(member.shape) &&
 			      plan_aggregate(&plan, PLAN_SUM, member.node) &&
-			      plan_answer(query, call->receiver.sequence, &plan, result);
+			      plan_answer(&making, call->receiver.sequence, result);
 	}
 	plan_fini(&plan);
 	dx_release(query->arena, mark);
@@ -169,7 +183,7 @@ static bool planned_make(const struct dx_plan_making *making, struct planned *pl
 	if (are_ordered_objects && planned->plan.limit > OBJECTS_MAX)
 		return dx_plan_refuse(query, sequence, "objects in an order need Take() of up to 65536 behind it");
 	return plan_output(&planned->plan, plan_column(&planned->plan, COLUMN_ID)) &&
-	       dx_plan_target(making->query, &planned->plan, &planned->target);
+	       dx_plan_ready(making, sequence, &planned->target);
 }
 
 static bool row_next(struct dx_query *query, struct planned *planned)
@@ -322,25 +336,16 @@ static const struct dx_operator planned_operator = {.name = "plan",
 						    .next = planned_next,
 						    .close = planned_close};
 
-static bool has_plan(struct dx_query *query, const struct dx_sequence *sequence)
-{
-	const struct dx_sequence *source = sequence;
-	bool with_nested;
-	while (source->source)
-		source = source->source;
-	return dx_blocks_are_all(source) || dx_events_are_all(source, &with_nested) ||
-	       dx_plan_refuse(query, source, "plans begin with Heap() or Data.Allocations() of all processes");
-}
-
 static const struct dx_sequence *plan_sequence(struct dx_query *query, const struct dx_sequence *sequence)
 {
 	if (!sequence->source)
 		return NULL;
-	const struct dx_sequence *groups = dx_group_plan_sequence(query, sequence);
+	bool has_one = has_plan(query, sequence);
+	const struct dx_sequence *groups = has_one ? dx_group_plan_sequence(query, sequence) : NULL;
 	if (groups)
 		return groups;
 	groups = dx_group_sums_sequence(query, sequence);
-	if (groups || query->is_stopped || !has_plan(query, sequence)) {
+	if (groups || query->is_stopped || !has_one) {
 		dx_explain(query, sequence, NULL);
 		return groups;
 	}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /**
- * Pipelines that a plan over columns answers (plan/plan.h). They begin with Heap() or Data.Allocations() and consist of
+ * Pipelines that a plan over columns answers (plan/plan.h). They begin with Heap(), Data.Allocations() or
+ * FreedByOtherThread(), of all processes or of one, and consist of
  *
  *     Where     of conditions that compare members with literals and with each other
  *     OrderBy, ThenBy and their like, by a member

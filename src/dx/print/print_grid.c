@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "base/text_width.h"
 #include "dx/model/debugger.h"
+#include "dx/model/stack_frames.h"
 #include "dx/print/print.h"
 #include "dx/print/print_tree.h"
 #include "trace/trace.h"
@@ -66,12 +67,26 @@ struct grid_print {
 	struct grid_cell cells[COLUMNS_MAX]; /* of the row that is read */
 };
 
+/* A stack has a line of a grid for more than itself: its caller stands for it, unless it is asked for raw. */
+static struct dx_value shown_value(const struct grid_print *print, const struct dx_value *value)
+{
+	return print->layout->specifier.is_raw ? *value : dx_stack_folded(print->query, value);
+}
+
+static const char *value_text(const struct grid_print *print, const struct dx_value *value)
+{
+	const struct dx_value shown = shown_value(print, value);
+	return dx_specifier_text(print->query, &shown, &print->layout->specifier);
+}
+
 static const char *label_of(const struct grid_print *print, const struct dx_element *element, bool is_short)
 {
-	const char *label = dx_label(print->query, &element->index, print->layout);
-	const char *text = dx_specifier_text(print->query, &element->value, &print->layout->specifier);
+	const struct dx_value index = shown_value(print, &element->index);
+	const char *label = dx_label(print->query, &index, print->layout);
+	const char *text = value_text(print, &element->value);
 	bool says_nothing = element->value.kind == DX_OBJECT && !element->value.class->show;
-	if (element->value.kind == DX_SEQUENCE || (is_short && says_nothing && *label))
+	if (element->value.kind == DX_SEQUENCE || element->value.kind == DX_ABSENT ||
+	    (is_short && says_nothing && *label))
 		text = "";
 	if (element->value.kind == DX_POSITION || !*text)
 		return *text ? dx_format(print->query->arena, "%s : %s", label, text) : label;
@@ -116,10 +131,9 @@ static bool is_expandable(const struct dx_value *value)
 
 static const char *cell_text(const struct grid_print *print, const struct dx_value *value)
 {
-	const char *text = value->kind == DX_SEQUENCE ? "{...}"
-			   : value->kind == DX_OBJECT && !value->class->show
-				   ? "{...}"
-				   : dx_specifier_text(print->query, value, &print->layout->specifier);
+	const char *text = value->kind == DX_SEQUENCE                        ? "{...}"
+			   : value->kind == DX_OBJECT && !value->class->show ? "{...}"
+									     : value_text(print, value);
 	text = text_shown(text);
 	unsigned most = (unsigned)print->layout->cell_width;
 	if (!most || text_width(text) <= most)
@@ -149,7 +163,8 @@ static struct grid_cell cell_make(struct grid_print *print, const char *text, bo
 static void read_label(struct grid_print *print, const struct dx_element *element, struct grid_row *row)
 {
 	bool may_be_cut = is_text(&element->value) || is_text(&element->index);
-	const char *index = text_shown(dx_label(print->query, &element->index, print->layout));
+	const struct dx_value shown = shown_value(print, &element->index);
+	const char *index = text_shown(dx_label(print->query, &shown, print->layout));
 	unsigned index_width = text_width(index), index_least = least_width(&element->index, index);
 	row->label = cell_make(print, text_shown(label_of(print, element, false)), may_be_cut);
 	row->short_label = cell_make(print, text_shown(label_of(print, element, true)), may_be_cut);

@@ -17,8 +17,9 @@ const char *dx_label(struct dx_query *query, const struct dx_value *index, const
 	specifier.is_quoted = true;
 	specifier.is_bare = false;
 	/* A gap has no index; the text of the error says it all. */
-	return index->kind == DX_ABSENT ? ""
-					: dx_format(query->arena, "[%s]", dx_specifier_text(query, index, &specifier));
+	if (index->kind == DX_ABSENT)
+		return dx_specifier_text(query, index, &specifier);
+	return dx_format(query->arena, "[%s]", dx_specifier_text(query, index, &specifier));
 }
 
 bool dx_is_shown(unsigned flags, const struct dx_layout *layout, bool is_column)
@@ -84,6 +85,9 @@ static void put_members(const struct tree_print *tree, unsigned level, const str
 		struct dx_value member;
 		unsigned flags;
 		const char *name = dx_shown_at(tree->query, value, i, tree->layout, false, &flags, &member);
+		/* An object that a query has made has the members that it names. */
+		if (!name && value->class == &dx_record_class)
+			name = dx_member_at(tree->query, value, i, NULL, &member);
 		if (name)
 			put_value(tree, level, name, &member);
 		dx_release(tree->query->arena, mark);

@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <math.h>
 #include <string.h>
+#include <strings.h>
 
 #include "dx/core/methods.h"
 #include "dx/language/specifier.h"
@@ -82,9 +83,10 @@ static struct dx_value compare(struct dx_query *query, unsigned operation, const
 			       const struct dx_value *other)
 {
 	int order;
-	/* A member that an object lacks is equal to nothing, and neither less nor greater. */
+	/* What is absent is equal to what is absent alone, and neither less nor greater. */
 	if (one->kind == DX_ABSENT || other->kind == DX_ABSENT)
-		return dx_bool(operation == DX_UNEQUAL && one->kind != other->kind);
+		return dx_bool((operation == DX_EQUAL && one->kind == other->kind) ||
+			       (operation == DX_UNEQUAL && one->kind != other->kind));
 	if (!dx_compare(one, other, &order)) {
 		if (operation == DX_EQUAL || operation == DX_UNEQUAL)
 			return dx_bool(operation == DX_UNEQUAL);
@@ -197,6 +199,9 @@ static struct dx_value evaluate_member(struct dx_query *query, const struct dx_n
 	bool is_variable = object.kind == DX_OBJECT && object.class == &dx_variables_class;
 	if (is_variable && !is_known && dx_session_find(query->session, node->name))
 		return dx_session_variable(query, node->name);
+	const struct dx_value *key = object.kind == DX_SEQUENCE ? dx_sequence_key(object.sequence) : NULL;
+	if (key && !strcasecmp(node->name, DX_NAME_KEY))
+		return *key;
 	/* A text's Length is documented as a member, too. */
 	const struct dx_method *method = is_known ? NULL : dx_method_of(&object, node->name);
 	if (method) {
@@ -228,9 +233,11 @@ static struct dx_value apply_lambda(struct dx_query *query, const struct dx_valu
 		scopes[i] = (struct dx_scope){scope, node->names[i], arguments[i]};
 		scope = &scopes[i];
 	}
+	query->lambda_depth++;
 	if (dx_enter(query))
 		result = dx_evaluate(query, node->first, scope);
 	dx_leave(query);
+	query->lambda_depth--;
 	/* The scopes are on this stack: what refers to them must not. */
 	if (result.kind == DX_LAMBDA || result.kind == DX_SEQUENCE)
 		result = dx_value_copy(query->arena, &result);
@@ -282,7 +289,8 @@ static struct dx_value evaluate_call(struct dx_query *query, const struct dx_nod
 	struct dx_value result = {.kind = DX_ABSENT};
 	if (node->first) {
 		call.receiver = dx_evaluate(query, node->first, scope);
-		if (call.receiver.kind == DX_ERROR && !dx_method_find(DX_OF_ANY, NULL, node->name))
+		bool is_none = call.receiver.kind == DX_ERROR || call.receiver.kind == DX_ABSENT;
+		if (is_none && !dx_method_find(DX_OF_ANY, NULL, node->name))
 			return call.receiver;
 	}
 	if (call.receiver.kind == DX_OBJECT && call.receiver.class->call)
@@ -354,6 +362,12 @@ static struct dx_value evaluate_index(struct dx_query *query, const struct dx_no
 		return object;
 	if (index.kind == DX_ERROR)
 		return index;
+	/* Stack[0] is Frames[0]. */
+	const char *parts = node->first->kind == DX_NODE_MEMBER ? dx_name_of_parts(node->first->name) : NULL;
+	if (object.kind == DX_TEXT && parts) {
+		struct dx_value owner = dx_evaluate(query, node->first->first, scope);
+		object = dx_member_get(query, &owner, parts, NULL);
+	}
 	if (dx_elements(query, &object, &sequence))
 		return element_at(query, sequence.sequence, &index);
 	return dx_error(query, "%s has no elements", dx_kind_name(object.kind));

@@ -11,6 +11,7 @@
 #include "server/answer/question.h"
 
 struct cells_answer {
+	struct shown_trace *shown;
 	struct cells_request request;
 	struct sink *out;
 };
@@ -19,9 +20,10 @@ static int answer_make(void *context, struct analysis *analysis, struct diag *di
 {
 	struct cells_answer *answer = context;
 	const struct action_source *source = analysis->input.sources;
-	const struct cells_source cells = {source->table, source->names, source->filter, analysis->input.cull};
 	answer->out->used = 0;
 	action_input_settle(&analysis->input);
+	const struct cells_source cells = {source->table, source->names, source->filter, analysis->input.cull,
+					   shown_trace_nodes(answer->shown, source)};
 	return cells_write(answer->out, &cells, &answer->request, diag);
 }
 
@@ -76,7 +78,8 @@ static int filter_take(struct filter_request *asked, char *text, struct diag *di
 int cells_answer_write(struct shown_trace *shown, const struct question *question, struct sink *out,
 		       const struct analysis_caller *caller, struct diag *diag)
 {
-	struct cells_answer answer = {.out = out,
+	struct cells_answer answer = {.shown = shown,
+				      .out = out,
 				      .request = {.has_range = question->has_range,
 						  .from_ns = question->from_ns,
 						  .to_ns = question->to_ns,

@@ -10,6 +10,8 @@ struct shown_trace {
 	const char *path; /**< the caller's, as a command would name it */
 	struct opened_options options;
 	struct opened_trace *opened; /**< NULL: not opened yet */
+	struct heap_cull cull;       /**< what it has found is the same for each question */
+	uint32_t *nodes;             /**< by site: see shown_trace_nodes() */
 };
 
 /** Open the trace, make its table, which may take an index's time, and name its code. caller: its progress is
@@ -32,6 +34,10 @@ struct shown_question {
 	int (*make)(void *context, struct analysis *analysis, struct diag *diag);
 	void *context;
 };
+
+/** Return by site its node of the names, which is found once; NULL: the question was cancelled. To be called within a
+    question. */
+const uint32_t *shown_trace_nodes(struct shown_trace *shown, const struct action_source *source);
 
 /** Ask. Return 0, or a negative errno with the reason in `diag`: -ECANCELED if the caller has cancelled. */
 int shown_trace_ask(const struct shown_question *question, const struct analysis_caller *caller, struct diag *diag);

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """The library as its users have it: the examples of docs/xheap-api.md in C11 and C++17, and what the library may not do to its program."""
+import collections
 import csv
+import errno
 import itertools
 import json
 import os
@@ -72,8 +74,8 @@ def compile_as(language, source, program):
 
 def examples():
     texts = re.findall(r"```c\n(.*?)```", (SOURCE / "docs/xheap-api.md").read_text(), re.S)
-    expect(len(texts) == 2, f"{len(texts)} examples")
-    for name, text in zip(("heaviest", "session"), texts):
+    expect(len(texts) == 3, f"{len(texts)} examples")
+    for name, text in zip(("heaviest", "arrow", "session"), texts):
         pathlib.Path(f"{name}.c").write_text(text)
     for language in "c", "c++":
         trace = f"example-{len(language)}.xht"
@@ -88,6 +90,12 @@ def examples():
         expect(len(rows) == 10 and [row[0] for row in rows] == [line.split(",")[column] for line in known[1:]],
                f"the heaviest stacks are not those of xheap heap: {heaviest.stdout}")
         expect("\n    perl!main\n" in heaviest.stdout, "nor are there their frames")
+        arrow = run(compile_as(language, "arrow.c", f"arrow-{len(language)}"), trace)
+        sums = collections.Counter()
+        for row in rows_of(trace, "-events"):
+            if row["action"] in ("Alloc", "ReAlloc") and row["address"] and row["result"] == "0":
+                sums[row["function"]] += int(row["size"])
+        expect(arrow.stdout.splitlines() == [f"{total} by {name}" for name, total in sums.most_common()], f"sums by function: {arrow.stdout}, not {sums}")
         bad = run(f"./heaviest-{len(language)}", "heaviest.c")
         expect((bad.returncode, bad.stdout, bad.stderr) == (1, "", "heaviest.c is not a trace\n"), f"what is no trace: {bad}")
     bad = run("./session-1", "no.xht", "no-such-command")
@@ -180,8 +188,12 @@ def index(program):
     kept.write_bytes(whole[:4096] + bytes(byte ^ 0x55 for byte in whole[4096:4160]) + whole[4160:])
     seen = run(program, "allocations", "indexed.xht", 0, 2**64 - 1, 0, 1).stdout
     expect(f"{kept} is damaged: remove it" in seen, f"a damaged index: {seen[-200:]}")
+    stream = run(program, "stream", "indexed.xht").stdout
+    expect(stream == f"{errno.EBADMSG}: the index {kept} is damaged: remove it\n", f"a damaged index by a stream: {stream}")
     kept.write_bytes(whole[:100])
     expect(run(program, "allocations", "indexed.xht", 0, 2**64 - 1, 0, 1).stdout == wanted, "an index that is cut is used")
+    sizes = [int(line.split(",")[3]) for line in wanted.splitlines()]
+    expect(run(program, "stream", "indexed.xht").stdout == f"{len(sizes)} rows, {sum(sizes)} bytes\n", "nor by a stream")
 
 
 def stacks(program, trace):

@@ -480,6 +480,7 @@ static int misuse(const char *path, char **words)
 	xheap_session_close(NULL);
 	xheap_session_state_free(NULL);
 	xheap_text_free(NULL);
+	EXPECT(xheap_api_version() == XHEAP_API_VERSION);
 	EXPECT(!strcmp(xheap_status_name(XHEAP_FAILED), "failed") && !strcmp(xheap_status_name(-99), "unknown") &&
 	       !xheap_kind_name(XHEAP_KIND_COUNT));
 	EXPECT(count_descriptors() == before);
@@ -558,6 +559,38 @@ static void *read_all(void *context)
 	return NULL;
 }
 
+/* stream TRACE: rows and bytes of all allocations, or what the stream says. */
+static int print_stream(const char *path, char **words)
+{
+	xheap_trace *trace = open_trace(path);
+	xheap_query query;
+	struct ArrowArrayStream stream;
+	struct ArrowArray batch;
+	struct ArrowSchema schema;
+	uint64_t rows = 0, bytes = 0;
+	int failure, size = 0;
+	(void)words;
+	xheap_query_init(&query, sizeof(query));
+	EXPECT(xheap_query_arrow(trace, &query, &stream, NULL) == XHEAP_OK);
+	EXPECT(!stream.get_schema(&stream, &schema));
+	while (strcmp(schema.children[size]->name, "size") != 0)
+		size++;
+	schema.release(&schema);
+	while (!(failure = stream.get_next(&stream, &batch)) && batch.release) {
+		for (int64_t i = 0; i < batch.length; i++)
+			bytes += ((const uint64_t *)batch.children[size]->buffers[1])[i];
+		rows += (uint64_t)batch.length;
+		batch.release(&batch);
+	}
+	if (failure)
+		printf("%d: %s\n", failure, stream.get_last_error(&stream));
+	else
+		printf("%" PRIu64 " rows, %" PRIu64 " bytes\n", rows, bytes);
+	stream.release(&stream);
+	xheap_trace_close(trace);
+	return failed > 0;
+}
+
 /* threads TRACE: half of them on one trace, the others each on its own. */
 static int read_in_threads(const char *path, char **words)
 {
@@ -595,6 +628,36 @@ static size_t address_space(void)
 	return pages * (size_t)sysconf(_SC_PAGESIZE);
 }
 
+/* Rows of three tables as streams; their errors as those of the other calls. */
+static int try_streams(xheap_trace *trace, xheap_error *error)
+{
+	static const uint32_t tables[] = {XHEAP_TABLE_ALLOCATION, XHEAP_TABLE_EVENT, XHEAP_TABLE_FRAME};
+	struct ArrowArrayStream stream;
+	struct ArrowArray batch = {.release = NULL};
+	struct ArrowSchema schema;
+	xheap_query query;
+	int status = XHEAP_OK;
+	for (size_t i = 0; i < sizeof(tables) / sizeof(*tables) && status == XHEAP_OK; i++) {
+		xheap_query_init(&query, sizeof(query));
+		query.table = tables[i];
+		status = xheap_query_arrow(trace, &query, &stream, error);
+		if (status != XHEAP_OK)
+			return status;
+		int failure = stream.get_schema(&stream, &schema);
+		if (!failure)
+			schema.release(&schema);
+		while (!failure && !(failure = stream.get_next(&stream, &batch)) && batch.release)
+			batch.release(&batch);
+		if (failure) {
+			EXPECT(failure == ENOMEM && stream.get_last_error(&stream) && !batch.release);
+			status = error->status = XHEAP_NO_MEMORY;
+			snprintf(error->text, sizeof(error->text), "%s", "a stream");
+		}
+		stream.release(&stream);
+	}
+	return status;
+}
+
 static int try_all(const char *path, xheap_error *error)
 {
 	struct told told = {0, 0, 0, ""};
@@ -616,6 +679,8 @@ static int try_all(const char *path, xheap_error *error)
 		status = xheap_report_make(trace, NULL, &report, error);
 	if (status == XHEAP_OK)
 		status = xheap_report_write(report, XHEAP_FORMAT_JSON, &text, NULL, error);
+	if (status == XHEAP_OK)
+		status = try_streams(trace, error);
 	EXPECT(status == XHEAP_OK || (error->status == status && error->text[0] && told.errors == 1));
 	xheap_events_close(events);
 	xheap_report_free(report);
@@ -955,7 +1020,7 @@ int main(int count, char **words)
 		{"events", print_events, 5},     {"allocations", print_allocations, 4}, {"report", print_report, 7},
 		{"rows", print_rows, 4},         {"stacks", print_stacks, 0},           {"misuse", misuse, 1},
 		{"threads", read_in_threads, 0}, {"memory", without_memory, 0},         {"sessions", run_sessions, 1},
-		{"targets", print_targets, 0},
+		{"targets", print_targets, 0},   {"stream", print_stream, 0},
 	};
 	for (size_t i = 0; i < sizeof(modes) / sizeof(*modes) && count > 2; i++)
 		if (!strcmp(words[1], modes[i].name) && count >= 3 + modes[i].words)
