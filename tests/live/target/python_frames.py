@@ -3,19 +3,17 @@
 """Python functions are frames: each stack of a block that a Python program takes has the function and the line of each of its frames, as Python itself has them.
 
 usage: python_frames.py [TEST...]"""
-import collections
 import glob
 import json
 import os
 import pathlib
-import re
 import subprocess
 import sys
 
-from live import PATIENCE, SOAK, SOURCE, dump, dump_each, expect, info, run_tests, stop_session, wait_for, xheap
+from live import SOAK, SOURCE, dump, dump_each, expect, run_tests, wait_for, xheap
 
 PROGRAM = SOURCE / "tests/live/programs/python_calls.py"
-COUNT = 1000000 if SOAK else 4000
+COUNT = 1000000 if SOAK else 1500
 LINE_BITS = 24
 OLDEST, NEWEST = (3, 8), (3, 13)
 
