@@ -306,7 +306,7 @@ static uint32_t need_image(struct writer *writer, uint32_t id)
 	uint32_t own = *number = ++writer->images.next;
 	put_row(writer, IMAGES, image, &writer->dictionary.images[id]);
 	if (id < writer->image_is_source_capacity && writer->image_is_source[id])
-		put_row(writer, SYMBOLS, named, &((struct trace_named){own - 1, true}));
+		put_row(writer, SYMBOLS, named, &((struct trace_named){own - 1, TRACE_NAMED_BY_PYTHON}));
 	return own - 1;
 }
 
@@ -621,7 +621,7 @@ void writer_name_frame(struct writer *writer, uint32_t frame, const struct trace
 		/* The segment may have the image already. */
 		if (image < writer->images.capacity && writer->images.numbers[image])
 			put_row(writer, SYMBOLS, named,
-				&((struct trace_named){writer->images.numbers[image] - 1, true}));
+				&((struct trace_named){writer->images.numbers[image] - 1, TRACE_NAMED_BY_PYTHON}));
 	}
 }
 

@@ -10,7 +10,7 @@ import pathlib
 import subprocess
 import sys
 
-from live import SOAK, SOURCE, dump, dump_each, expect, run_tests, wait_for, xheap
+from live import SOAK, SOURCE, dump, dump_each, expect, run_tests, told, wait_for, xheap
 
 PROGRAM = SOURCE / "tests/live/programs/python_calls.py"
 COUNT = 1000000 if SOAK else 1500
@@ -89,5 +89,32 @@ def of_attached():
         os.unlink("log")
 
 
+SHOP = """
+class Shop:
+    def load(self, count):
+        rows = []
+        for i in range(count):
+            rows.append(bytearray(3000 + i))
+        return rows
+def key(row):
+    return bytearray(9000)
+Shop().load(200).sort(key=key)
+"""
+
+
+def in_reports():
+    """Names are whole, patterns match their last parts, and the interpreter's functions have nothing of what Python took."""
+    pathlib.Path("shop.py").write_text(SHOP)
+    for version, path in sorted(interpreters().items()):
+        xheap("record", "-q", "-o", "shop.xht", path, "shop.py")
+        load = "Shop.load" if version >= (3, 11) else "load"
+        counts = {f"{row['frame']['image']}!{row['frame']['symbol']}": row["total_count"]
+                  for row in told("heap", "shop.xht", "-frames", "-size", 3000, 3200)["actions"][0]["rows"]}
+        expect(counts[f"shop.py!{load}"] >= 199, f"{path}: {counts}")
+        expect(not any("python3" in name for name in counts), f"{path}: {counts}")
+        text = xheap("heap", "shop.xht", "-stacks", "-lines", "-requireFrames", "load", "-size", 3001, 3002)
+        expect(f"shop.py!{load}  shop.py:6" in text and "<module>" in text and "EvalFrame" not in text, text)
+
+
 if __name__ == "__main__":
-    sys.exit(run_tests(each_frame, of_attached))
+    sys.exit(run_tests(each_frame, of_attached, in_reports))
