@@ -122,7 +122,8 @@ __attribute__((noinline)) static int page_prove(struct python_thread *python, ui
 	for (uint64_t i = 0; i < PAGE_WAYS; i++)
 		if (places[i] == ~page)
 			return 1;
-	if (!page_is_readable(page * PAGE))
+	/* The probe of address 0 is a call without an argument, which succeeds. */
+	if (!page || !page_is_readable(page * PAGE))
 		return 0;
 	/* Its first place may be that of another page that is read all the time. */
 	uint64_t place = page % PAGE_WAYS;
@@ -455,6 +456,16 @@ static int stack_grow(struct thread *thread, struct python_thread *python, uint3
 	return 1;
 }
 
+/* Let pages be probed again now and then: the interpreter unmaps memory that it has no more objects in. */
+static inline void pages_expire(struct python_thread *python)
+{
+	enum { WALKS = 1024 };
+	if (LIKELY(python->walks++ % WALKS != 0))
+		return;
+	for (uint32_t i = 0; i < PYTHON_PAGES; i++)
+		python->page[i] = 0;
+}
+
 typedef uint64_t state_call(void);
 
 /* Return the thread's own state, 0 if it has none. The current one may be that of a sub-interpreter; while another
@@ -697,13 +708,14 @@ __attribute__((noinline)) struct python_stack python_capture(struct thread *thre
 	if (python->eval_count && version - PYTHON_MINOR_FIRST <= PYTHON_MINOR_LAST - PYTHON_MINOR_FIRST &&
 	    !recorder->no_syscalls && LIKELY(python->failures < FAILURES_MAX)) {
 		const struct python_layout *layout = &layouts[version - PYTHON_MINOR_FIRST];
+		pages_expire(python);
 		int is_walked = chain_walk(thread, python, layout, &chain), is_named = is_walked;
 		if (is_walked)
 			same_frames = frames_take(recorder, python, layout, &chain, &is_named);
 		python->failures = is_walked ? 0 : python->failures + 1;
 		if (UNLIKELY(!is_named)) {
 			COUNT(&recorder->region->python_failures, 1);
-			python->frame_count = 0;
+			python->frame_count = python->walks = 0;
 			chain = (struct python_chain){0, 0, 0};
 		}
 	}

@@ -184,6 +184,8 @@ struct python_thread {
 	uint32_t is_matched;   /**< each evaluation of the last stack had its own part of the chain */
 	uint32_t failures;     /**< walks in a row that failed */
 	uint32_t page_turn;    /**< which of several pages the next one replaces */
+	uint32_t walks;        /**< since the pages were probed for the first time */
+	uint32_t reserved;
 	/** numbers of pages that were readable when they were read first, inverted; 0: none */
 	uint64_t page[PYTHON_PAGES];
 };

@@ -10,9 +10,11 @@ import pathlib
 import subprocess
 import sys
 
-from live import SOAK, SOURCE, dump, dump_each, expect, run_tests, told, wait_for, xheap
+from live import PROGRAMS, SOAK, SOURCE, dump, dump_each, expect, info, run_tests, told, wait_for, xheap
 
 PROGRAM = SOURCE / "tests/live/programs/python_calls.py"
+DAMAGED = SOURCE / "tests/live/programs/python_damaged.py"
+DAMAGES, FIRST_SIZE = 100000 if SOAK else 1000, 1000000
 COUNT = 1000000 if SOAK else 1500
 LINE_BITS = 24
 OLDEST, NEWEST = (3, 8), (3, 13)
@@ -89,6 +91,16 @@ def of_attached():
         os.unlink("log")
 
 
+def damaged():
+    """A word that the walk reads may be anything: the program goes on, and each of its blocks is in the trace."""
+    for _, path in sorted(interpreters().items()):
+        xheap("record", "-q", "-o", "damaged.xht", path, DAMAGED, os.path.join(PROGRAMS, "damage.so"), DAMAGES)
+        facts = info("damaged.xht")
+        expect(facts["complete"], f"{path}: {facts}")
+        sizes = {int(row["size"]) for row in dump_each("damaged.xht") if row["function"] == "malloc"}
+        expect(sizes >= set(range(FIRST_SIZE, FIRST_SIZE + DAMAGES)), f"{path}: blocks are missing")
+
+
 SHOP = """
 class Shop:
     def load(self, count):
@@ -117,4 +129,4 @@ def in_reports():
 
 
 if __name__ == "__main__":
-    sys.exit(run_tests(each_frame, of_attached, in_reports))
+    sys.exit(run_tests(each_frame, of_attached, damaged, in_reports))
