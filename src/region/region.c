@@ -334,7 +334,7 @@ static struct region_limits limits_of(const struct region_config *config)
 		.image_max = config->image_max ? config->image_max : IMAGE_DEFAULT,
 		.slot_max = config->slot_max ? config->slot_max : SLOT_DEFAULT,
 		.pc_max = config->pc_max ? config->pc_max : PC_DEFAULT,
-		.code_max = CODE_DEFAULT,
+		.code_max = config->code_max ? config->code_max : CODE_DEFAULT,
 		.buffer_max = buffers,
 		.buffer_size = config->buffer_size,
 	};

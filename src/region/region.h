@@ -16,8 +16,9 @@
 struct region_config {
 	uint32_t buffer_size; /**< bytes, a multiple of 4096 */
 	uint32_t buffer_min, buffer_max;
-	uint32_t slot_max, pc_max, file_max, image_max; /**< 0: defaults (8192, 1 Mi, 8192, 16384) */
-	uint32_t options;                               /**< enum region_option */
+	/** 0: defaults (8192, 1 Mi, 8192, 16384, 128 Ki) */
+	uint32_t slot_max, pc_max, file_max, image_max, code_max;
+	uint32_t options; /**< enum region_option */
 	uint32_t clock;
 	bool never_waits; /**< its process drops events rather than waits: there is more room from the beginning */
 	uint64_t start_ticks;
