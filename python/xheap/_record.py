@@ -13,7 +13,7 @@ from ._trace import Trace
 
 _YAMA = "/proc/sys/kernel/yama/ptrace_scope"
 _PR_SET_PTRACER = 0x59616D61
-_ANY = ctypes.c_ulong(-1)
+_ANY = -1
 _numbers = itertools.count(1)
 
 
@@ -26,9 +26,9 @@ def _is_limited() -> bool:
         return False
 
 
-def _let_trace(tracer: Any) -> None:
+def _let_trace(tracer: int) -> None:
     """Let this process trace us as well, or any, or (0) none."""
-    ctypes.CDLL(None).prctl(_PR_SET_PTRACER, tracer, 0, 0, 0)
+    ctypes.CDLL(None).prctl(_PR_SET_PTRACER, ctypes.c_ulong(tracer), 0, 0, 0)
 
 
 class Recording(contextlib.ContextDecorator):

@@ -3,7 +3,9 @@
 import contextlib
 import csv
 import ctypes
+import functools
 import os
+import threading
 from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
 from . import _layouts as layouts
@@ -12,7 +14,7 @@ from ._filters import filter_struct, filter_words
 from ._library import Error, Handle, InvalidError, Path, call, encoded, initialised, library, text, texts
 from ._plan import Expression, Plan
 from ._rows import Rows
-from ._sql import run as run_sql
+from ._sql import Database
 from ._table import Table, Text
 
 # What rows of a report are, as the library names it, and the column of their names.
@@ -77,11 +79,23 @@ class Info(Table):
 
 
 class Report(Table):
-    """The rows of a report of xheap heap. `text` is the report as the command prints it, and `totals` its sums."""
+    """The rows of a report of xheap heap. `totals` are its sums, and `text` is the report as the command prints it."""
 
-    def __init__(self, columns: Sequence[str], rows: Sequence[Sequence[Any]], shown_columns: Sequence[str], totals: Dict[str, Any], said: str, title: str):
+    def __init__(self, columns: Sequence[str], rows: Sequence[Sequence[Any]], shown_columns: Sequence[str], totals: Dict[str, Any], title: str, handle: Handle):
         super().__init__(columns, rows, title, shown_columns)
-        self.totals, self.text = totals, said
+        self.totals, self._handle = totals, handle
+        self._writing = threading.Lock()
+
+    @functools.cached_property
+    def text(self) -> str:
+        said, length = ctypes.c_char_p(), ctypes.c_size_t()
+        # A report is for one thread at a time.
+        with self._writing, self._handle.use() as report:
+            call("xheap_report_write", report, layouts.XHEAP_FORMAT_TEXT, ctypes.byref(said), ctypes.byref(length))
+        try:
+            return text(said.value)
+        finally:
+            library().xheap_text_free(said)
 
 
 def _numbers_of(struct: Any) -> List[Any]:
@@ -153,6 +167,7 @@ class Trace:
         self.session = session
         call(function, encoded(named, "the path" if session is None else "the name"), ctypes.byref(options), ctypes.byref(pointer))
         self._handle = Handle(self.path or f"session {session}", pointer, library().xheap_trace_close)
+        self._database = Database(_TABLES, self.table)
         self._options = [*(["-noIndex"] if without_index else [])]
 
     def close(self) -> None:
@@ -219,24 +234,18 @@ class Trace:
         report = ctypes.c_void_p()
         with self._handle.use() as trace:
             call("xheap_report_make", trace, ctypes.byref(options), ctypes.byref(report))
-        with Handle("the report", report, library().xheap_report_free).use() as made:
-            totals = library().xheap_report_get_totals(made).contents
+        handle = Handle(f"the report of {self._handle.what}", report, library().xheap_report_free)
+        with handle.use() as made:
+            totals = _totals_of(library().xheap_report_get_totals(made).contents)
             columns, rows = _rows_of(made, by, split or "")
-            said, length = ctypes.c_char_p(), ctypes.c_size_t()
-            call("xheap_report_write", made, layouts.XHEAP_FORMAT_TEXT, ctypes.byref(said), ctypes.byref(length))
-            try:
-                written = text(said.value)
-            finally:
-                library().xheap_text_free(said)
-            shown = [by, *([split] if split else []), *_SHOWN]
-            return Report(columns, rows, shown, _totals_of(totals), written, self._handle.what)
+        return Report(columns, rows, [by, *([split] if split else []), *_SHOWN], totals, self._handle.what, handle)
 
     # ---- rows ----
 
-    def _opened(self, table: str, columns: Optional[Sequence[str]], filters: Dict[str, Any], plan: Optional[Plan]) -> Any:
+    def _opened(self, table: str, columns: Optional[Sequence[str]], filters: Dict[str, Any], plan: Optional[Plan], batch_rows: int) -> Any:
         """A new stream of the library's."""
         query = initialised(layouts.xheap_query, "xheap_query")
-        query.table = _TABLES[table]
+        query.table, query.batch_rows = _TABLES[table], batch_rows
         if filters:
             query.filter = ctypes.pointer(filter_struct(filters))
         if columns is not None:
@@ -255,7 +264,7 @@ class Trace:
         given = {name: value for name, value in (filters or {}).items() if value is not None}
         filter_struct(given)  # what is wrong with them is said here, not when rows are read
         with self._handle.use():
-            return Rows(f"{table} of {self._handle.what}", lambda: self._opened(table, columns, given, plan))
+            return Rows(f"{table} of {self._handle.what}", lambda batch_rows: self._opened(table, columns, given, plan, batch_rows))
 
     def _functions_called(self, name: str) -> List[int]:
         """Ids of the allocation functions with the name."""
@@ -298,7 +307,8 @@ class Trace:
 
     def sql(self, query: str, parameters: Sequence[Any] = ()) -> Any:
         """Ask in SQL, where DuckDB is installed, over the tables of `table()`. The answer is a relation of DuckDB's: `.fetchall()`, `.df()`, `.pl()`, `.write_parquet(path)`."""
-        return run_sql(query, {name: self.table(name) for name in _TABLES}, parameters)
+        with self._handle.use():
+            return self._database.run(query, parameters)
 
     def export(self, format: str, path: Path, **filters: Any) -> str:
         """Write the trace in the format of another tool, as `xheap export`, and return what the command says: what this format, or the trace, does not hold."""

@@ -18,7 +18,7 @@
 
 enum {
 	SCANNED_MAX = 500000, /* cells of a pass; of more, a sample is taken */
-	SAMPLE_MAX = 1 << 16  /* cells with which trees are tried */
+	SAMPLE_MAX = 1 << 17  /* cells with which trees are tried */
 };
 
 /* An answer under construction. */

@@ -87,7 +87,7 @@ int dx_command_parse(const char *line, struct dx_command *command, struct diag *
 	struct dx_layout *layout = &command->layout;
 	const char *text = dx_skip_prompt(line);
 	take_word(&text, "dx");
-	while (*text == '-' && isalpha((unsigned char)text[1])) {
+	while (*text == '-' && (isalpha((unsigned char)text[1]) || text[1] == '?')) {
 		const char *start = text;
 		if (take_word(&text, "-g"))
 			layout->is_grid = true;
@@ -111,7 +111,7 @@ int dx_command_parse(const char *line, struct dx_command *command, struct diag *
 				(int)strcspn(start, " \t\n"), start);
 	}
 	command->text = text;
-	if (!*text)
+	if (!*text && !command->wants_help)
 		return diag_fail(diag, EINVAL, "an expression is missing, such as @$cursession.TTD.Data.Heap()");
 	return 0;
 }
@@ -149,9 +149,9 @@ static enum dx_status refuse(struct sink *errors, const char *text, const struct
 /* ---- answers ---- */
 
 /* What the value is, and which plans there were on the way to it. */
-static void explain(struct dx_query *query, const struct dx_value *value, struct sink *out)
+static void explain(struct dx_query *query, const char *text, const struct dx_value *value, struct sink *out)
 {
-	dx_print_help(query, value, out);
+	dx_print_help(query, text, value, out);
 	char *plans = sink_take(query->explanation->out, NULL);
 	sink_text(out, plans);
 	free(plans);
@@ -164,7 +164,7 @@ static void answer(struct dx_query *query, const struct dx_command *command, con
 	if (*limits && command->format == DX_FORMAT_TEXT)
 		sink_format(out, "(%s)\n", limits);
 	if (command->wants_help)
-		explain(query, value, out);
+		explain(query, text, value, out);
 	else if (command->format == DX_FORMAT_JSON)
 		dx_print_json(query, text, value, layout, out);
 	else if (command->format == DX_FORMAT_CSV)
@@ -222,8 +222,8 @@ static enum dx_status query_run(struct dx_query *query, const struct dx_command 
 	if (read_specifier(query, command->text, rest, &layout, &complaint))
 		return refuse(errors, command->text, &complaint);
 	layout.specifier.is_raw |= layout.is_raw;
-	/* The expression without its specifiers is what the answer repeats. */
-	size_t length = *rest ? (size_t)(rest - command->text - 1) : strlen(command->text);
+	/* The answer repeats the expression with its specifiers. */
+	size_t length = strlen(command->text);
 	while (length && isspace((unsigned char)command->text[length - 1]))
 		length--;
 	const char *text = dx_copy_text(&query->whole, command->text, length);

@@ -234,15 +234,21 @@ static void runs_merge(struct page_map *map, const struct page_map *live, const 
 		run_add(map, &live->runs[at]);
 }
 
-void page_map_make(struct page_map *map, const struct heap_table *table, const struct heap_filter *filter)
+void page_map_make_live(struct page_map *map, const struct heap_table *table, const struct heap_filter *filter)
 {
 	struct live_blocks pieces = {.items = NULL};
-	struct heap_extents extents = {0};
-	struct page_map live = {.runs = NULL};
 	*map = (struct page_map){.runs = NULL};
 	pieces_find(&pieces, table, filter);
-	pass_all(&live, &pieces);
+	pass_all(map, &pieces);
 	free(pieces.items);
+}
+
+void page_map_make(struct page_map *map, const struct heap_table *table, const struct heap_filter *filter)
+{
+	struct heap_extents extents = {0};
+	struct page_map live;
+	*map = (struct page_map){.runs = NULL};
+	page_map_make_live(&live, table, filter);
 	extents_find(&extents, table, filter);
 	heap_extents_within(&extents, 0, 0, 0); /* joins them */
 	runs_merge(map, &live, &extents);

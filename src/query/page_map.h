@@ -46,6 +46,9 @@ struct page_map {
  *  page_map_fini(). */
 void page_map_make(struct page_map *map, const struct heap_table *table, const struct heap_filter *filter);
 
+/** Make the same without pages that have no live block, which takes a part of the time. */
+void page_map_make_live(struct page_map *map, const struct heap_table *table, const struct heap_filter *filter);
+
 /** Free the runs. */
 void page_map_fini(struct page_map *map);
 

@@ -93,14 +93,15 @@ static inline __attribute__((always_inline)) uint64_t call_original(const struct
 	return ((heap_call *)function)(a, b, c, 0);
 }
 
-/** Announce the call in the thread's slot, in case the process dies in it. */
-static inline void call_announce(const struct call *call, const struct hook_context *context, uint64_t size)
+/** Announce the call in the thread's slot, in case the process dies in it. subject: the size of the block, or the
+    address that is freed. */
+static inline void call_announce(const struct call *call, const struct hook_context *context, uint64_t subject)
 {
 	if (call->is_signal)
 		return;
 	struct region_slot *slot = call->thread->slot;
 	STORE(&slot->call_ticks, call->begin);
-	STORE(&slot->call_size, size);
+	STORE(&slot->call_subject, subject);
 	STORE_RELEASE(&slot->call_entry, context->call_entry);
 }
 

@@ -339,6 +339,8 @@ static inline __attribute__((always_inline)) uint64_t give_back(struct call call
 	struct event event = event_of(&request, request.a, 0);
 	event.ticks = call.begin;
 	event.duration = RECORD_NO_DURATION;
+	/* The head of a block that is none may not be readable: then the process ends here, as it would in the call. */
+	call_announce(&call, context, request.a);
 	event.heap = heap_of(call.thread, context, request.a);
 	if (UNLIKELY(call.options & OPTION_MEASURE))
 		event_set_usable(&event, measure(context, request.a));
@@ -353,10 +355,8 @@ static inline __attribute__((always_inline)) uint64_t give_back(struct call call
 		bytes = event_write_plain(call, context, event, OPTION_STACK_FREE);
 	}
 	struct region_slot *slot = call.thread->slot;
-	if (!is_special || !call.is_signal) {
+	if (!is_special || !call.is_signal)
 		STORE_RELEASE(&slot->pending, bytes);
-		call_announce(&call, context, request.size);
-	}
 	uint64_t result = call_original(&call, context->original, request.a, request.b, request.c);
 	if (UNLIKELY(!call_is_ours(&call)))
 		return result;

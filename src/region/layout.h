@@ -475,11 +475,12 @@ struct region_slot {
 	uint32_t buffer;        /**< the buffer in use; REGION_NONE: none */
 	uint32_t signal_buffer; /**< for calls of signal handlers; REGION_NONE: none */
 	uint32_t signal_sequence;
-	/* The call under way: entry + 1 in the low 8 bits (0: none). An Alloc has its size here. For Free and ReAlloc,
-	   `pending` bytes of a complete record lie behind the buffer's committed ones. */
+	/* The call under way: entry + 1 in the low 8 bits (0: none). call_subject is the size of an Alloc or ReAlloc,
+	   or the address of a Free. Of a Free, `pending` bytes of a complete record lie behind the buffer's committed
+	   ones, unless it ended before that was written. */
 	uint32_t call_entry;
 	uint32_t pending;
-	uint64_t call_ticks, call_size;
+	uint64_t call_ticks, call_subject;
 	uint64_t events, waits, wait_ticks, truncated;
 	uint64_t suppressed;
 	/* The present gap, or the last one, written by the slot's owner. gap_sequence is odd during a change. */

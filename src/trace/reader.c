@@ -280,7 +280,7 @@ struct trace_cursor {
 	const struct trace *trace;
 	struct columns_decoder *decoder;
 	struct bytes payload;
-	unsigned left_out; /* enum trace_left_out */
+	unsigned left_out; /* enum trace_skip_columns */
 	/* What was read last. */
 	struct columns columns;
 	uint32_t block;

@@ -86,13 +86,13 @@ struct trace_cursor;
 struct trace_cursor *trace_cursor_new(const struct trace *trace);
 
 /** Columns that a cursor may leave out. */
-enum trace_left_out {
+enum trace_skip_columns {
 	TRACE_WITHOUT_ADDRESSES = 1, /**< `address` and `previous`, which take half of the time */
 	TRACE_WITHOUT_TIMES = 2      /**< `time_ns` and `duration_ns`, which take half of the rest */
 };
 
-/** Have later reads leave out columns, any of enum trace_left_out: they have any values then, and their damage is not
-    found. */
+/** Have later reads leave out columns, any of enum trace_skip_columns: they have any values then, and their damage
+    is not found. */
 void trace_cursor_leave_out(struct trace_cursor *cursor, unsigned columns);
 
 /** Free the cursor, which may be NULL. */

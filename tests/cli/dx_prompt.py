@@ -98,6 +98,9 @@ COMPLETIONS = [
     ("@$curprocess.TTD.Data.Lar", "Data.Largest("),
     ("@$cursession.TTD.Data.Allocations().First().FreeTh", "FreeThread"),
     ("!pos", "!positions"),
+    ("@$cursession.TTD.Data.Heap().OrderBy(h => h.Action, (a, b) => a.ToU", "a.ToUpper("),
+    ('@$cursession.TTD.Calls("libc!mal', 'Calls("libc!malloc'),
+    ("dx -ext", "dx -extra"),
 ]
 
 
@@ -204,7 +207,7 @@ def check_interrupt():
     prompt.answered("interrupted")
     # Of a line that is typed, Ctrl-C drops what there is, and the variables stay.
     prompt.type("@$kept = 40\n")
-    prompt.answered(" : 0x28")
+    prompt.answered(" : 40")
     prompt.type("@$cursession.TTD.")
     prompt.until("TTD.")
     prompt.type("\x03")

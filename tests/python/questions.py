@@ -6,6 +6,7 @@ import collections
 import importlib.util
 import json
 import sys
+import threading
 
 import packages
 from package import OLDER, TRACES, SKIP, expect, finish, same, unpack, xheap
@@ -186,6 +187,14 @@ class Asked:
             same(f"{self.path}: {name}: values", [tuple(row.values()) for row in table.to_pylist()], [tuple(row) for row in plain])
         relation = self.trace.sql("select id, size from allocation where size > 50")
         same(f"{self.path}: a relation twice", relation.fetchall(), relation.fetchall())
+        same(f"{self.path}: a relation of a relation", self.trace.sql("select id, size from allocation").filter("size > 50").fetchall(), relation.fetchall())
+        answers = []
+        threads = [threading.Thread(target=lambda: answers.append(self.trace.sql("select count(*) from allocation").fetchall())) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        same(f"{self.path}: threads that ask", answers, [[(len(self.rows["blocks"]),)]] * 3)
         self.trace.sql("select function, size, birth_ns from allocation order by id").write_parquet("blocks.parquet")
         same(f"{self.path}: Parquet", duckdb.sql("select size from 'blocks.parquet'").fetchall(), [(row["size"],) for row in self.rows["blocks"]])
 
@@ -202,7 +211,14 @@ def main():
         # Streams outlive their trace, and what they are made of.
         rows = asked.trace.allocations()
         reader = pyarrow.RecordBatchReader.from_stream(rows)
+        relation = asked.trace.sql("select count(*) from allocation")
         asked.trace.close()
+        for work in lambda: asked.trace.sql("select 1"), relation.fetchall:
+            try:
+                work()
+                expect(False, f"{path}: SQL over a closed trace")
+            except Exception as error:
+                expect("is closed" in str(error), f"{path}: SQL over a closed trace: {error}")
         del rows
         same(f"{path}: rows of a closed trace", sum(batch.num_rows for batch in reader), len(asked.rows["blocks"]))
     print(f"{len(FILES)} traces, {asked.questions} questions")

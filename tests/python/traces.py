@@ -95,7 +95,8 @@ def check_diff():
     os.symlink(other, "-totals")
     same("a path that looks like an option", len(package.diff("-totals", other)), 0)
     with package.open(PLAIN) as a, package.open(other) as b:
-        same("diff of open traces", len(package.diff(a, b, size=(64, 128))), len(json.loads(xheap("diff", PLAIN, other, "-frames", "-size", 64, 128, "-format", "json"))["actions"][0]["rows"]))
+        wanted = json.loads(xheap("diff", PLAIN, other, "-frames", "-size", 64, 128, "-format", "json"))["actions"][0]["rows"]
+        same("diff of open traces", len(package.diff(a, b, size=(64, 128))), len(wanted))
 
 
 def check_dx():
@@ -126,6 +127,22 @@ def check_export():
             same(f"export {format}", open(f"by_package.{format}", "rb").read(), open(f"by_command.{format}", "rb").read())
 
 
+def check_words():
+    """Filters as words of the command: an export has the same stacks. None is no bound."""
+    with package.open(PLAIN) as trace:
+        unbounded = {"size": [((None, 128), ["-size", 0, 128]), ((64, None), ["-size", 64, 2**64 - 1]), ("64", ["-size", 64, 65])],
+                     "range": [((None, "21ms"), ["-range", 0, "21ms"]), (("20.5ms", None), ["-range", "20500us", "1000s"])],
+                     "lifetime": [(("10us", None), ["-lifetime", "10us", "1000s"])]}
+        for name, cases in {**{name: [case] for name, case in FILTERS.items()}, **unbounded}.items():
+            for value, words in cases:
+                trace.export("speedscope", "by_package", **{name: value})
+                xheap("export", PLAIN, "-format", "speedscope", "-o", "by_command", *words)
+                text = open("by_package").read()
+                expect(text and text == open("by_command").read(), f"{name}={value!r}: not the stacks of {words}")
+                same(f"{name}={value!r}: bytes of heap", trace.heap(by="total", **{name: value}).totals["total_bytes"],
+                     json.loads(xheap("heap", PLAIN, "-totals", *words, "-format", "json"))["totals"]["total_bytes"])
+
+
 def main():
     for path in ALL:
         check_info(path)
@@ -138,6 +155,7 @@ def main():
     check_dx()
     check_command()
     check_export()
+    check_words()
     finish()
 
 

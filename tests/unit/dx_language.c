@@ -108,11 +108,11 @@ static void refused_at(const char *text, int column, const char *part)
 static void test_numbers(void **state)
 {
 	(void)state;
-	value_is("10", "0xa");
+	value_is("10", "10");
 	value_is("0x10,d", "16");
 	value_is("0n10 + 0y101 + 0t17 + 0b11,d", "33");
 	value_is("1'000'000,d", "1000000");
-	value_is("18446744073709551615", "0xffffffffffffffff");
+	value_is("18446744073709551615", "18446744073709551615");
 	value_is("18446744073709551615 + 1", "[error: the result has more than 64 bits]");
 	value_is("5 - 10", "-5");
 	value_is("-5 / 2", "-2");
@@ -135,9 +135,9 @@ static void test_operators(void **state)
 	value_is("1 < 2 == true", "true");
 	value_is("!1 || 2 && 3", "true");
 	value_is("false && 1 / 0 == 0", "false");
-	value_is("true ? 1 : 1 / 0", "0x1");
+	value_is("true ? 1 : 1 / 0", "1");
 	value_is("~0", "0xffffffffffffffff");
-	value_is("\"a\" + 1 /* one */ + \"b\" // end", "a0x1b");
+	value_is("\"a\" + 1 /* one */ + \"b\" // end", "a1b");
 	value_is("\"abc\" < \"abd\"", "true");
 	value_is("1 == 1.0", "true");
 }
@@ -251,11 +251,11 @@ static void test_lambdas(void **state)
 	(void)state;
 	dx_session_init(&session);
 	value_is("((x, y) => (x + y))(\"Hello\", \"World\")", "HelloWorld");
-	value_is("(x => y => x - y)(7)(2)", "0x5");
+	value_is("(x => y => x - y)(7)(2)", "5");
 	value_is("@$cursession.TTD.Data.Heap().Count(h => (f => f(h.Size))(s => s > 50)),d", "15000");
 	value_is_in(&session, "@$add = (x, y) => x + y", "[lambda]");
-	value_is_in(&session, "@$add(3, 4)", "0x7");
-	value_is_in(&session, "(@$vars.add)(3, 4)", "0x7");
+	value_is_in(&session, "@$add(3, 4)", "7");
+	value_is_in(&session, "(@$vars.add)(3, 4)", "7");
 	value_is_in(&session, "Debugger.State.UserVariables.add", "[lambda]");
 	value_is_in(&session, "@$one = (x => 1 / x)", "[lambda]");
 	value_is_in(&session, "@$cursession.TTD.Data.Heap().Take(3).Select(h => @$one(h.Index)).AllNonError().Sum()",
@@ -401,7 +401,7 @@ static void test_prompts(void **state)
 	for (size_t i = 0; i < sizeof(prompts) / sizeof(prompts[0]); i++) {
 		char text[80];
 		snprintf(text, sizeof(text), "%s1 + 1", prompts[i]);
-		value_is(text, "0x2");
+		value_is(text, "2");
 	}
 	value_is("1 > 0", "true");
 	refused_at("k> 1", 1, "no name k");
@@ -410,6 +410,9 @@ static void test_prompts(void **state)
 static void test_units(void **state)
 {
 	(void)state;
+	value_is("'a' + 1", "0x62");
+	value_is("(() => 5)()", "5");
+	value_is("@$cursession->Processes->Count()", "0x1");
 	value_is("4K.ToDisplayString(\"d\")", "4096");
 	value_is("1MB == 0x100000 && 1MiB == 1MB && 1m == 1MB", "true");
 	value_is("2GB - 1T / 512 + 100B == 100", "true");
@@ -450,6 +453,8 @@ static void test_refusals(void **state)
 	refused_at("@$cursession.TTD.Data.Heap().Count(h => 5 < h.Size < 100)", 52, "a < x && x < b");
 	refused_at("@$cursession.TTD.Data.Heap().Count(h => h.Action == \"alloc\")", 53, "the nearest is \"Alloc\"");
 	refused_at("@$cursession.TTD.Data.Allocations().Count(b => \"freed\" != b.End)", 48, "the nearest is \"free\"");
+	refused_at("'ab'", 1, "one byte");
+	refused_at("@rax", 1, "and no registers");
 	refused_at("5XB", 2, "no unit of bytes");
 	refused_at("16777216T", 1, "64 bits");
 }

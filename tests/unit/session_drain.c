@@ -678,7 +678,8 @@ static void calls_that_never_returned_are_named(void **state)
 	struct bed *bed = *state;
 	struct producer p = producer_new(&bed->region, 0, 70), q = producer_new(&bed->region, 0, 71),
 			r = producer_new(&bed->region, 0, 72), s = producer_new(&bed->region, 0, 73),
-			u = producer_new(&bed->region, 0, 74);
+			u = producer_new(&bed->region, 0, 74), v = producer_new(&bed->region, 0, 75),
+			w = producer_new(&bed->region, 0, 76);
 	size_t count;
 	const uint32_t stack[] = {PC, PC + 1};
 
@@ -698,12 +699,12 @@ static void calls_that_never_returned_are_named(void **state)
 	slot = region_slot(&bed->region, q.slot);
 	slot->call_entry = ENTRY_MALLOC + 1;
 	slot->call_ticks = __rdtsc();
-	slot->call_size = 4711;
+	slot->call_subject = 4711;
 	/* In the first call of all. */
 	slot = region_slot(&bed->region, r.slot);
 	slot->call_entry = ENTRY_CALLOC + 1;
 	slot->call_ticks = __rdtsc();
-	slot->call_size = 4712;
+	slot->call_subject = 4712;
 	/* Dead after the commit, before the mark was taken away: the call is there already. */
 	produce(&s, 0x300, 5);
 	slot = region_slot(&bed->region, s.slot);
@@ -717,12 +718,21 @@ static void calls_that_never_returned_are_named(void **state)
 	slot->pending = producer_write(&u, &freed, 0, stack, 2);
 	slot->call_entry = ENTRY_FREE + 1;
 	slot->call_ticks = u.ticks + 200;
+	/* In a free that ended before its record was written, and in one that found no buffer. */
+	slot = region_slot(&bed->region, v.slot);
+	slot->call_entry = ENTRY_FREE + 1;
+	slot->call_ticks = __rdtsc();
+	slot->call_subject = 0x777;
+	slot = region_slot(&bed->region, w.slot);
+	slot->call_entry = ENTRY_FREE + 1;
+	slot->call_ticks = slot->gap_last_ticks = __rdtsc();
+	slot->call_subject = 0x888;
 
 	drain_end_process(bed->drained, 0, TRACE_END_SIGNAL, 6, __rdtsc());
-	assert_int_equal(bed_totals(bed).in_flight, 3);
+	assert_int_equal(bed_totals(bed).in_flight, 4);
 	bed_finish(bed);
 	struct seen *e = read_events(bed, &count);
-	assert_int_equal(count, 4 * 5 + 3);
+	assert_int_equal(count, 4 * 5 + 4);
 	unsigned found = 0;
 	for (size_t i = 0; i < count; i++) {
 		assert_true(e[i].address != 0x666);
@@ -736,12 +746,15 @@ static void calls_that_never_returned_are_named(void **state)
 		} else if (tid == 71) {
 			assert_int_equal(e[i].kind, EVENT_ALLOC);
 			assert_int_equal(e[i].size, 4711);
+		} else if (tid == 75) {
+			assert_int_equal(e[i].kind, EVENT_FREE);
+			assert_int_equal(e[i].address, 0x777);
 		} else {
 			assert_int_equal(tid, 72);
 			assert_string_equal(bed->dictionary->entries[e[i].entry].name, "calloc");
 		}
 	}
-	assert_int_equal(found, 3);
+	assert_int_equal(found, 4);
 	free(e);
 }
 

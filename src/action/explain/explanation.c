@@ -147,19 +147,31 @@ static uint32_t signalled_find(struct explanation *explanation)
 	return found;
 }
 
-/* Of processes that were not the logger's children nobody may know how they ended. Find one that ended in a call. */
-static int unknown_find(struct explanation *explanation, struct diag *diag)
+/* Of processes that were not the logger's children nobody may know how they ended. */
+static bool may_have_crashed(const struct explanation *explanation, uint32_t process)
+{
+	const struct trace_dictionary *dictionary = dictionary_of(explanation);
+	return dictionary->in_flight_count && dictionary->processes[process].end == TRACE_END_UNKNOWN;
+}
+
+static bool has_survived(const struct explanation *explanation, uint32_t process)
+{
+	return explanation->source->table->processes[process].unknown_frees > 0;
+}
+
+/* Find the first process, among those that are worth a look, that ended in a heap call or made a wrong one. */
+static int wrong_find(struct explanation *explanation,
+		      bool (*is_worth)(const struct explanation *explanation, uint32_t process), struct diag *diag)
 {
 	enum { TRIED_MAX = 64 };
 	const struct trace_dictionary *dictionary = dictionary_of(explanation);
 	unsigned tried = 0;
-	for (uint32_t i = 0; i < dictionary->process_count && dictionary->in_flight_count && tried < TRIED_MAX; i++) {
-		const struct trace_process *process = &dictionary->processes[i];
-		if (process->end != TRACE_END_UNKNOWN || trace_process_is_untraced(process))
+	for (uint32_t i = 0; i < dictionary->process_count && tried < TRIED_MAX; i++) {
+		if (trace_process_is_untraced(&dictionary->processes[i]) || !is_worth(explanation, i))
 			continue;
 		explanation->process = i;
 		int error = explanation_end_find(explanation, diag);
-		if (error || explanation->under_way_count)
+		if (error || explanation->under_way_count || explanation_call(explanation))
 			return error;
 		tried++;
 	}
@@ -184,14 +196,17 @@ static int end_explain(struct explanation *explanation, struct diag *diag)
 	}
 	uint32_t signalled = signalled_find(explanation);
 	if (signalled == HEAP_NONE || !explain_is_crash(processes[signalled].end_status))
-		error = unknown_find(explanation, diag);
+		error = wrong_find(explanation, may_have_crashed, diag);
+	if (!error && explanation->process == HEAP_NONE && signalled == HEAP_NONE)
+		error = wrong_find(explanation, has_survived, diag);
 	if (error || explanation->process != HEAP_NONE)
 		return error;
 	if (signalled == HEAP_NONE)
-		return diag_fail(diag, ENOENT,
-				 "no process of %s is known to have ended by a signal, or in a heap call: write an "
-				 "ADDRESS to explain",
-				 explanation->source->path);
+		return diag_fail(
+			diag, ENOENT,
+			"no process of %s is known to have ended by a signal or in a heap call, or to have freed "
+			"what was not live: write an ADDRESS to explain",
+			explanation->source->path);
 	explanation->process = signalled;
 	return explanation_end_find(explanation, diag);
 }

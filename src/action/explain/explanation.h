@@ -47,8 +47,9 @@ struct explain_call {
 	uint32_t thread, stack;
 	uint32_t stack_before; /**< of the thread's event before it; 0: not known */
 	uint16_t entry;
-	uint8_t kind;      /**< enum event_kind */
-	bool is_under_way; /**< when the process ended */
+	uint8_t kind;       /**< enum event_kind */
+	bool is_under_way;  /**< when the process ended */
+	bool is_first_free; /**< a later call freed the address again, and the trace has no block of it */
 	enum explain_fault fault;
 	enum explain_certainty certainty;
 	struct block_history history; /**< of the address, before the call; if there is one */

@@ -10,6 +10,7 @@
 #include "action/report/losses.h"
 #include "base/memory.h"
 #include "trace/code_rows.h"
+#include "trace/option_names.h"
 #include "trace/process_rows.h"
 #include "trace/reader.h"
 #include "trace/trace.h"
@@ -19,7 +20,8 @@ enum { FAULTS_READ_MAX = 16 };
 
 /* What is known of the process as a whole. */
 struct end_facts {
-	bool is_exact; /* every call of the process is in the trace, and every block */
+	bool is_exact;     /* every call of the process is in the trace, and every block */
+	bool lacks_blocks; /* the trace may not know a block that is freed */
 	bool is_crash;
 	int32_t signal; /* that ended it; 0: none, or not known */
 };
@@ -202,8 +204,12 @@ static enum explain_certainty certainty_of(const struct explanation *explanation
 					   const struct end_facts *facts)
 {
 	const struct heap_process *counted = &explanation->source->table->processes[explanation->process];
+	if (call->fault == EXPLAIN_FOREIGN_FREE && facts->lacks_blocks)
+		return EXPLAIN_UNKNOWN;
+	if (!call->is_under_way && (call->fault == EXPLAIN_FOREIGN_FREE || !facts->is_exact))
+		return EXPLAIN_UNKNOWN;
 	if (!call->is_under_way || !facts->is_crash)
-		return call->fault == EXPLAIN_FOREIGN_FREE ? EXPLAIN_UNKNOWN : EXPLAIN_LIKELY;
+		return EXPLAIN_LIKELY;
 	const struct history_block *last = block_history_last(&call->history);
 	bool is_sure = facts->is_exact && !explanation->fault_count && counted->unknown_frees <= 1 &&
 		       (call->fault != EXPLAIN_DOUBLE_FREE || is_end_seen(last));
@@ -256,6 +262,21 @@ static void call_judge(const struct explanation *explanation, struct explain_cal
 	}
 }
 
+/* Two frees of an address in a row, of which the trace has no block: it was allocated before what is kept. */
+static void pair_judge(struct explanation *explanation, struct explain_call *call)
+{
+	for (unsigned i = 0; i < explanation->call_count; i++) {
+		struct explain_call *first = &explanation->calls[i];
+		if (first == call || first->address != call->address || first->time_ns >= call->time_ns ||
+		    first->is_under_way || call->history.before_count || call->fault != EXPLAIN_FOREIGN_FREE)
+			continue;
+		call->fault = EXPLAIN_DOUBLE_FREE;
+		call->certainty = EXPLAIN_LIKELY;
+		first->fault = EXPLAIN_NONE;
+		first->is_first_free = true;
+	}
+}
+
 /* Of calls that are equally sure, one that was wrong itself explains more than one that found damage; and of those, the
    first one. */
 static int calls_compare(const void *one, const void *other)
@@ -276,7 +297,8 @@ static void calls_settle(struct explanation *explanation)
 {
 	unsigned kept = 0;
 	for (unsigned i = 0; i < explanation->call_count; i++)
-		if (explanation->calls[i].is_under_way || explanation->calls[i].certainty != EXPLAIN_UNKNOWN)
+		if (explanation->calls[i].is_under_way || explanation->calls[i].is_first_free ||
+		    explanation->calls[i].certainty != EXPLAIN_UNKNOWN)
 			explanation->calls[kept++] = explanation->calls[i];
 	explanation->call_count = kept;
 	if (kept)
@@ -295,8 +317,10 @@ static struct end_facts facts_of(const struct explanation *explanation)
 {
 	const struct heap_table *table = explanation->source->table;
 	int32_t signal = signal_of(explanation, &table->dictionary->processes[explanation->process]);
-	return (struct end_facts){.is_exact = losses_is_complete(table->dictionary) && !table->sample_bytes &&
-					      !table->dictionary->dropped_events && !heap_is_folded(table),
+	bool lacks_blocks = table->sample_bytes || table->dictionary->dropped_events || heap_is_folded(table) ||
+			    losses_has_option(table->dictionary, TRACE_OPTION_EARLIER_MISSING);
+	return (struct end_facts){.is_exact = losses_is_complete(table->dictionary) && !lacks_blocks,
+				  .lacks_blocks = lacks_blocks,
 				  .is_crash = explain_is_crash(signal),
 				  .signal = signal};
 }
@@ -317,6 +341,8 @@ int explanation_end_find(struct explanation *explanation, struct diag *diag)
 	histories_find(explanation);
 	for (unsigned i = 0; i < explanation->call_count; i++)
 		call_judge(explanation, &explanation->calls[i], &facts);
+	for (unsigned i = 0; i < explanation->call_count; i++)
+		pair_judge(explanation, &explanation->calls[i]);
 	calls_settle(explanation);
 	return 0;
 }

@@ -154,6 +154,8 @@ static void put_call(struct json *json, const struct explanation *explanation, c
 	if (call->fault)
 		json_text(json, "certainty", explain_certainty_words[call->certainty]);
 	json_bool(json, "under_way", call->is_under_way);
+	if (call->is_first_free)
+		json_bool(json, "freed_again", true);
 	if (call->entry < dictionary->entry_count)
 		json_text(json, "function", dictionary->entries[call->entry].name);
 	json_time(json, "at_us", call->time_ns);

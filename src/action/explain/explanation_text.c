@@ -339,6 +339,8 @@ static void put_call(const struct explanation *explanation, const struct explain
 	const struct history_block *block = block_history_last(&call->history);
 	const struct heap_site site = {call->stack, call->entry};
 	sink_put(out, '\n');
+	if (call->is_first_free)
+		sink_text(out, "the free before: ");
 	(call->fault ? put_fault : put_call_name)(explanation, call, out);
 	sink_format(out, "\n  called at %s", text_duration(call->time_ns).data);
 	put_thread(explanation, call->thread, out);
@@ -490,7 +492,7 @@ static void end_text(const struct explanation *explanation, struct sink *out)
 	for (unsigned i = 0; i < explanation->call_count; i++)
 		put_call(explanation, &explanation->calls[i], out);
 	if (explanation->fault_count)
-		sink_format(out, "\n%s earlier call%s freed what was not live.\n",
+		sink_format(out, "\n%s earlier call%s freed what the trace has no live block of.\n",
 			    text_count(explanation->fault_count).data, text_plural(explanation->fault_count));
 }
 

@@ -12,6 +12,7 @@
 #include "action/summary/summary.h"
 #include "base/text.h"
 #include "trace/process_rows.h"
+#include "trace/row_ids.h"
 #include "trace/trace.h"
 
 enum {
@@ -71,17 +72,41 @@ static void command_filter(const struct summary *summary, struct sink *out)
 		sink_format(out, " -%s %s", summary->filters[i].name, summary->filters[i].text);
 }
 
-/* Add a finding. title_bytes: of the text, before its evidence. */
+/* Add a finding about a time of a process, TRACE_NONE: all. title_bytes: of the text, before its evidence. */
+static void finding_add_of(struct summary *summary, struct summary_finding finding, struct sink *text,
+			   struct sink *command)
+{
+	finding.text = sink_take(text, NULL);
+	finding.command = sink_take(command, NULL);
+	if (summary->finding_count == SUMMARY_FINDINGS) {
+		free(finding.text);
+		free(finding.command);
+		return;
+	}
+	summary->findings[summary->finding_count++] = finding;
+}
+
+/* Add a finding about all of the time. */
 static void finding_add(struct summary *summary, enum summary_finding_kind kind, struct sink *text, size_t title_bytes,
 			struct sink *command)
 {
-	char *sentence = sink_take(text, NULL), *line = sink_take(command, NULL);
-	if (summary->finding_count == SUMMARY_FINDINGS) {
-		free(sentence);
-		free(line);
-		return;
-	}
-	summary->findings[summary->finding_count++] = (struct summary_finding){kind, sentence, line, title_bytes};
+	finding_add_of(summary,
+		       (struct summary_finding){.kind = kind,
+						.title_bytes = title_bytes,
+						.time = summary->source->window->range,
+						.process = TRACE_NONE},
+		       text, command);
+}
+
+/* Add a finding about a moment. */
+static void finding_add_at(struct summary *summary, enum summary_finding_kind kind, int64_t time_ns, struct sink *text,
+			   size_t title_bytes, struct sink *command)
+{
+	finding_add_of(
+		summary,
+		(struct summary_finding){
+			.kind = kind, .title_bytes = title_bytes, .time = {time_ns, time_ns}, .process = TRACE_NONE},
+		text, command);
 }
 
 /* ---- each kind ---- */
@@ -135,7 +160,12 @@ static void growth_find(struct summary *summary)
 				    text_microseconds(own->clock.to_ns).data);
 		command_require(summary, &command, "-requireFrames", own->node);
 		command_filter(summary, &command);
-		finding_add(summary, FINDING_GROWTH, &text, title, &command);
+		finding_add_of(summary,
+			       (struct summary_finding){.kind = FINDING_GROWTH,
+							.title_bytes = title,
+							.time = {own->clock.from_ns, own->clock.to_ns},
+							.process = own->process},
+			       &text, &command);
 	}
 }
 
@@ -158,7 +188,7 @@ static void peak_find(struct summary *summary)
 	command_begin(summary, &command, "heap");
 	sink_text(&command, " -stacks sp -top 3");
 	command_filter(summary, &command);
-	finding_add(summary, FINDING_PEAK, &text, title, &command);
+	finding_add_at(summary, FINDING_PEAK, summary->source->window->peak_at_ns, &text, title, &command);
 }
 
 static void short_find(struct summary *summary)
@@ -278,7 +308,52 @@ static void resident_find(struct summary *summary)
 			    : "");
 	command_begin(summary, &command, "dump");
 	sink_text(&command, has_kinds ? " -mappings" : " -memory");
-	finding_add(summary, FINDING_RESIDENT, &text, title, &command);
+	finding_add_at(summary, FINDING_RESIDENT, parts.time_ns, &text, title, &command);
+}
+
+/* Add the command that shows pages at a moment. */
+static void pages_add(struct summary *summary, enum summary_finding_kind kind, struct sink *text, size_t title,
+		      int64_t at_ns)
+{
+	struct sink command;
+	command_begin(summary, &command, "heap");
+	sink_format(&command, " -map -at %s", text_microseconds(at_ns).data);
+	finding_add(summary, kind, text, title, &command);
+}
+
+static void pinned_pages_find(struct summary *summary)
+{
+	enum { PINNED_PERCENT = 10, KEPT_PERCENT = 15 };
+	const struct pinned *pinned = &summary->pinned;
+	struct sink text;
+	if (pinned->page_bytes < 2 * NOTABLE_BYTES ||
+	    text_percent(pinned->page_bytes, summary->resident->resident_bytes) < PINNED_PERCENT ||
+	    text_percent(pinned->live_bytes, pinned->page_bytes) > KEPT_PERCENT)
+		return;
+	sink_to_memory(&text);
+	sink_format(&text, "%s of pages are kept by %s in %s block%s", text_bytes(pinned->page_bytes).data,
+		    text_bytes(pinned->live_bytes).data, text_count(pinned->block_count).data,
+		    text_plural(pinned->block_count));
+	const size_t title = text.used;
+	sink_format(&text, " at %s: %u %% of the pages by %s.", text_duration(pinned->at_ns).data,
+		    text_percent(pinned->node_page_bytes, pinned->page_bytes), summary_function(summary, pinned->node));
+	pages_add(summary, FINDING_PINNED, &text, title, pinned->at_ns);
+}
+
+static void free_find(struct summary *summary)
+{
+	if (!summary->is_split)
+		return;
+	const struct summary_resident parts = summary_resident_parts(summary);
+	struct sink text;
+	if (parts.free_bytes < 16 * NOTABLE_BYTES || text_percent(parts.free_bytes, parts.bytes) < 2 * NOTABLE_PERCENT)
+		return;
+	sink_to_memory(&text);
+	sink_format(&text, "%u %% of the resident memory (%s) is free inside heaps",
+		    text_percent(parts.free_bytes, parts.bytes), text_bytes(parts.free_bytes).data);
+	const size_t title = text.used;
+	sink_format(&text, " at %s: allocators keep it for later blocks.", text_duration(parts.time_ns).data);
+	pages_add(summary, FINDING_FREE, &text, title, parts.time_ns);
 }
 
 static void losses_find(struct summary *summary)
@@ -297,8 +372,9 @@ static void losses_find(struct summary *summary)
 
 void summary_find(struct summary *summary)
 {
-	static void (*const finders[])(struct summary *) = {growth_find,   losses_find, peak_find,    outstanding_find,
-							    resident_find, short_find,  crossed_find, realloc_find};
+	static void (*const finders[])(struct summary *) = {
+		growth_find,   losses_find,       peak_find,  outstanding_find, free_find,
+		resident_find, pinned_pages_find, short_find, crossed_find,     realloc_find};
 	for (size_t i = 0; i < sizeof(finders) / sizeof(*finders); i++)
 		finders[i](summary);
 }

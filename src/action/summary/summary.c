@@ -316,6 +316,8 @@ void summary_make(struct summary *summary, struct action_input *input, const str
 	for (int id = 0; id < SUMMARY_LIST_COUNT && !plan->is_brief; id++)
 		list_make(summary, (enum summary_list_id)id, plan->top);
 	if (!plan->is_brief)
+		summary->pinned = pinned_find(summary);
+	if (!plan->is_brief)
 		processes_make(summary, plan->is_screen ? SUMMARY_SCREEN_PROCESSES : SUMMARY_PROCESSES);
 	summary_find(summary);
 }

@@ -7,11 +7,15 @@
 #define XHEAP_ACTION_SUMMARY_H
 
 #include "action/report/report_rows.h"
+#include "action/summary/pinned.h"
 #include "action/summary/survey.h"
 #include "base/text.h"
 #include "query/filter_words.h"
 
 struct trace_sample;
+
+/** Blocks that live for less are short-lived, unless a question says otherwise. */
+#define SUMMARY_SHORT_NS INT64_C(10000)
 
 enum { SUMMARY_CHART_PARTS = 64, SUMMARY_FINDINGS = 5, SUMMARY_PROCESSES = 10, SUMMARY_SCREEN_PROCESSES = 3 };
 
@@ -57,6 +61,8 @@ struct summary_process {
 	X(CROSSED, "freed_by_others") \
 	X(OUTSTANDING, "outstanding") \
 	X(RESIDENT, "resident") \
+	X(PINNED, "pinned") \
+	X(FREE, "free_in_heaps") \
 	X(LOSSES, "losses")
 
 #define X(id, name) FINDING_##id,
@@ -67,7 +73,9 @@ enum summary_finding_kind { SUMMARY_KINDS(X) FINDING_KIND_COUNT };
 struct summary_finding {
 	enum summary_finding_kind kind;
 	char *text, *command;
-	size_t title_bytes; /**< of the text: a title, which the rest explains */
+	size_t title_bytes;     /**< of the text: a title, which the rest explains */
+	struct heap_range time; /**< that it is about; a moment: both bounds are it */
+	uint32_t process;       /**< that it is about, or TRACE_NONE: of all */
 };
 
 struct summary {
@@ -81,7 +89,8 @@ struct summary {
 	bool is_split;                       /**< the survey has the parts of it */
 	/** the same process where its memory was read by kind of mapping; without a split if it was not */
 	struct resident resident_kinds;
-	bool has_python; /**< a Python interpreter is among the images */
+	struct pinned pinned; /**< of that process */
+	bool has_python;      /**< a Python interpreter is among the images */
 	struct summary_finding findings[SUMMARY_FINDINGS];
 	unsigned finding_count;
 	const struct filter_note *filters; /**< which allocations count */

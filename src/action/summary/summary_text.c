@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "action/actions/action_table.h"
+#include "action/explain/explanation_end.h"
 #include "action/report/caveats.h"
 #include "action/report/ends.h"
 #include "action/report/losses.h"
@@ -79,6 +80,8 @@ static void ends_put(const struct summary_screen *screen)
 	ends_explain(dictionary, first, ": ", &sink);
 	if (count > 1)
 		sink_format(&sink, "; %" PRIu32 " more: xheap info", count - 1);
+	if (process->end == TRACE_END_SIGNAL && explain_is_crash(process->end_status))
+		sink_text(&sink, "; why: xheap explain");
 	char *text = sink_take(&sink, NULL);
 	summary_words_put(screen, 2, text, "");
 	free(text);

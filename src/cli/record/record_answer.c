@@ -48,7 +48,6 @@ enum {
 	LINE_BYTES = 1024,
 	US_PER_S = 1000000,
 	NS_PER_US = 1000,
-	SHORT_NS = 10000, /* of blocks that live shortly; the answer has none */
 	FIXED_NS = 10000000,
 	EVENT_NS = 190,   /* to match an event and add it up; */
 	INDEXED_NS = 16,  /* with an index; */
@@ -186,7 +185,8 @@ static void outstanding_put(struct action_input *input)
 /* Put what grows, and the command that shows it. Return false if nothing does. */
 static bool growth_put(struct action_input *input)
 {
-	const struct summary_plan plan = {.short_ns = SHORT_NS, .top = 1, .is_filtered = true, .is_brief = true};
+	const struct summary_plan plan = {
+		.short_ns = SUMMARY_SHORT_NS, .top = 1, .is_filtered = true, .is_brief = true};
 	struct summary summary;
 	summary_make(&summary, input, &plan);
 	bool has_growth =

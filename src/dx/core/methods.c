@@ -106,35 +106,38 @@ static const char *argument_check(struct dx_query *query, struct dx_value *argum
 	}
 }
 
-void dx_method_call(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
+bool dx_method_call(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
 {
 	const struct dx_method *method = call->method;
-	assert(method && call->count <= DX_ARGUMENTS_MAX && (method->call || method->operation));
+	assert(method && call->count <= DX_ARGUMENTS_MAX && (method->call || method->operation || method->text));
 	for (unsigned i = 0; i < call->count; i++) {
 		const char *wanted = argument_check(query, &call->arguments[i], dx_method_letter(method, i));
 		if (wanted && call->arguments[i].kind == DX_LAMBDA && is_lambda_letter(dx_method_letter(method, i))) {
 			*result = dx_error(query, "%s: argument %u must be %s, not one of %u", method->name, i + 1,
 					   wanted, call->arguments[i].closure->node->count);
-			return;
+			return true;
 		}
 		if (wanted) {
 			*result = dx_error(query, "%s: argument %u must be %s, not %s", method->name, i + 1, wanted,
 					   dx_kind_name(call->arguments[i].kind));
-			return;
+			return true;
 		}
 	}
 	if (method->receiver == DX_OF_SEQUENCE && !dx_elements(query, &call->receiver, &call->receiver)) {
 		*result = dx_error(query, "%s: there are no elements", method->name);
-		return;
+		return true;
 	}
+	if (method->text)
+		return false;
 	if (!method->operation) {
 		method->call(query, call, result);
 		bool has_no_result = method->result == DX_RESULT_KIND && method->kind == DX_ABSENT;
 		result->is_nothing = has_no_result && result->kind == DX_ABSENT;
-		return;
+		return true;
 	}
 	struct dx_sequence *sequence = dx_sequence_new(query, method->operation, call->receiver.sequence, call->column);
 	sequence->argument_count = call->count;
 	memcpy(sequence->arguments, call->arguments, sizeof(sequence->arguments));
 	*result = dx_sequence_value(sequence);
+	return true;
 }

@@ -51,6 +51,8 @@ struct dx_method {
 	const struct dx_operator *operation; /**< the result is a sequence of it; NULL: `call` makes the result */
 	void (*call)(struct dx_query *query, struct dx_method_call *call, struct dx_value *result);
 	const char *shown_arguments, *help;
+	const char
+		*text; /**< the method in the language (interpret.c), in place of the operation and the call; or NULL */
 };
 
 /** The tables of methods, each ended by a row without a name. Methods of collections and of objects lie in different
@@ -72,7 +74,8 @@ bool dx_letter_is_of_element(char letter);
 /** Return the letter of an argument. */
 char dx_method_letter(const struct dx_method *method, unsigned number);
 
-/** Call the method. */
-void dx_method_call(struct dx_query *query, struct dx_method_call *call, struct dx_value *result);
+/** Call the method. Return false if it is written in the language: then its arguments are checked, and the interpreter
+    evaluates it. */
+bool dx_method_call(struct dx_query *query, struct dx_method_call *call, struct dx_value *result);
 
 #endif

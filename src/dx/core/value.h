@@ -106,6 +106,8 @@ struct dx_class {
 	/** Set the sequence of its elements; NULL: it has none. */
 	void (*elements)(struct dx_query *query, const struct dx_value *object, struct dx_value *sequence);
 	const struct dx_class *element; /**< of the elements; NULL: not known */
+	/** Its own methods are printed with its members, as documents print them; otherwise only by -v. */
+	bool shows_methods;
 	/** Answer a call on the object, a node of the tree, in place of methods; NULL: methods do. */
 	struct dx_value (*call)(struct dx_query *query, const struct dx_value *object, const struct dx_node *node);
 };

@@ -191,6 +191,16 @@ static const struct known_type *check_variable(struct checker *checker, const st
 			return type_of_value(checker, &at->value);
 		nearest_try(&nearest, at->name);
 	}
+	/* Documented ones, of what traces lack. */
+	static const char *const registers[] = {"rax", "rbx",    "rcx", "rdx",     "rsi",     "rdi",
+						"rsp", "rbp",    "rip", "eax",     "ip",      "csp",
+						"ra",  "retreg", "exp", "scopeip", "curstack"};
+	for (size_t i = 0; i < sizeof(registers) / sizeof(registers[0]); i++)
+		if (!strcasecmp(node->name, registers[i]))
+			return complain(
+				checker, node->column,
+				"there is no @$%s: a trace has heap calls, each with its stack, and no registers",
+				node->name);
 	return complain(checker, node->column, "there is no variable @$%s%s%s", node->name,
 			nearest.best ? "; the nearest is @$" : "; @$name = value makes one",
 			nearest.best ? nearest.best : "");
@@ -394,6 +404,14 @@ static void check_made(struct checker *checker, int column, const struct dx_meth
 		complain(checker, column, "%s: a sum is of numbers, not of %s", method->name, type_name(type));
 }
 
+/* What a comparator gets: keys, or elements. Those of a collection in the arguments may be others. */
+static const struct known_type *compared_type(struct checker *checker, const struct dx_method *method,
+					      const struct call_types *types)
+{
+	bool has_other = method->arguments[0] == 's' || method->arguments[0] == 'v';
+	return has_other ? &any : types->last_lambda ? types->last_lambda : element_of(checker, types->receiver);
+}
+
 static bool is_negative(const struct dx_node *node)
 {
 	return node->kind == DX_NODE_UNARY && node->operation == DX_MINUS && node->first->kind == DX_NODE_LITERAL;
@@ -428,8 +446,8 @@ static void check_argument(struct checker *checker, const struct dx_method *meth
 			types->arguments[0] ? element_of(checker, types->arguments[0]) : &any;
 		const struct known_type *one = letter == 'k'                ? of_argument
 					       : is_of_element || is_result ? element
-									    : &any;
-		type = check_lambda(checker, argument, scope, one, is_result ? of_argument : &any);
+									    : compared_type(checker, method, types);
+		type = check_lambda(checker, argument, scope, one, is_result ? of_argument : one);
 		/* The comparator behind Join's result is not what the elements are. */
 		if (is_of_element || (is_result && number < 4))
 			types->last_lambda = type;

@@ -11,9 +11,9 @@
 #include "base/text.h"
 
 /* Signs, longer ones before their beginnings. */
-static const char *const signs[] = {"=>", "==", "!=", "<=", ">=", "&&", "||", "<<", ">>", "(", ")",
-				    "[",  "]",  "{",  "}",  ".",  ",",  "+",  "-",  "*",  "/", "%",
-				    "<",  ">",  "!",  "~",  "&",  "|",  "^",  "?",  ":",  "="};
+static const char *const signs[] = {"=>", "->", "==", "!=", "<=", ">=", "&&", "||", "<<", ">>", "(",
+				    ")",  "[",  "]",  "{",  "}",  ".",  ",",  "+",  "-",  "*",  "/",
+				    "%",  "<",  ">",  "!",  "~",  "&",  "|",  "^",  "?",  ":",  "="};
 enum { SIGN_COUNT = sizeof(signs) / sizeof(signs[0]), UNIT_BYTES = 8 };
 
 static bool is_name_byte(char byte, bool is_first)
@@ -76,7 +76,7 @@ static int lex_digits(struct dx_lexer *lexer, struct dx_token *token, int base, 
 	}
 	if (!digits)
 		return refuse(token, token->column, diag, "digits are missing behind the number's mark");
-	token->number = dx_number(number);
+	token->number = base == 10 ? dx_decimal(number) : dx_number(number);
 	return 0;
 }
 
@@ -156,6 +156,19 @@ static int lex_text(struct dx_lexer *lexer, struct dx_token *token, struct diag 
 	return 0;
 }
 
+/* 'a' is the number of the character. */
+static int lex_character(struct dx_lexer *lexer, struct dx_token *token, struct diag *diag)
+{
+	int error = lex_text(lexer, token, diag);
+	if (error)
+		return error;
+	if (strlen(token->text) != 1)
+		return refuse(token, token->column, diag, "a character in '...' is one byte; a text has \"...\"");
+	token->kind = DX_TOKEN_NUMBER;
+	token->number = dx_number((unsigned char)*token->text);
+	return 0;
+}
+
 static void lex_name(struct dx_lexer *lexer, struct dx_token *token)
 {
 	int start = lexer->at;
@@ -207,6 +220,8 @@ int dx_lex(struct dx_lexer *lexer, struct dx_token *token, struct diag *diag)
 		error = lex_number(lexer, token, diag);
 	else if (byte == '"')
 		error = lex_text(lexer, token, diag);
+	else if (byte == '\'')
+		error = lex_character(lexer, token, diag);
 	else if (byte == '@')
 		error = lex_at(lexer, token, diag);
 	else if (is_name_byte(byte, true)) {

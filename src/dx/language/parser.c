@@ -205,32 +205,36 @@ static struct dx_node *parse_lambda(struct parser *parser, int column, const cha
 	return node_finish(parser, node);
 }
 
-/* The names of "(a, b) =>", if that is what stands here; otherwise nothing is read. */
-static uint32_t parse_parameters(struct parser *parser, const char *names[DX_PARAMETERS_MAX])
+/* The names of "(a, b) =>", or none of "() =>", if that is what stands here; otherwise nothing is read. */
+static uint32_t parse_parameters(struct parser *parser, const char *names[DX_PARAMETERS_MAX], bool *are_parameters)
 {
 	struct parser saved = *parser;
 	struct dx_complaint ignored = {.column = 0};
 	uint32_t count = 0;
 	parser->complaint = &ignored;
+	bool has_none = is_sign(parser, ")");
 	while (parser->token.kind == DX_TOKEN_NAME && count < DX_PARAMETERS_MAX && !parser->has_failed) {
 		names[count++] = parser->token.text;
 		advance(parser);
 		if (!accept(parser, ","))
 			break;
 	}
-	if (count && accept(parser, ")") && accept(parser, "=>") && !parser->has_failed) {
+	if ((count || has_none) && accept(parser, ")") && accept(parser, "=>") && !parser->has_failed) {
 		parser->complaint = saved.complaint;
+		*are_parameters = true;
 		return count;
 	}
 	*parser = saved;
+	*are_parameters = false;
 	return 0;
 }
 
 static struct dx_node *parse_parenthesis(struct parser *parser, int column)
 {
 	const char *names[DX_PARAMETERS_MAX];
-	uint32_t count = parse_parameters(parser, names);
-	if (count)
+	bool are_parameters;
+	uint32_t count = parse_parameters(parser, names, &are_parameters);
+	if (are_parameters)
 		return parse_lambda(parser, column, names, count);
 	struct dx_node *node = parse_expression(parser);
 	expect(parser, ")");
@@ -305,7 +309,7 @@ static struct dx_node *parse_postfix(struct parser *parser)
 		int column = parser->token.column;
 		if (++length > DEPTH_MAX) {
 			fail(parser, column, "the chain of calls is too long");
-		} else if (accept(parser, ".")) {
+		} else if (accept(parser, ".") || accept(parser, "->")) {
 			struct dx_node *member = node_new(parser, DX_NODE_MEMBER, node->column);
 			member->first = node;
 			member->name = parser->token.text;

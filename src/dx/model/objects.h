@@ -22,7 +22,14 @@ extern const struct dx_method dx_methods_of_positions[], dx_methods_of_traces[],
 /** A row of these, of the objects of a class. */
 #define DX_OF(owner, name, arguments, kind, class, call, shown, help) \
 	{ \
-		name, DX_OF_CLASS, &(owner), arguments, DX_RESULT_KIND, kind, class, NULL, call, shown, help \
+		name, DX_OF_CLASS, &(owner), arguments, DX_RESULT_KIND, kind, class, NULL, call, shown, help, NULL \
+	}
+
+/** A row that is written in the language. */
+#define DX_WRITTEN(owner, name, arguments, class, text_, shown, help) \
+	{ \
+		name, DX_OF_CLASS, &(owner), arguments, DX_RESULT_KIND, DX_SEQUENCE, class, NULL, NULL, shown, help, \
+			text_ \
 	}
 
 /** An event as an object: the row of its block, and its positions. Members are computed when they are asked for. */
@@ -49,6 +56,9 @@ struct dx_value dx_column_value(struct dx_query *query, const struct column *col
 
 /** Set the texts that a member may have, and return their number; 0: it may have any. */
 size_t dx_member_words(const struct dx_class *class, const struct dx_member *member, const char *const **words);
+
+/** Return an error that says what traces lack, and what they have. */
+struct dx_value dx_not_recorded(struct dx_query *query, const char *what);
 
 /** Return an object of an id. */
 struct dx_value dx_id_object(struct dx_query *query, const struct dx_class *class, uint32_t id);

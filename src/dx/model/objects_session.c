@@ -45,12 +45,13 @@ static const struct dx_member session_ttd_members[] = {
 };
 
 const struct dx_class dx_session_ttd_class = {"TTD", "the recorded time of all processes",
-					      .members = session_ttd_members};
+					      .members = session_ttd_members, .shows_methods = true};
 
 static const struct dx_member no_members[] = {{0}};
 const struct dx_class dx_data_class = {"Data", "collections of what was recorded", no_members,
-				       .data_bytes = sizeof(struct dx_id)};
-const struct dx_class dx_utility_class = {"Utility", "searches", no_members, .data_bytes = sizeof(struct dx_id)};
+				       .data_bytes = sizeof(struct dx_id), .shows_methods = true};
+const struct dx_class dx_utility_class = {"Utility", "searches", no_members, .data_bytes = sizeof(struct dx_id),
+					  .shows_methods = true};
 
 /* ---- Debugger ---- */
 
@@ -67,13 +68,20 @@ static void get_sessions(struct dx_query *query, const struct dx_value *object, 
 	*value = dx_list_value(query, list, 0, 1);
 }
 
+DX_GETTER(get_no_settings, dx_not_recorded(query, "settings of a debugger"))
+DX_GETTER(get_no_registers, dx_not_recorded(query, "registers"))
+
 static const struct dx_member debugger_members[] = {
 	{"Sessions", DX_SEQUENCE, 0, get_sessions, &dx_session_class, "the trace, as the only session"},
 	{"State", DX_OBJECT, 0, get_state, &dx_state_class, "what the prompt keeps"},
+	{"Settings", DX_ANY, DX_MEMBER_HIDDEN, get_no_settings, NULL, "an error: not recorded"},
+	{"Utility", DX_ANY, DX_MEMBER_HIDDEN, get_no_settings, NULL, "an error: not recorded"},
 	{0},
 };
 static const struct dx_member state_members[] = {
 	{"UserVariables", DX_OBJECT, 0, get_variables, &dx_variables_class, "the user variables, @$vars"},
+	{"DebuggerVariables", DX_ANY, DX_MEMBER_HIDDEN, get_no_settings, NULL, "an error: not recorded"},
+	{"PseudoRegisters", DX_ANY, DX_MEMBER_HIDDEN, get_no_registers, NULL, "an error: not recorded"},
 	{0},
 };
 
@@ -125,6 +133,12 @@ static void user_variables(struct dx_query *query, struct dx_value *value)
 	*value = dx_object(&dx_variables_class, NULL);
 }
 
+struct dx_value dx_not_recorded(struct dx_query *query, const char *what)
+{
+	return dx_error(query, "a trace has no %s: xheap records heap calls, each with its stack, thread and times",
+			what);
+}
+
 static void current_frame(struct dx_query *query, struct dx_value *value)
 {
 	*value = dx_error(query, "there is no current frame: a trace has the stacks of heap calls, which are their "
@@ -162,7 +176,9 @@ static void call_heap(struct dx_query *query, struct dx_method_call *call, struc
 static void call_memory(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
 {
 	*result =
-		dx_error(query, "%s: no accesses to memory are recorded: xheap records heap calls, each with its stack",
+		dx_error(query,
+			 "%s: no accesses to memory, modules or registers are recorded: xheap records heap calls, each "
+			 "with its stack",
 			 call->method->name);
 }
 
@@ -236,6 +252,14 @@ const struct dx_method dx_methods_of_traces[] = {
 	      "an error: not recorded"),
 	DX_OF(dx_process_ttd_class, "PrevMemoryAccess", "v*", DX_ANY, NULL, call_memory, "mask, address, size",
 	      "an error: not recorded"),
+	DX_OF(dx_process_ttd_class, "NextModuleAccess", "v*", DX_ANY, NULL, call_memory, "mask, module",
+	      "an error: not recorded"),
+	DX_OF(dx_process_ttd_class, "PrevModuleAccess", "v*", DX_ANY, NULL, call_memory, "mask, module",
+	      "an error: not recorded"),
+	DX_OF(dx_process_ttd_class, "NextRegisterWrite", "v*", DX_ANY, NULL, call_memory, "register",
+	      "an error: not recorded"),
+	DX_OF(dx_process_ttd_class, "PrevRegisterWrite", "v*", DX_ANY, NULL, call_memory, "register",
+	      "an error: not recorded"),
 	DX_OF(dx_session_ttd_class, "SetPosition", "p", DX_ABSENT, NULL, call_set_position, "position",
 	      "moves the current position"),
 	DX_OF(dx_process_ttd_class, "SetPosition", "p", DX_ABSENT, NULL, call_set_position, "position",
@@ -246,8 +270,8 @@ const struct dx_method dx_methods_of_traces[] = {
 	      "makes it the current thread, @$curthread, and its process the current one"),
 	DX_OF(dx_variables_class, "Remove", "t", DX_ABSENT, NULL, call_remove, "name", "removes a variable"),
 	{"create", DX_OF_NOTHING, NULL, "t?vv", DX_RESULT_KIND, DX_POSITION, NULL, NULL, call_create,
-	 "\"Debugger.Models.TTD.Position\", sequence [, step]", "a position"},
+	 "\"Debugger.Models.TTD.Position\", sequence [, step]", "a position", NULL},
 	{"position", DX_OF_NOTHING, NULL, "t", DX_RESULT_KIND, DX_POSITION, NULL, NULL, call_position,
-	 "\"SEQUENCE:STEP\"", "the position that a text names (not in the documents)"},
+	 "\"SEQUENCE:STEP\"", "the position that a text names (not in the documents)", NULL},
 	{0},
 };

@@ -51,7 +51,8 @@ static const struct dx_member position_members[] = {
 	{0},
 };
 
-const struct dx_class dx_position_class = {"Position", "an instant of a trace", .members = position_members};
+const struct dx_class dx_position_class = {"Position", "an instant of a trace", .members = position_members,
+					   .shows_methods = true};
 
 /* ---- ranges ---- */
 
@@ -205,8 +206,8 @@ static void call_system_time(struct dx_query *query, struct dx_method_call *call
 
 const struct dx_method dx_methods_of_positions[] = {
 	{"SeekTo", DX_OF_POSITION, NULL, "", DX_RESULT_KIND, DX_ABSENT, NULL, NULL, call_seek, "",
-	 "makes this the current position"},
+	 "makes this the current position", NULL},
 	{"ToSystemTime", DX_OF_POSITION, NULL, "", DX_RESULT_KIND, DX_TEXT, NULL, NULL, call_system_time, "",
-	 "the approximate time of day, UTC"},
+	 "the approximate time of day, UTC", NULL},
 	{0},
 };

@@ -434,16 +434,10 @@ static bool group_plan_make(const struct dx_plan_making *making, struct group_pl
 
 /* ---- the sequence ---- */
 
-static bool sums_only(struct dx_query *query, const struct dx_method_call *call, struct dx_value *result)
-{
-	(void)query, (void)call, (void)result;
-	return false;
-}
-
 /* The interpreter's way, with sums in place of groups where that is enough. */
 static void interpret(struct dx_query *query, struct group_plan *planned, struct dx_iterator *iterator)
 {
-	static const struct dx_planner sums = {dx_group_sums_sequence, sums_only, sums_only};
+	static const struct dx_planner sums = {.sequence = dx_group_sums_sequence};
 	const struct dx_planner *planner = query->planner;
 	struct dx_arena *arena = query->arena;
 	plan_close(planned->run);

@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "dx/core/methods.h"
+#include "dx/language/parser.h"
 #include "dx/language/specifier.h"
 #include "dx/model/debugger.h"
 #include "dx/model/objects.h"
@@ -283,6 +284,40 @@ static struct dx_value evaluate_application(struct dx_query *query, const struct
 	return apply_value(query, &lambda, node, scope);
 }
 
+enum { COUNT_USUAL = 10 };
+
+/* Put a number in place of `count`: a literal has a plan wherever a name has none. All places in the query's text are
+   that of the call. */
+static void nodes_settle(struct dx_node *node, uint64_t count, int column)
+{
+	if (!node)
+		return;
+	if (node->kind == DX_NODE_NAME && !strcmp(node->name, "count")) {
+		node->kind = DX_NODE_LITERAL;
+		node->literal = dx_number(count);
+	}
+	node->column = node->name_column = column;
+	for (uint32_t i = 0; node->children && i < node->count; i++)
+		nodes_settle(node->children[i], count, column);
+	nodes_settle(node->first, count, column);
+	nodes_settle(node->second, count, column);
+	nodes_settle(node->third, count, column);
+}
+
+/* Evaluate the text of a method. It has two names: `data`, what the method is called on, and `count`, its argument, or
+   10 without one. */
+static void written_call(struct dx_query *query, const struct dx_method_call *call, struct dx_value *result)
+{
+	struct dx_complaint complaint;
+	const char *rest;
+	struct dx_node *node = dx_parse(query->arena, call->method->text, &rest, &complaint);
+	struct dx_scope *scope = dx_new(query->arena, struct dx_scope, 1);
+	assert(node && !*rest);
+	nodes_settle(node, call->count ? dx_count_of(&call->arguments[0]) : COUNT_USUAL, call->column);
+	*scope = (struct dx_scope){.name = "data", .value = call->receiver};
+	*result = dx_evaluate(query, node, scope);
+}
+
 static struct dx_value evaluate_call(struct dx_query *query, const struct dx_node *node, const struct dx_scope *scope)
 {
 	struct dx_method_call call = {.column = node->name_column};
@@ -315,7 +350,8 @@ static struct dx_value evaluate_call(struct dx_query *query, const struct dx_nod
 		if (call.arguments[i].kind == DX_ERROR && dx_method_letter(call.method, i) != 'v')
 			return call.arguments[i];
 	}
-	dx_method_call(query, &call, &result);
+	if (!dx_method_call(query, &call, &result))
+		written_call(query, &call, &result);
 	return result;
 }
 

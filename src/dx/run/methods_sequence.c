@@ -237,7 +237,7 @@ static void call_count(struct dx_query *query, struct dx_method_call *call, stru
 		*result = dx_number(kept);
 		return;
 	}
-	if (query->planner && query->planner->count(query, call, result))
+	if (query->planner && query->planner->count && query->planner->count(query, call, result))
 		return;
 	for (pass_begin(&pass, query, call); pass_next(&pass); pass_forget(&pass)) {
 		if (pass_failed(&pass)) {
@@ -249,10 +249,12 @@ static void call_count(struct dx_query *query, struct dx_method_call *call, stru
 	*result = dx_number(count);
 }
 
-static void sum_all(struct dx_query *query, struct dx_method_call *call, struct dx_sum *sum)
+static void sum_all(struct dx_query *query, struct dx_method_call *call, bool is_average, struct dx_sum *sum)
 {
 	struct element_pass pass;
 	*sum = (struct dx_sum){.number = 0};
+	if (query->planner && query->planner->sum && query->planner->sum(query, call, is_average, sum))
+		return;
 	for (pass_begin(&pass, query, call); pass_next(&pass); pass_forget(&pass))
 		if (!dx_sum_add(query, sum, &pass.value))
 			return;
@@ -261,16 +263,14 @@ static void sum_all(struct dx_query *query, struct dx_method_call *call, struct 
 static void call_sum(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
 {
 	struct dx_sum sum;
-	if (query->planner && query->planner->sum(query, call, result))
-		return;
-	sum_all(query, call, &sum);
+	sum_all(query, call, false, &sum);
 	*result = dx_sum_result(query, &sum);
 }
 
 static void call_average(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
 {
 	struct dx_sum sum;
-	sum_all(query, call, &sum);
+	sum_all(query, call, true, &sum);
 	if (sum.absent_count)
 		dx_note(query, "Average: of %s values; %s are absent", text_count(sum.count).data,
 			text_count(sum.absent_count).data);
@@ -416,6 +416,8 @@ static void find_extreme(struct dx_query *query, struct dx_method_call *call, in
 	const struct dx_value *best = &kept.value;
 	struct element_pass pass;
 	int order;
+	if (query->planner && query->planner->extreme && query->planner->extreme(query, call, direction > 0, result))
+		return;
 	kept_begin(&kept, query);
 	for (pass_begin(&pass, query, call); pass_next(&pass) && best->kind != DX_ERROR; pass_forget(&pass)) {
 		if (pass.value.kind == DX_ABSENT)

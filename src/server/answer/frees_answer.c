@@ -153,6 +153,7 @@ int frees_answer_write(struct shown_trace *shown, const struct question *questio
 		       const struct analysis_caller *caller, struct diag *diag)
 {
 	struct frees_answer answer = {.shown = shown, .question = question, .out = out};
-	const struct shown_question asked = {.shown = shown, .make = answer_make, .context = &answer};
-	return shown_trace_ask(&asked, caller, diag);
+	const struct shown_question ask = {
+		.shown = shown, .filter = question->filter, .make = answer_make, .context = &answer};
+	return shown_trace_ask(&ask, caller, diag);
 }

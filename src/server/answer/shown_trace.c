@@ -3,10 +3,12 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/text.h"
 #include "cells/cells.h"
 #include "query/cull.h"
+#include "server/answer/question_filter.h"
 #include "trace/reader.h"
 #include "trace/trace.h"
 
@@ -66,10 +68,12 @@ int shown_trace_ask(const struct shown_question *question, const struct analysis
 	static const char *const words[ANALYSIS_PATTERN_COUNT] = {"requireFrames", "requireFreeFrames"};
 	struct shown_trace *shown = question->shown;
 	struct shown_making asking = {.question = question};
+	struct filter_request asked;
+	char *filter = question->filter ? strdup(question->filter) : NULL;
 	const struct analysis_request request = {
 		.source_count = 1,
 		.opened = &shown->opened,
-		.asked = question->asked,
+		.asked = &asked,
 		.cull = &shown->cull,
 		.names = opened_trace_names(shown->opened, false),
 		.without_windows = !question->with_window,
@@ -78,8 +82,14 @@ int shown_trace_ask(const struct shown_question *question, const struct analysis
 		.pattern_words = words,
 		.caller = *caller,
 	};
-	int error = analysis_open(&asking.analysis, &request, diag);
-	error = error ? error : analysis_run(&asking.analysis, asking_make, asking_undo, &asking, diag);
-	analysis_close(&asking.analysis);
+	filter_request_init(&asked);
+	int error = filter ? question_filter_take(&asked, filter, diag) : 0;
+	if (!error) {
+		error = analysis_open(&asking.analysis, &request, diag);
+		error = error ? error : analysis_run(&asking.analysis, asking_make, asking_undo, &asking, diag);
+		analysis_close(&asking.analysis);
+	}
+	filter_request_fini(&asked);
+	free(filter);
 	return error;
 }

@@ -27,8 +27,8 @@ void shown_trace_close(struct shown_trace *shown);
 /** A question about an open trace, for shown_trace_ask(). */
 struct shown_question {
 	struct shown_trace *shown;
-	struct filter_request *asked; /**< which blocks count; NULL: all */
-	bool with_window;             /**< the source has a window: sums over all blocks */
+	const char *filter; /**< words: which blocks count; NULL: all */
+	bool with_window;   /**< the source has a window: sums over all blocks */
 	/** Make the answer of the input, which has one source. It may run twice: it begins anew then. Return 0, or a
 	    negative errno with the reason in `diag`. */
 	int (*make)(void *context, struct analysis *analysis, struct diag *diag);

@@ -19,7 +19,6 @@
 #include "trace/trace.h"
 
 enum {
-	SHORT_NS = 10000,
 	ROWS = 5, /* of each list, as xheap report has it */
 	STACK_FRAMES_MAX = 200,
 	SENTENCE_BYTES = 1000
@@ -223,7 +222,10 @@ static void json_selection(struct trace_answer *answer, enum summary_finding_kin
 		const struct heap_cell cell = {.site = summary->survey.handovers[0].site};
 		json_window(json, -1, duration_ns, "AIFI");
 		json_stack(answer, action_site_node(&answer->analysis->input, source, &cell));
-	} else if (kind == FINDING_RESIDENT) {
+	} else if (kind == FINDING_PINNED) {
+		json_moment(json, summary->pinned.at_ns);
+		json_stack(answer, summary->pinned.node);
+	} else if (kind == FINDING_RESIDENT || kind == FINDING_FREE) {
 		json_moment(json, summary_resident_parts(summary).time_ns);
 	} else {
 		json_losses(answer);
@@ -298,7 +300,7 @@ static void answer_write(struct trace_answer *answer)
 static int answer_make(void *context, struct analysis *analysis, struct diag *diag)
 {
 	struct trace_answer *answer = context;
-	const struct summary_plan plan = {.short_ns = SHORT_NS, .top = ROWS, .is_screen = true};
+	const struct summary_plan plan = {.short_ns = SUMMARY_SHORT_NS, .top = ROWS, .is_screen = true};
 	(void)diag;
 	answer->json = (struct json){.out = answer->out, .line_depth = 2, .is_for_script = true};
 	answer->analysis = analysis;

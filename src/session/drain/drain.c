@@ -33,7 +33,8 @@
 
 /* ---- slots ---- */
 
-/* Add an Alloc or ReAlloc that was under way when its process died, and has no record yet. */
+/* Add a call that was under way when its process died, and has no record yet. Of a Free that is so if the head of its
+   block could not be read, and if no buffer was free: then it is in a gap. */
 static void call_take(struct drain_region *region, uint32_t index, const struct ending *ending)
 {
 	assert(index < region->slot_count);
@@ -44,10 +45,12 @@ static void call_take(struct drain_region *region, uint32_t index, const struct 
 		return;
 	const struct translate_entry *known = &translate->entry[entry];
 	const struct owner *owner = slot_owner(region, index);
-	/* The last event's point is later than the call's beginning, so it is that call's. A Free without a record is
-	   in a gap. */
-	if (!owner || known->kind == EVENT_FREE || ending->ticks < region->earliest ||
-	    ending->ticks > ticks_now(region->shared) || ending->ticks <= owner->last)
+	bool is_free = known->kind == EVENT_FREE,
+	     is_lost = is_free &&
+		       (LOAD(&region_slot(region->shared, index)->gap_last_ticks) == ending->ticks || !ending->subject);
+	/* The last event's point is later than the call's beginning, so it is that call's. */
+	if (!owner || is_lost || ending->ticks < region->earliest || ending->ticks > ticks_now(region->shared) ||
+	    ending->ticks <= owner->last)
 		return;
 	columns_ready(region, stream, DECODE_EVENT_BYTES_MIN);
 	struct writer_events *events = stream->events;
@@ -58,8 +61,9 @@ static void call_take(struct drain_region *region, uint32_t index, const struct 
 	events->heap[i] = TRACE_NONE;
 	events->stack[i] = 0;
 	events->time[i] = ending->ticks;
-	events->size[i] = ending->size;
-	events->duration[i] = events->address[i] = events->previous[i] = events->usable[i] = 0;
+	events->size[i] = is_free ? 0 : ending->subject;
+	events->address[i] = is_free ? ending->subject : 0;
+	events->duration[i] = events->previous[i] = events->usable[i] = 0;
 	events->argument[i] = events->argument2[i] = 0;
 	events->result[i] = 0;
 	drain_note_point(region, stream, LOAD(&region_slot(region->shared, index)->process), ending->ticks);
@@ -93,7 +97,7 @@ static void slot_finish(struct drain_region *region, uint32_t index, bool is_dea
 	struct ending ending = {.pending = LOAD(&slot->pending),
 				.entry = LOAD(&slot->call_entry) & 0xff,
 				.ticks = LOAD(&slot->call_ticks),
-				.size = LOAD(&slot->call_size)};
+				.subject = LOAD(&slot->call_subject)};
 	uint64_t in_flight = region->drain->past.in_flight;
 	if (!is_dead)
 		ending = (struct ending){0};

@@ -138,9 +138,9 @@ struct drain {
 
 /* The last buffer of a thread that is gone, and the call that was under way in it. */
 struct ending {
-	uint32_t pending; /* bytes behind the committed ones */
-	uint32_t entry;   /* entry + 1 of the call; 0: none was under way */
-	uint64_t ticks, size;
+	uint32_t pending;        /* bytes behind the committed ones */
+	uint32_t entry;          /* entry + 1 of the call; 0: none was under way */
+	uint64_t ticks, subject; /* as in the slot */
 };
 
 /* Whether untaken full buffers may exist. With OPEN_BESIDE_FULL only a slot's first buffer (sequence 1) is certain to

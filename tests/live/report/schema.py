@@ -32,7 +32,7 @@ UNSEEN = {
     "info.json": {"": {"untraced_calls", "unhooked", "untraced_execs", "damaged_memory", "unfinished", "limited", "unwritten_events", "events_without_heap", "inactive"},
                   "cost": {"recorder_us"}},
     "query.json": {"target": {"limited"}, "": {"folding_bytes"}},
-    "explain.json": {"of_end": {"core"}, "core": {"path", "signal", "tid", "address", "use_after_free", "stack", "pointers"},
+    "explain.json": {"of_end": {"core"}, "call": {"freed_again"}, "core": {"path", "signal", "tid", "address", "use_after_free", "stack", "pointers"},
                      "use_after_free": {"certainty", "used", "inside", "address", "block", "earlier_block"}, "core_frame": {"image", "symbol", "file", "line", "inlined", "offset"},
                      "pointer": {"register", "stack_offset", "value", "state", "offset", "block"}},
     "dump-images.json": {"": {"unload_ns"}},

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+#include "action/summary/pinned.h"
+
+#include <stdlib.h>
+
+#include "action/summary/summary.h"
+#include "base/map.h"
+#include "query/extents.h"
+#include "query/page_map.h"
+#include "trace/memory_rows.h"
+#include "trace/trace.h"
+
+/* Samples are taken when the resident memory has changed. The last time of nearly as much as the largest one goes on to
+   the next sample, or to the end of the process. Its middle is before what the program frees at its end. */
+static int64_t moment_of(const struct summary *summary)
+{
+	enum { PARTS = 8 };
+	const struct heap_table *table = summary->source->table;
+	const struct trace_dictionary *dictionary = table->dictionary;
+	const struct trace_sample *largest = summary->resident;
+	int64_t from_ns = largest->time_ns, to_ns = table->processes[largest->process].end_ns;
+	bool is_high = false;
+	for (uint32_t i = 0; i < dictionary->sample_count; i++) {
+		const struct trace_sample *sample = &dictionary->samples[i];
+		if (sample->process != largest->process || sample->time_ns < largest->time_ns)
+			continue;
+		bool was_high = is_high;
+		is_high = sample->resident_bytes >= largest->resident_bytes / PARTS * (PARTS - 1);
+		if (is_high)
+			from_ns = sample->time_ns;
+		if (was_high && !is_high)
+			to_ns = sample->time_ns;
+		else if (is_high)
+			to_ns = table->processes[largest->process].end_ns;
+	}
+	return from_ns < to_ns ? from_ns + (to_ns - from_ns) / 2 : from_ns;
+}
+
+/* The stack, without the functions that allocate on behalf of others. */
+static uint32_t node_of(const struct summary *summary, uint32_t site)
+{
+	const struct heap_cell cell = {site, 0};
+	return action_site_node(summary->input, summary->source, &cell);
+}
+
+static void runs_sum(struct pinned *pinned, const struct summary *summary, const struct page_map *pages)
+{
+	struct map by_node = {0};
+	for (size_t i = 0; i < pages->count; i++) {
+		const struct page_run *run = &pages->runs[i];
+		bool added;
+		if (run->fullness != PAGE_LITTLE || run->process != summary->resident->process)
+			continue;
+		pinned->page_bytes += run->count * HEAP_PAGE_BYTES;
+		pinned->live_bytes += run->bytes;
+		pinned->block_count += run->blocks;
+		uint32_t node = node_of(summary, run->site);
+		uint32_t *page_count = map_add(&by_node, node, &added);
+		*page_count = added ? 0 : *page_count;
+		*page_count += run->count < UINT32_MAX - *page_count ? (uint32_t)run->count : 0;
+		if (*page_count * (uint64_t)HEAP_PAGE_BYTES > pinned->node_page_bytes) {
+			pinned->node_page_bytes = *page_count * (uint64_t)HEAP_PAGE_BYTES;
+			pinned->node = node;
+		}
+	}
+	map_fini(&by_node);
+}
+
+struct pinned pinned_find(const struct summary *summary)
+{
+	const struct heap_table *table = summary->source->table;
+	struct pinned pinned = {.at_ns = 0};
+	struct heap_filter filter;
+	struct page_map pages;
+	struct diag ignored = {""};
+	if (!summary->is_split)
+		return pinned;
+	pinned.at_ns = moment_of(summary);
+	heap_filter_init(&filter);
+	filter.moment = (struct heap_moment){.is_asked = true, .at = {pinned.at_ns, POSITION_LAST}};
+	if (!heap_filter_prepare(&filter, table, summary->source->names, &ignored)) {
+		page_map_make_live(&pages, table, &filter);
+		runs_sum(&pinned, summary, &pages);
+		page_map_fini(&pages);
+	}
+	heap_filter_fini(&filter);
+	return pinned;
+}
