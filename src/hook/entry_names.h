@@ -35,6 +35,18 @@ enum hook_mark {
 	MARK_DEBUG_POINTER,   /**< musl: points to it */
 	MARK_KNOWN_ALLOCATOR, /**< of an allocator whose malloc_usable_size only reads; by family, if it has one */
 	MARK_USABLE_SIZE,     /**< by family */
+	MARK_PYTHON_EVAL,     /**< CPython's evaluation of a frame */
+	MARK_PYTHON_COLD,     /**< the part of it that the compiler split off */
+	MARK_PYTHON_OWN_STATE,
+	MARK_PYTHON_CURRENT_STATE,
+	MARK_PYTHON_CODE,
+	MARK_PYTHON_TEXT,
+	MARK_PYTHON_BYTES,
+	MARK_PYTHON_VERSION, /**< the number, from 3.11 on */
+	MARK_PYTHON_8,       /**< this and the next two: functions that a minor version was the first to have */
+	MARK_PYTHON_9,
+	MARK_PYTHON_10,
+	MARK_PYTHON_OTHER, /**< of a build whose structures are others: free-threaded, or with traced references */
 	MARK_COUNT
 };
 

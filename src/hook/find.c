@@ -229,6 +229,48 @@ static enum hook_flavour flavour_of(const struct finder *finder)
 	return is_musl ? HOOK_FLAVOUR_MUSL : HOOK_FLAVOUR_OTHER;
 }
 
+/* Return the minor version of the image's CPython 3, 0 if it is not known. */
+static uint32_t python_version(const struct finder *finder)
+{
+	enum { FINAL = 0xf };
+	uint64_t number;
+	const uint8_t *bytes =
+		has_mark(finder, MARK_PYTHON_VERSION)
+			? elf_at_address(&finder->elf, finder->mark[MARK_PYTHON_VERSION].address, sizeof(number))
+			: NULL;
+	if (!bytes)
+		return has_mark(finder, MARK_PYTHON_10)  ? 10
+		       : has_mark(finder, MARK_PYTHON_9) ? 9
+		       : has_mark(finder, MARK_PYTHON_8) ? 8
+							 : 0;
+	memcpy(&number, bytes, sizeof(number));
+	return number >> 24 == 3 && (number >> 4 & 0xf) == FINAL ? number >> 16 & 0xff : 0;
+}
+
+/* Describe the Python interpreter, if the image has one. */
+static void describe_python(struct finder *finder)
+{
+	const struct finding *mark = finder->mark, *eval = &mark[MARK_PYTHON_EVAL], *cold = &mark[MARK_PYTHON_COLD];
+	struct hook_python *python = &finder->image->python;
+	if (!eval->address)
+		return;
+	*python = (struct hook_python){.eval = eval->address,
+				       .eval_bytes = eval->size,
+				       .cold = cold->address,
+				       .cold_bytes = cold->size,
+				       .own_state = mark[MARK_PYTHON_OWN_STATE].address,
+				       .current_state = mark[MARK_PYTHON_CURRENT_STATE].address,
+				       .code_type = mark[MARK_PYTHON_CODE].address,
+				       .text_type = mark[MARK_PYTHON_TEXT].address,
+				       .bytes_type = mark[MARK_PYTHON_BYTES].address,
+				       .version = python_version(finder)};
+	python->is_unknown = has_mark(finder, MARK_PYTHON_OTHER) || python->version < HOOK_PYTHON_FIRST ||
+			     python->version > HOOK_PYTHON_LAST || !python->eval_bytes || !python->own_state ||
+			     !python->code_type || !python->text_type || !python->bytes_type;
+	if (python->is_unknown)
+		python->version = 0;
+}
+
 static void describe(struct finder *finder)
 {
 	struct hook_image *image = finder->image;
@@ -245,6 +287,7 @@ static void describe(struct finder *finder)
 	else if (image->is_loader && has_mark(finder, MARK_DEBUG_POINTER))
 		image->loader_state =
 			elf_pointer_at(&finder->elf, finder->mark[MARK_DEBUG_POINTER].address) + DEBUG_STATE_OFFSET;
+	describe_python(finder);
 }
 
 /* Return whether a local symbol also exists as a global one: then the local ones belong to single source files. */

@@ -18,7 +18,9 @@ enum {
 	HOOK_FAR_JUMP_BYTES = CPU_FAR_JUMP_BYTES,
 	HOOK_DISPLACED_MAX = 24,
 	HOOK_RELOCATED_MAX = 160,
-	HOOK_INTERNAL_MAX = 32
+	HOOK_INTERNAL_MAX = 32,
+	HOOK_PYTHON_FIRST = 8, /* minor versions of CPython whose structures are known */
+	HOOK_PYTHON_LAST = 13
 };
 
 /** The functions and places besides heap functions that the recorder hooks. Values continue enum heap_function. */
@@ -69,6 +71,16 @@ struct hook_range {
 	uint64_t low, high;
 };
 
+/** A CPython interpreter in an image: its functions and types, as addresses in the file. */
+struct hook_python {
+	uint64_t eval, eval_bytes, cold, cold_bytes; /**< _PyEval_EvalFrameDefault(), and the part split off */
+	uint64_t own_state;                          /**< PyGILState_GetThisThreadState() */
+	uint64_t current_state;                      /**< _PyThreadState_GetCurrent(), from 3.12 on; else 0 */
+	uint64_t code_type, text_type, bytes_type;
+	uint32_t version; /**< the minor one of CPython 3; 0: no interpreter, or one whose structures are not known */
+	bool is_unknown;  /**< there is one whose structures are not known */
+};
+
 /** The facts about an image file that hooking uses. Made once per build-id and cached by the caller. */
 struct hook_image {
 	struct hook_target *targets;
@@ -91,6 +103,7 @@ struct hook_image {
 	   empties a thread's cache at its end). */
 	struct hook_range silent[4];
 	uint32_t silent_count;
+	struct hook_python python;
 };
 
 /**

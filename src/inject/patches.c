@@ -105,8 +105,40 @@ static void tell_internal_calls(struct inject *inject, const struct hook_image *
 		caller_add(inject, &caller_returns, &(uint64_t){hooks->internal_returns[i] + image->bias});
 }
 
+/* Give the recorder the Python interpreter of an image. Of several in a process the first one counts. */
+static void tell_python(struct inject *inject, const struct hook_python *python, const struct inject_image *image)
+{
+	struct recorder_python known;
+	if (!python->version || !context_read(inject, offsetof(struct recorder, python), &known, sizeof(known)) ||
+	    known.version)
+		return;
+	known = (struct recorder_python){
+		.eval_low = python->eval + image->bias,
+		.eval_high = python->eval + python->eval_bytes + image->bias,
+		.cold_low = python->cold ? python->cold + image->bias : 0,
+		.cold_high = python->cold ? python->cold + python->cold_bytes + image->bias : 0,
+		.own_state = python->own_state + image->bias,
+		.current_state = python->current_state ? python->current_state + image->bias : 0,
+		.code_type = python->code_type + image->bias,
+		.text_type = python->text_type + image->bias,
+		.bytes_type = python->bytes_type + image->bias,
+	};
+	RECORDER_WRITE(inject, python, known);
+	RECORDER_WRITE(inject, python.version, python->version);
+}
+
+/* Take it away if its image is unloaded. */
+static void python_forget(struct inject *inject, const struct inject_image *image)
+{
+	uint64_t eval = 0;
+	if (context_read(inject, offsetof(struct recorder, python.eval_low), &eval, sizeof(eval)) &&
+	    eval - image->base < image->end - image->base)
+		RECORDER_WRITE(inject, python.version, 0);
+}
+
 void patches_forget(struct inject *inject, const struct inject_image *image)
 {
+	python_forget(inject, image);
 	uint32_t kept = 0;
 	for (uint32_t i = 0; i < inject->jump_count; i++)
 		if (inject->jump[i].address < image->base || inject->jump[i].address >= image->end)
@@ -461,6 +493,7 @@ static void patch_target(const struct image_patching *patching, const struct hoo
 void patch_image(struct inject *inject, const struct hook_image *hooks, struct inject_image *image, const char *path,
 		 bool is_main)
 {
+	tell_python(inject, &hooks->python, image);
 	uint64_t *originals = hooks->target_count ? calloc(hooks->target_count, sizeof(*originals)) : NULL;
 	if (!originals && hooks->target_count)
 		inject_refuse(inject, "all functions", path, "no memory");

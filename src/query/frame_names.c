@@ -14,6 +14,7 @@
 #include "base/order.h"
 #include "base/sink.h"
 #include "base/text.h"
+#include "query/library_frames.h"
 #include "query/short_frames.h"
 #include "query/tree_images.h"
 #include "trace/code_rows.h"
@@ -29,7 +30,7 @@ struct name_span {
 /* Names and nodes of one trace, or of several. */
 struct name_tree {
 	unsigned users;
-	bool with_lines;
+	bool with_lines, has_python;
 	struct arena arena;
 	struct intern keys; /* what makes a name the same; the id is the name's */
 	struct heap_name *names;
@@ -56,7 +57,7 @@ struct heap_names {
 	uint32_t *images;        /* per image of the trace: the tree's */
 	bool *is_used;           /* per image */
 	uint32_t *stored;        /* per frame of the trace: 1 + the symbols that the trace has of it, or 0 */
-	uint8_t *stored_image;   /* per image: 1 + whether it had symbols when they were stored, or 0 */
+	uint8_t *stored_image;   /* per image: 1 + enum trace_named_by, or 0 */
 	const char **without_symbols;
 	struct map
 		stored_at; /* by a hash of image and offset: the frame, of those with stored symbols; made when asked */
@@ -90,6 +91,14 @@ static void tree_release(struct name_tree *tree)
 	free(tree);
 }
 
+/* Note what names the code of an image. */
+static void named_take(struct heap_names *names, const struct trace_named *named)
+{
+	uint64_t by = named->by <= TRACE_NAMED_BY_PYTHON ? named->by : TRACE_NAMED_BY_SYMBOLS;
+	names->stored_image[named->image] = (uint8_t)(1 + by);
+	names->tree->has_python |= by == TRACE_NAMED_BY_PYTHON;
+}
+
 static struct heap_names *names_new(struct name_tree *tree, const struct trace *trace, struct symbols *symbols)
 {
 	struct heap_names *names = memory_zeroed(1, sizeof(*names));
@@ -113,7 +122,7 @@ static struct heap_names *names_new(struct name_tree *tree, const struct trace *
 		names->stored[dictionary->symbols[i].frame] = i + 1;
 	names->stored_image = memory_zeroed(dictionary->image_count, sizeof(*names->stored_image));
 	for (uint32_t i = 0; i < dictionary->named_count; i++)
-		names->stored_image[dictionary->nameds[i].image] = 1 + dictionary->nameds[i].has_symbols;
+		named_take(names, &dictionary->nameds[i]);
 	return names;
 }
 
@@ -164,6 +173,7 @@ static uint32_t name_intern(struct heap_names *names, const char *key, size_t ke
 		.symbol = symbol ? arena_text(&tree->arena, symbol) : NULL,
 		.text = arena_text(&tree->arena, text),
 		.image_id = TRACE_NONE,
+		.is_interpreter = image && tree->has_python && library_is_interpreter(image),
 	};
 	return id;
 }
@@ -190,7 +200,10 @@ static uint32_t name_of_symbol(struct heap_names *names, uint32_t image, const s
 	struct heap_name *name = &names->tree->names[id];
 	if (!name->mangled && frame->mangled && strcmp(frame->mangled, frame->function) != 0)
 		name->mangled = arena_text(&names->tree->arena, frame->mangled);
-	short_frames_place(&names->tree->shorts, id, frame->function, frame->file, frame->line);
+	name->is_python =
+		image < names->dictionary->image_count && names->stored_image[image] == 1 + TRACE_NAMED_BY_PYTHON;
+	if (!name->is_python)
+		short_frames_place(&names->tree->shorts, id, frame->function, frame->file, frame->line);
 	free(text);
 	return id;
 }
@@ -387,6 +400,8 @@ static uint32_t node_add(struct heap_names *names, const struct heap_frame *fram
 	*node = tree->frame_count;
 	memory_grow(tree->frames, tree->frame_count, tree->frame_capacity);
 	tree->frames[tree->frame_count] = *frame;
+	tree->frames[tree->frame_count].has_python =
+		tree->frames[frame->parent].has_python || tree->names[frame->name].is_python;
 	tree->frames[tree->frame_count].has_offset =
 		tree->frames[frame->parent].has_offset || heap_name_is_offset(&tree->names[frame->name]);
 	tree->frame_count++;

@@ -64,6 +64,11 @@ static bool is_library_image(const char *image)
 	return false;
 }
 
+bool library_is_interpreter(const char *image)
+{
+	return !strncmp(image, "python3", 7) || !strncmp(image, "libpython3", 10);
+}
+
 /* What Rust has before the name of a type: "<&mut alloc::vec::Vec<u8> as ..." */
 static const char *skip_type_signs(const char *symbol)
 {
@@ -146,6 +151,11 @@ bool library_frame(const struct heap_name *name)
 	const char *at = "";
 	if (name->is_mark || !name->image)
 		return false;
+	/* Of Python, what begins programs and imports modules. */
+	if (name->is_python)
+		return !strncmp(name->image, "<frozen ", 8);
+	if (name->is_interpreter)
+		return true;
 	if (is_library_image(name->image) || library_namespace(name, &at))
 		return true;
 	return is_start(name);
@@ -154,8 +164,9 @@ bool library_frame(const struct heap_name *name)
 void library_label(const struct heap_name *name, char *label, size_t size)
 {
 	const char *at = "";
-	size_t length = name->image && is_library_image(name->image) ? 0 : library_namespace(name, &at);
-	if (!length && name->image && !is_library_image(name->image) && is_start(name)) {
+	bool is_whole = name->is_python || name->is_interpreter || (name->image && is_library_image(name->image));
+	size_t length = is_whole ? 0 : library_namespace(name, &at);
+	if (!length && name->image && !is_whole && is_start(name)) {
 		at = "libc";
 		length = strlen(at);
 	} else if (!length && name->image) {

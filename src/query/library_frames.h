@@ -9,6 +9,9 @@
     alloc, ...), since templates and static libraries are in the program's own image. Marks are none. */
 bool library_frame(const struct heap_name *name);
 
+/** Return whether an image is CPython itself, by its file name: python3.11, libpython3.so. */
+bool library_is_interpreter(const char *image);
+
 /** Write what to call the library: "libstdc++", or "std"; cut to `size` bytes with the NUL. For a frame that is of no
     such library the name of its image. */
 void library_label(const struct heap_name *name, char *label, size_t size);

@@ -174,9 +174,12 @@ static void forms_make(struct name_forms *forms, const struct heap_name *name)
 {
 	forms->name = name;
 	forms->plain[0] = 0;
-	if (name->symbol)
+	if (name->is_python)
+		snprintf(forms->plain, sizeof(forms->plain), "%s", name->symbol);
+	else if (name->symbol)
 		heap_plain_symbol(name->symbol, forms->plain, sizeof(forms->plain));
-	forms->last = heap_last_part(forms->plain);
+	const char *dot = name->is_python ? strrchr(forms->plain, '.') : NULL;
+	forms->last = dot ? dot + 1 : heap_last_part(forms->plain);
 }
 
 /* A mark ("[truncated]") goes by its text, as if that were its symbol. */

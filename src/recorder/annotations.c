@@ -9,15 +9,12 @@ static inline __attribute__((always_inline)) void annotate_in(struct call call, 
 	event.duration = RECORD_NO_DURATION;
 	event.heap = (uint16_t)heap_lookup(call.thread, context, annotated_key(annotation->heap) | HEAP_CURRENT);
 	event_set_usable(&event, 0);
-	struct change none = {0, 0, 0, 0};
 	uint32_t bytes;
 	if (is_special) {
 		struct call special_call = call;
 		bytes = event_write_special(&special_call, context, &event, annotation->stack_option);
-	} else if (wants_stack(&call, annotation->stack_option)) {
-		bytes = event_write(call, context, event, take_stack(&call));
 	} else {
-		bytes = event_write(call, context, event, none);
+		bytes = event_write_plain(call, context, event, annotation->stack_option);
 	}
 	if (LIKELY(bytes)) {
 		struct event_stream *stream = stream_of(&call);

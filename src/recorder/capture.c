@@ -29,6 +29,7 @@
  */
 #include "recorder/capture.h"
 
+#include "recorder/python.h"
 #include "recorder/stream.h"
 #include "recorder/sys.h"
 #include "recorder/thread.h"
@@ -201,8 +202,7 @@ static uint32_t pc_take(struct recorder *recorder, uint64_t key)
 	}
 }
 
-/* Return the id of a program counter, which all processes of the region share, or PC_TRUNCATED if there is no room. */
-static uint32_t pc_id(struct recorder *recorder, uint64_t key)
+uint32_t capture_pc_id(struct recorder *recorder, uint64_t key)
 {
 	struct pc_search search = {&recorder->region->pc_root, region_pc_hash(key), 0};
 	uint32_t id = pc_search_on(recorder, key, &search), nobody = 0;
@@ -221,7 +221,8 @@ static uint32_t pc_id(struct recorder *recorder, uint64_t key)
 /* Return the id of a return address; file: of its image, which begins at `base`, or REGION_NONE. */
 static uint32_t pc_id_of(struct recorder *recorder, uint64_t pc, uint32_t file, uint64_t base)
 {
-	return pc_id(recorder, file == REGION_NONE ? region_pc_key_outside(pc) : region_pc_key(file, pc - base));
+	return capture_pc_id(recorder,
+			     file == REGION_NONE ? region_pc_key_outside(pc) : region_pc_key(file, pc - base));
 }
 
 static inline uint32_t row_hash(uint64_t pc)
@@ -815,6 +816,7 @@ __attribute__((noinline)) static uint32_t capture_slowly(struct thread *thread, 
 __attribute__((noinline)) static uint32_t capture_anew(struct thread *thread, struct frame_state start, uint32_t depth)
 {
 	struct walk_progress progress = {.at = start};
+	python_begin(thread);
 	int is_remembered = thread->memo_is_home && thread->home_low - start.sp < HOME_SLACK &&
 			    depth >= RECORDER_DEPTH_MAX &&
 			    thread->generation == LOAD_ACQUIRE(&thread->recorder->generation);

@@ -14,6 +14,10 @@ struct frame_state {
     outermost frames are the same as in the last capture. */
 uint32_t capture_stack(struct thread *thread, struct frame_state at, uint32_t depth);
 
+/** Return the id of the program counter with this key, which all processes of the region share; PC_TRUNCATED: there is
+    no room. */
+uint32_t capture_pc_id(struct recorder *recorder, uint64_t key);
+
 /** Compare the result of capture_stack() with a full walk, and count a difference in the region. */
 void capture_check(struct thread *thread, struct frame_state at);
 

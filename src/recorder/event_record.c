@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "recorder/event_record.h"
 
+#include "recorder/python.h"
+
 /* Capture a signal handler's whole stack into the signal stream's own memory (ids written over the walk, outermost
    first). */
 __attribute__((noinline)) static void change_of_stream(const struct call *call, struct change *change)
@@ -80,6 +82,14 @@ __attribute__((noinline)) uint32_t event_write_slowly(struct call *call, const s
 	return 0;
 }
 
+struct change take_python_stack(const struct call *call)
+{
+	uint32_t depth = call->options >> OPTION_DEPTH_SHIFT;
+	uint32_t kept = capture_stack(call->thread, caller_of(call->frame), depth);
+	struct python_stack stack = python_capture(call->thread, kept, depth);
+	return (struct change){stack.kept, stack.count - stack.kept, stack.id, 1};
+}
+
 __attribute__((noinline)) uint32_t event_write_special(struct call *call, const struct hook_context *context,
 						       struct event *event, uint32_t stack_option)
 {
@@ -88,12 +98,24 @@ __attribute__((noinline)) uint32_t event_write_special(struct call *call, const 
 		stream_lose(call->thread, (enum region_lost)event->lost, event->size, event->ticks);
 		return 0;
 	}
-	if (!call->is_signal && wants_stack(call, stack_option)) {
-		change = take_stack(call);
+	if (!call->is_signal && wants_any_stack(call, stack_option)) {
+		change = call->thread->stack_mode & STACKS_HAVE_PYTHON ? take_python_stack(call) : take_stack(call);
 		if (call->options & OPTION_CHECK)
 			capture_check(call->thread, caller_of(call->frame));
 	} else if (call->is_signal && call->options & stack_option) {
 		change_of_stream(call, &change);
 	}
 	return event_write_slowly(call, context, event, change);
+}
+
+__attribute__((noinline)) void leave_with_python(const struct call *call, const struct hook_context *context,
+						 const struct event *event, uint32_t stack_option)
+{
+	leave_with_change(*call, context, *event, take_python_stack(call), stack_option, 0);
+}
+
+__attribute__((noinline)) uint32_t event_write_with_python(const struct call *call, const struct hook_context *context,
+							   const struct event *event)
+{
+	return event_write(*call, context, *event, take_python_stack(call));
 }

@@ -89,10 +89,16 @@ static inline __attribute__((always_inline)) struct change take_stack(const stru
 	return (struct change){kept, thread->memo_count - kept, thread->id, 1};
 }
 
-/** Return whether the event shall have a stack. */
+/** Return whether the event shall have a stack of native frames only, which the fast way captures. */
 static inline int wants_stack(const struct call *call, uint32_t stack_option)
 {
-	return LIKELY(call->options & stack_option) && LIKELY(!call->thread->stacks_given_up);
+	return LIKELY(call->options & stack_option) && LIKELY(!call->thread->stack_mode);
+}
+
+/** Return whether the event shall have a stack of any kind. */
+static inline int wants_any_stack(const struct call *call, uint32_t stack_option)
+{
+	return (call->options & stack_option) && !(call->thread->stack_mode & STACKS_ARE_GIVEN_UP);
 }
 
 /* Write the record at stream->write without committing it. Return its size, 0 if it was lost. Arguments are passed by
@@ -128,6 +134,32 @@ static inline __attribute__((always_inline)) uint32_t event_write(struct call ca
 	}
 	stream->ticks = event.ticks;
 	return bytes;
+}
+
+/** As take_stack(), with Python frames. */
+struct change take_python_stack(const struct call *call);
+
+/** As leave_with_block() of a plain call, with a stack that has Python frames. */
+void leave_with_python(const struct call *call, const struct hook_context *context, const struct event *event,
+		       uint32_t stack_option);
+
+/** As event_write() of a plain call, with a stack that has Python frames. */
+uint32_t event_write_with_python(const struct call *call, const struct hook_context *context,
+				 const struct event *event);
+
+/* As event_write(), of a plain call, with the stack that it shall have. */
+static inline __attribute__((always_inline)) uint32_t event_write_plain(struct call call,
+									const struct hook_context *context,
+									struct event event, uint32_t stack_option)
+{
+	struct change none = {0, 0, 0, 0};
+	if (wants_stack(&call, stack_option))
+		return event_write(call, context, event, take_stack(&call));
+	if (!wants_any_stack(&call, stack_option))
+		return event_write(call, context, event, none);
+	struct call whole = whole_call(&call);
+	struct event copy = event;
+	return event_write_with_python(&whole, context, &copy);
 }
 
 /** End the call of an event whose stack is captured: write and commit its record. */
@@ -166,10 +198,17 @@ static inline __attribute__((always_inline)) void leave_with_block(struct call c
 	struct change none = {0, 0, 0, 0};
 	event.ticks = is_special ? clock_of(context->recorder, call.options) : cpu_ticks();
 	/* Two copies of the code, each of which keeps few values. */
-	if (is_special || !wants_stack(&call, stack_option))
-		leave_with_change(call, context, event, none, stack_option, is_special);
-	else
-		leave_with_change(call, context, event, take_stack(&call), stack_option, is_special);
+	if (is_special) {
+		leave_with_change(call, context, event, none, stack_option, 1);
+	} else if (wants_stack(&call, stack_option)) {
+		leave_with_change(call, context, event, take_stack(&call), stack_option, 0);
+	} else if (wants_any_stack(&call, stack_option)) {
+		struct call whole = whole_call(&call);
+		struct event copy = event;
+		leave_with_python(&whole, context, &copy, stack_option);
+	} else {
+		leave_with_change(call, context, event, none, stack_option, 0);
+	}
 }
 
 #endif

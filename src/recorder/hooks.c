@@ -346,16 +346,13 @@ static inline __attribute__((always_inline)) uint64_t give_back(struct call call
 		event_set_usable(&event, measure(context, request.a));
 	else if (request.size)
 		event_set_usable(&event, 0);
-	struct change none = {0, 0, 0, 0};
 	uint32_t bytes;
 	if (is_special) {
 		struct call special_call = call;
 		struct event special_event = event;
 		bytes = event_write_special(&special_call, context, &special_event, OPTION_STACK_FREE);
-	} else if (wants_stack(&call, OPTION_STACK_FREE)) {
-		bytes = event_write(call, context, event, take_stack(&call));
 	} else {
-		bytes = event_write(call, context, event, none);
+		bytes = event_write_plain(call, context, event, OPTION_STACK_FREE);
 	}
 	struct region_slot *slot = call.thread->slot;
 	if (!is_special || !call.is_signal)

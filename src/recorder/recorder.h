@@ -49,6 +49,11 @@ enum {
 	RECORDER_HEAP_KEY_NAME = 48,
 	RECORDER_HEAP_TABLE = 2 * REGION_HEAP_MAX,
 	RECORDER_HEAP_PROBES = 64,
+	PYTHON_MINOR_FIRST = 8, /* as HOOK_PYTHON_FIRST, HOOK_PYTHON_LAST */
+	PYTHON_MINOR_LAST = 13,
+	PYTHON_PAGES = 256,
+	PYTHON_ID_BITS = 15,
+	PYTHON_IDS = 1 << PYTHON_ID_BITS,
 	RECORDER_ISLAND_BYTES = 128 * 1024,
 	REQUEST_SAVED_BYTES = 0xe0 /**< how far below a request's frame the two words of its place are saved */
 };
@@ -150,6 +155,47 @@ struct signal_stream {
 	uint32_t id[256];
 };
 
+/** A frame of the interpreter: the function, the place in it, a sum of words in which other code at the same address
+    differs, and the id in stacks: PYTHON_ID_HIDDEN if they shall not have it. */
+struct python_frame {
+	uint64_t code, instruction, check;
+	uint32_t id, reserved;
+};
+enum { PYTHON_ID_HIDDEN = 1 };
+
+/** A frame of the interpreter's evaluation among the native ones, and its part of the last stack. */
+struct python_evaluation {
+	uint32_t native;           /**< index of the native frame, outermost first */
+	uint32_t stack, stack_end; /**< its frames in the stack */
+	uint32_t end;              /**< of its frames in python_thread.frame */
+};
+
+/** What a thread remembers of its Python frames. */
+struct python_thread {
+	struct python_frame *frame;     /**< of the last stack, outermost first */
+	struct python_frame *fresh;     /**< found by a walk, innermost first */
+	uint32_t *end;                  /**< of the parts of the chain, found by a walk */
+	uint32_t frame_count, capacity; /**< capacity: of these three */
+	uint32_t *id;                   /**< the last stack, outermost first */
+	uint32_t stack_count, stack_capacity;
+	struct python_evaluation *eval; /**< outermost first */
+	uint32_t eval_count, eval_capacity;
+	uint32_t native_count; /**< native frames of the last stack */
+	uint32_t is_matched;   /**< each evaluation of the last stack had its own part of the chain */
+	uint32_t failures;     /**< walks in a row that failed */
+	uint32_t page_turn;    /**< which of several pages the next one replaces */
+	uint32_t walks;        /**< since the pages were probed for the first time */
+	uint32_t reserved;
+	/** numbers of pages that were readable when they were read first, inverted; 0: none */
+	uint64_t page[PYTHON_PAGES];
+};
+
+/** How a thread's stacks are captured. */
+enum stack_mode {
+	STACKS_ARE_GIVEN_UP = 1, /**< under pressure: events are recorded without stacks */
+	STACKS_HAVE_PYTHON = 2   /**< the interpreter's frames are replaced by Python's */
+};
+
 /** A thread's state, found by its fs base. */
 struct thread {
 	uint64_t guard; /**< frame address of the outermost hook under way; 0: none */
@@ -167,8 +213,8 @@ struct thread {
 	uint32_t memo_count;
 	uint32_t memo_is_home; /**< the remembered frames lie on the home stack and can be verified */
 	uint32_t extra_count;
-	uint32_t stacks_given_up; /**< under pressure: events are recorded without stacks */
-	uint32_t cut;             /**< frames of the remembered stack that are cut off; then memo[0] is the mark */
+	uint32_t stack_mode; /**< enum stack_mode */
+	uint32_t cut;        /**< frames of the remembered stack that are cut off; then memo[0] is the mark */
 	uint32_t reserved_word;
 	struct signal_stream *signal_stream;
 	struct thread *next_free;
@@ -184,7 +230,24 @@ struct thread {
 	uint64_t random;
 	/** the guard of an operator new that may be calling new handlers, which are the program's; else 0 */
 	uint64_t handling;
-	uint64_t nested_block; /**< that the last nested call returned */
+	uint64_t nested_block;        /**< that the last nested call returned */
+	struct python_thread *python; /**< NULL: it had no event with Python frames yet */
+};
+
+/** A Python interpreter: its functions and types, as addresses. `version` is written last. */
+struct recorder_python {
+	uint64_t eval_low, eval_high, cold_low, cold_high; /**< _PyEval_EvalFrameDefault(), and the rest of it */
+	uint64_t own_state;                                /**< PyGILState_GetThisThreadState() */
+	uint64_t current_state; /**< _PyThreadState_GetCurrent(), where that is the thread's own; else 0 */
+	uint64_t code_type, text_type, bytes_type;
+	uint32_t version; /**< the minor one of CPython 3; 0: none, or unknown */
+	uint32_t reserved;
+};
+
+/** The id of a Python frame. Threads read and write it at any time: a value holds for the key only if its upper half is
+    the key's (src/recorder/python.c). */
+struct python_id {
+	uint64_t key, value;
 };
 
 /** A heap by its key: the handle, its name << RECORDER_HEAP_KEY_NAME, and enum region_heap_kind <<
@@ -205,7 +268,7 @@ struct thread_place {
 };
 
 /** Rows and slots of which the logger adds more when they are used up. */
-enum room { ROOM_SLOTS, ROOM_PCS, ROOM_HEAPS, ROOM_NAMES, ROOM_PROCESSES, ROOM_KINDS };
+enum room { ROOM_SLOTS, ROOM_PCS, ROOM_HEAPS, ROOM_NAMES, ROOM_PROCESSES, ROOM_CODES, ROOM_KINDS };
 
 /** Memory that the recorder has mapped in the target and takes pieces of, one after the other. It begins a mapping. */
 struct recorder_pool {
@@ -320,6 +383,8 @@ struct recorder {
 
 	struct row_slot row[RECORDER_ROW_COUNT];
 	struct heap_place heap[RECORDER_HEAP_TABLE];
+	struct recorder_python python;
+	struct python_id python_id[PYTHON_IDS];
 
 	/* In a session that samples: the recorded live blocks by address (annotated ones: sample_key()). A forked child
 	   has its own copy. */

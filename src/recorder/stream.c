@@ -66,7 +66,9 @@ static struct region_buffer *buffer_claim(struct thread *thread, enum region_los
 		if (LOAD(&head->state) == BUFFER_FREE && swap_if(&head->state, BUFFER_FREE, BUFFER_OWNED)) {
 			*index = i;
 			/* Under pressure in drop mode stacks are dropped first: they are most of the bytes. */
-			thread->stacks_given_up = is_dropping && i >= ready - ready / 4;
+			thread->stack_mode &= ~(uint32_t)STACKS_ARE_GIVEN_UP;
+			if (is_dropping && i >= ready - ready / 4)
+				thread->stack_mode |= STACKS_ARE_GIVEN_UP;
 			return head;
 		}
 	}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "recorder/thread.h"
 
+#include "recorder/python.h"
 #include "recorder/sampling.h"
 #include "recorder/stream.h"
 
@@ -57,8 +58,7 @@ static int pool_extend(struct recorder *recorder, struct recorder_pool *old, uin
 	return 1;
 }
 
-/* Take zeroed memory of the target's own, which is never freed; NULL without memory. */
-static void *pool_take(struct recorder *recorder, uint64_t bytes)
+void *thread_memory(struct recorder *recorder, uint64_t bytes)
 {
 	bytes = (bytes + POOL_ALIGNMENT - 1) & ~(uint64_t)(POOL_ALIGNMENT - 1);
 	for (int attempt = 0; attempt < POOL_ATTEMPTS; attempt++) {
@@ -86,7 +86,7 @@ int thread_grow(struct thread *thread)
 	   point at their own bp in them, which stays valid. */
 	uint32_t room = capacity + 1;
 	uint64_t memo_bytes = (room + 1) * sizeof(struct memo), fresh_bytes = room * sizeof(struct fresh);
-	uint8_t *memory = pool_take(thread->recorder, memo_bytes + fresh_bytes + room * sizeof(uint32_t));
+	uint8_t *memory = thread_memory(thread->recorder, memo_bytes + fresh_bytes + room * sizeof(uint32_t));
 	if (!memory)
 		return 0;
 	struct memo *memo = (struct memo *)memory + 1;
@@ -370,7 +370,7 @@ __attribute__((noinline)) struct thread *thread_create(struct recorder *recorder
 	if (!LOAD(&recorder->main_fs_base) && tid == recorder->process_zero_tid)
 		STORE(&recorder->main_fs_base, fs_base);
 	if (!thread) {
-		thread = pool_take(recorder, sizeof(*thread));
+		thread = thread_memory(recorder, sizeof(*thread));
 		if (!thread) {
 			STORE(&place->fs_base, 0);
 			goto untraced;
@@ -394,6 +394,7 @@ __attribute__((noinline)) struct thread *thread_create(struct recorder *recorder
 	thread->memo_count = 0;
 	thread->extra_count = 0;
 	heap_cache_clear(thread);
+	python_begin(thread);
 	if (recorder->region->sample_bytes)
 		sample_begin(thread, clock_now(recorder) ^ fs_base ^ (uint64_t)tid << 32);
 	if (thread->signal_stream)
@@ -415,7 +416,7 @@ untraced:
 struct signal_stream *thread_signal_stream(struct thread *thread)
 {
 	if (!thread->signal_stream) {
-		struct signal_stream *signal_stream = pool_take(thread->recorder, sizeof(*signal_stream));
+		struct signal_stream *signal_stream = thread_memory(thread->recorder, sizeof(*signal_stream));
 		if (!signal_stream)
 			return 0;
 		signal_stream->stream = signal_stream_make(thread);

@@ -14,6 +14,9 @@ struct thread *thread_create(struct recorder *recorder, uint64_t fs_base);
     pid in the logger's namespace cannot be known. The wait is short. */
 void process_wait_for_meeting(struct recorder *recorder, struct region_process *row);
 
+/** Return zeroed memory of the target's own, which is never freed; NULL without memory. */
+void *thread_memory(struct recorder *recorder, uint64_t bytes);
+
 /** Make room for four times as many frames, RECORDER_DEPTH_MAX at most. Return 0 without memory or at the limit. */
 int thread_grow(struct thread *thread);
 

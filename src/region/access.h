@@ -20,6 +20,7 @@ REGION_ARRAY(region_heap_at, region_heap, heap_offset)
 REGION_ARRAY(region_heap_name_at, region_heap_name, name_offset)
 REGION_ARRAY(region_slot_at, region_slot, slot_offset)
 REGION_ARRAY(region_pc_at, region_pc, pc_offset)
+REGION_ARRAY(region_code_at, region_code, code_offset)
 REGION_ARRAY(region_buffer_at, region_buffer, head_offset)
 #undef REGION_ARRAY
 

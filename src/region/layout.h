@@ -20,6 +20,8 @@
  *     | thread slots    |
  *     +-----------------+ pc_offset          struct region_pc[pc_max]
  *     | program counters|  id modulo pc_max
+ *     +-----------------+ code_offset        struct region_code[code_max]
+ *     | code objects    |  append-only, written by the recorder
  *     +-----------------+ head_offset        struct region_buffer[buffer_max]
  *     | buffer heads    |
  *     +-----------------+ buffer_offset      buffer_size bytes each
@@ -76,7 +78,7 @@
 #include "base/events.h"
 
 #define REGION_MAGIC 0x6e6f696765725858u /* "XXregion" */
-#define REGION_VERSION 3u
+#define REGION_VERSION 4u
 
 enum {
 	REGION_HEADER_BYTES = 8192,
@@ -87,6 +89,7 @@ enum {
 	REGION_NAME_MAX = 256,
 	REGION_NAME_BYTES = 64,
 	REGION_PATH_BYTES = 384,
+	REGION_CODE_TEXT_BYTES = 352,
 	REGION_MESSAGE_COUNT = 4,
 	REGION_MAIL_BYTES = 1024
 };
@@ -198,8 +201,9 @@ _Static_assert(sizeof(struct region_message) == REGION_MAIL_BYTES, "layout");
 struct region_limits {
 	uint64_t region_bytes, buffer_offset;
 	uint32_t process_offset, entry_offset, file_offset, image_offset, heap_offset, slot_offset, pc_offset,
-		head_offset, name_offset;
-	uint32_t process_max, entry_max, file_max, image_max, heap_max, slot_max, pc_max, buffer_max, name_max;
+		head_offset, name_offset, code_offset;
+	uint32_t process_max, entry_max, file_max, image_max, heap_max, slot_max, pc_max, buffer_max, name_max,
+		code_max;
 	uint32_t buffer_size;
 	/** threads in lower slots keep their buffer from call to call; the others hand it over at the end of each
 	    call */
@@ -258,6 +262,12 @@ struct region_header {
 	/** address of struct recorder_mappings in each process of the region; 0: not mapped yet */
 	uint64_t mappings;
 	uint32_t unanswered_loads; /**< changes of images that the logger did not learn of */
+
+	uint32_t code_ready;
+	uint32_t code_count;      /**< places of code objects, taken by recorders */
+	uint32_t code_root;       /**< 1 + the place of the first row of the tree in which recorders search; 0: none */
+	uint32_t codes_refused;   /**< how often a code object found no row, counted by recorders */
+	uint32_t python_failures; /**< stacks whose Python frames were not as expected, counted by recorders */
 };
 _Static_assert(sizeof(struct region_header) <= REGION_HEADER_BYTES, "layout");
 
@@ -400,8 +410,9 @@ struct region_pc {
 };
 _Static_assert(sizeof(struct region_pc) == 16, "layout");
 
-enum { PC_OFFSET_BITS = 40 };
+enum { PC_OFFSET_BITS = 40, PC_LINE_BITS = 24 };
 #define PC_NO_FILE (UINT64_C(1) << 63)
+#define PC_PYTHON (UINT64_C(1) << 62)
 
 /** Return the key of a return address `offset` bytes behind its image's first byte. */
 static inline uint64_t region_pc_key(uint32_t file, uint64_t offset)
@@ -415,11 +426,38 @@ static inline uint64_t region_pc_key_outside(uint64_t pc)
 	return PC_NO_FILE | pc;
 }
 
+/** Return the key of a line of a code object, by its row; a line that does not fit is 0. */
+static inline uint64_t region_pc_key_python(uint32_t code, uint32_t line)
+{
+	return PC_PYTHON | (uint64_t)code << PC_LINE_BITS | (line >> PC_LINE_BITS ? 0 : line);
+}
+
 /** Return a number whose bits, from the highest, are the key's way through the tree. */
 static inline uint64_t region_pc_hash(uint64_t key)
 {
 	key *= UINT64_C(0x9e3779b97f4a7c15);
 	return (key ^ key >> 32) * UINT64_C(0xd6e8feb86659fd93);
+}
+
+/**
+ * A function of interpreted code: a code object of CPython, by its content. The recorder writes it, `key` last;
+ * recorders find it by its key in a binary tree, as program counters. Rows are never reused: they may be all that is
+ * left of code that is gone. A row takes as many places of the array as its text needs.
+ */
+struct region_code {
+	uint64_t key;      /**< a hash of the content; 0: none yet */
+	uint32_t child[2]; /**< 1 + place; 0: none */
+	uint32_t first_line;
+	uint16_t file_bytes, name_bytes; /**< of text: of a long path the end, of a long name the beginning */
+	char text[40]; /**< the file's path, then the qualified name; UTF-8; it goes on in the next places */
+};
+_Static_assert(sizeof(struct region_code) == 64, "layout");
+
+/** Return how many places a row takes whose text has so many bytes. */
+static inline uint32_t region_code_places(uint32_t text_bytes)
+{
+	uint32_t size = sizeof(struct region_code), more = size - sizeof(((struct region_code *)0)->text);
+	return (more + text_bytes + size - 1) / size;
 }
 
 /** States of a slot. CLAIMING: a recorder is about to take it, or died while it did so. */

@@ -27,6 +27,8 @@ enum {
 	IMAGE_DEFAULT = 16384,
 	SLOT_LIMIT = 1 << 16,
 	PC_LIMIT = 1 << 24,
+	CODE_DEFAULT = 1 << 17,
+	CODE_LIMIT = 1 << 20,
 	FILE_LIMIT = 1 << 20,
 	IMAGE_LIMIT = 1 << 16,
 	BUFFER_LIMIT = 1 << 20,
@@ -39,6 +41,9 @@ enum {
 	IMAGE_FIRST = 8,
 	HEAP_FIRST = 256,
 	NAME_FIRST = 64,
+	CODE_FIRST = 32,
+	CODE_FIRST_DROPPING = 2048,
+	CODE_AHEAD = 2048,
 	SLOT_FIRST = 32,
 	SLOT_FIRST_DROPPING = 64,
 	PC_FIRST_READY = 1024,
@@ -72,6 +77,7 @@ static const struct region_part parts[] = {
 	PART(name, region_heap_name),
 	PART(slot, region_slot),
 	PART(pc, region_pc),
+	PART(code, region_code),
 	{offsetof(struct region_limits, head_offset), offsetof(struct region_limits, buffer_max),
 	 sizeof(struct region_buffer)},
 };
@@ -96,9 +102,10 @@ static bool layout_compute(struct region_limits *limits)
 	    limits->name_max == 0 || limits->name_max > REGION_NAME_MAX || limits->file_max == 0 ||
 	    limits->file_max > FILE_LIMIT || limits->image_max == 0 || limits->image_max > IMAGE_LIMIT ||
 	    limits->slot_max == 0 || limits->slot_max > SLOT_LIMIT || limits->pc_max <= PC_FIRST ||
-	    limits->pc_max > PC_LIMIT || limits->buffer_max == 0 || limits->buffer_max > BUFFER_LIMIT ||
-	    limits->own_keepers >= limits->buffer_max || limits->signal_keepers >= limits->buffer_max ||
-	    limits->buffer_size == 0 || limits->buffer_size % PAGE != 0 || limits->buffer_size > BUFFER_SIZE_LIMIT)
+	    limits->pc_max > PC_LIMIT || limits->code_max == 0 || limits->code_max > CODE_LIMIT ||
+	    limits->buffer_max == 0 || limits->buffer_max > BUFFER_LIMIT || limits->own_keepers >= limits->buffer_max ||
+	    limits->signal_keepers >= limits->buffer_max || limits->buffer_size == 0 ||
+	    limits->buffer_size % PAGE != 0 || limits->buffer_size > BUFFER_SIZE_LIMIT)
 		return false;
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
 		*field(limits, parts[i].offset_field) = (uint32_t)at;
@@ -190,6 +197,7 @@ RAISE(process, region_process)
 RAISE(heap, region_heap)
 RAISE(name, region_heap_name)
 RAISE(slot, region_slot)
+RAISE(code, region_code)
 #undef RAISE
 
 static int raise_buffers(struct region *region, uint64_t want)
@@ -232,6 +240,7 @@ static int allocate_first(struct region *region, const struct region_config *con
 				  IMAGE_FIRST, limits->image_max);
 	error = error ? error : raise_heap(region, HEAP_FIRST);
 	error = error ? error : raise_name(region, NAME_FIRST);
+	error = error ? error : raise_code(region, is_waiting ? CODE_FIRST : CODE_FIRST_DROPPING);
 	error = error ? error : raise_slot(region, is_waiting ? SLOT_FIRST : SLOT_FIRST_DROPPING);
 	error = error ? error : raise_pc(region, is_waiting ? PC_FIRST_READY : PC_FIRST_DROPPING);
 	return error ? error : raise_buffers(region, config->buffer_min);
@@ -325,6 +334,7 @@ static struct region_limits limits_of(const struct region_config *config)
 		.image_max = config->image_max ? config->image_max : IMAGE_DEFAULT,
 		.slot_max = config->slot_max ? config->slot_max : SLOT_DEFAULT,
 		.pc_max = config->pc_max ? config->pc_max : PC_DEFAULT,
+		.code_max = config->code_max ? config->code_max : CODE_DEFAULT,
 		.buffer_max = buffers,
 		.buffer_size = config->buffer_size,
 	};
@@ -443,6 +453,7 @@ static int adopt(struct region *region, const char *path, struct diag *diag)
 	region->image_room = limits->image_max;
 	region->name_ready = at_most(found.name_ready, limits->name_max);
 	region->heap_ready = at_most(found.heap_ready, limits->heap_max);
+	region->code_ready = at_most(found.code_ready, limits->code_max);
 	region->slot_ready = at_most(found.slot_ready, limits->slot_max);
 	region->pc_low = found.pc_low >= PC_FIRST ? found.pc_low : PC_FIRST;
 	region->pc_ready = at_most(found.pc_ready, at_most((uint64_t)region->pc_low + limits->pc_max, PC_LAST));
@@ -578,6 +589,9 @@ void region_grow(struct region *region)
 		raise_pc(region, pcs + pcs / 2 + PC_AHEAD);
 	if (LOAD(&header->heap_count) > region->heap_ready / 2)
 		raise_heap(region, 2 * (uint64_t)region->heap_ready);
+	uint64_t codes = LOAD(&header->code_count);
+	if (codes && codes + CODE_AHEAD / 2 > region->code_ready)
+		raise_code(region, codes + codes / 2 + CODE_AHEAD);
 	if (LOAD(&header->name_count) > region->name_ready / 2)
 		raise_name(region, 2 * (uint64_t)region->name_ready);
 	if (region->process_ready < region->limits.process_max && free_processes(region) < region->process_ready / 2)
@@ -757,6 +771,7 @@ VIEW(region_file)
 VIEW(region_image)
 VIEW(region_heap)
 VIEW(region_heap_name)
+VIEW(region_code)
 VIEW(region_slot)
 VIEW(region_buffer)
 #undef VIEW

@@ -16,8 +16,9 @@
 struct region_config {
 	uint32_t buffer_size; /**< bytes, a multiple of 4096 */
 	uint32_t buffer_min, buffer_max;
-	uint32_t slot_max, pc_max, file_max, image_max; /**< 0: defaults (8192, 1 Mi, 8192, 16384) */
-	uint32_t options;                               /**< enum region_option */
+	/** 0: defaults (8192, 1 Mi, 8192, 16384, 128 Ki) */
+	uint32_t slot_max, pc_max, file_max, image_max, code_max;
+	uint32_t options; /**< enum region_option */
 	uint32_t clock;
 	bool never_waits; /**< its process drops events rather than waits: there is more room from the beginning */
 	uint64_t start_ticks;
@@ -31,7 +32,8 @@ struct region {
 	uint64_t id;
 	struct region_limits limits; /**< as made by region_create(), or checked by region_open() */
 	/** the logger's private copy */
-	uint32_t process_ready, entry_ready, file_ready, heap_ready, name_ready, slot_ready, pc_ready, buffer_ready;
+	uint32_t process_ready, entry_ready, file_ready, heap_ready, name_ready, slot_ready, pc_ready, buffer_ready,
+		code_ready;
 	uint32_t image_ready;                       /**< the number of the newest image */
 	uint32_t pc_low;                            /**< ids below it have no row any more */
 	uint32_t entry_room, file_room, image_room; /**< allocated rows; those below *_ready are filled */
@@ -119,6 +121,8 @@ struct region_image *region_image(const struct region *region, uint32_t index);
 struct region_heap *region_heap(const struct region *region, uint32_t index);
 /** Return the row of a heap's name. */
 struct region_heap_name *region_heap_name(const struct region *region, uint32_t index);
+/** Return the row of a code object. */
+struct region_code *region_code(const struct region *region, uint32_t index);
 /** Return a thread's slot. */
 struct region_slot *region_slot(const struct region *region, uint32_t index);
 /** Return the row of a program counter, whose id is at least pc_low and below pc_ready. */

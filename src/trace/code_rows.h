@@ -87,10 +87,17 @@ struct trace_symbol {
 	uint32_t first, count; /**< places in trace->functions */
 };
 
-/** Whether an image had symbols when they were stored. The last one of an image holds. */
+/** What names the code of an image. Readers take other numbers for TRACE_NAMED_BY_SYMBOLS. */
+enum trace_named_by {
+	TRACE_NAMED_BY_NOTHING, /**< it had no symbols when symbols were stored */
+	TRACE_NAMED_BY_SYMBOLS,
+	TRACE_NAMED_BY_PYTHON /**< it is a source file: its frames are Python's, and the trace has their names */
+};
+
+/** What names the code of an image. The last one of an image holds. */
 struct trace_named {
 	uint32_t image;
-	bool has_symbols;
+	uint64_t by; /**< enum trace_named_by */
 };
 
 #endif

@@ -119,7 +119,6 @@ static uint32_t content_find(struct dictionary *dictionary, uint64_t hash, uint3
 #define KEEP_SIGNED(member)
 #define KEEP_LENGTH(member)
 #define KEEP_BIAS(member)
-#define KEEP_TRUTH(member)
 #define KEEP_FLAG(member)
 #define KEEP_END(member)
 #define KEEP_VARIANCE(member)

@@ -137,7 +137,6 @@ static void get_kinds(struct reading *reading, struct trace_fold *row)
 #define ROWS_PUT_BYTES(member) \
 	bytes_number(bytes, row->member##_size); \
 	bytes_add(bytes, row->member, row->member##_size);
-#define ROWS_PUT_TRUTH(member) ROWS_PUT_NUMBER(member)
 #define ROWS_PUT_FLAG(member) ROWS_PUT_NUMBER(member)
 #define ROWS_PUT_END(member) ROWS_PUT_NUMBER(member)
 #define ROWS_PUT_VARIANCE(member) put_variance(bytes, row->member);
@@ -171,7 +170,6 @@ ROWS_WITH_ID(X)
 #define ROWS_GET_BYTES(member, limit) \
 	row->member##_size = (uint32_t)rows_number(reading, limit); \
 	row->member = reading_bytes(reading, row->member##_size);
-#define ROWS_GET_TRUTH(member, limit) row->member = rows_number(reading, limit) != 0;
 #define ROWS_GET_FLAG(member, limit) row->member = rows_number(reading, limit) & 1;
 #define ROWS_GET_END(member, limit) row->member = get_end(reading, limit);
 #define ROWS_GET_VARIANCE(member, limit) row->member = get_variance(reading);

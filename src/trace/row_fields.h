@@ -20,7 +20,6 @@
  * | BIAS | a signed number: `base` less the member | as SIGNED |
  * | TEXT | its length, its bytes | at most `limit` bytes, and no NUL |
  * | BYTES | their number (member `NAME_size`), and they | at most `limit` |
- * | TRUTH | 1 or 0 | at most `limit`; every other number is true |
  * | FLAG | 1 or 0 | at most `limit`; the lowest bit counts |
  * | END | a number | at most `limit`; an end that is not known is TRACE_END_UNKNOWN |
  * | VARIANCE | the 64 bits of an IEEE number, as a number | a number of 0 or more |
@@ -267,7 +266,7 @@ enum rows_folded_kind { ROWS_FOLD, ROWS_SUM, ROWS_SEQUENCE };
 #define FIELDS_named(X) \
 	X(KIND, PLAIN, ROWS_NAMED, 0, "1") \
 	X(OPTIONAL, KNOWN_IMAGE, image, UINT32_MAX, "image") \
-	X(TRUTH, PLAIN, has_symbols, UINT64_MAX, "1 if the image had symbols, else 0")
+	X(NUMBER, PLAIN, by, UINT64_MAX, "0 if the image had no symbols, 2 if it is a Python source file, else 1")
 
 #define FIELDS_fold(X) \
 	X(KIND, PLAIN, ROWS_FOLD, 0, "0") \

@@ -305,6 +305,8 @@ static uint32_t need_image(struct writer *writer, uint32_t id)
 		return number ? *number - 1 : TRACE_NONE;
 	uint32_t own = *number = ++writer->images.next;
 	put_row(writer, IMAGES, image, &writer->dictionary.images[id]);
+	if (id < writer->image_is_source_capacity && writer->image_is_source[id])
+		put_row(writer, SYMBOLS, named, &((struct trace_named){own - 1, TRACE_NAMED_BY_PYTHON}));
 	return own - 1;
 }
 
@@ -395,6 +397,15 @@ uint32_t segment_need_heap(struct writer *writer, uint32_t id)
 	return own;
 }
 
+static void put_symbol(struct writer *writer, uint32_t number, const struct trace_function *functions, uint32_t count)
+{
+	struct section *section = segment_section(writer, FORMAT_SYMBOLS);
+	rows_put_symbol(&section->bytes, &(struct trace_symbol){.frame = number, .count = count});
+	for (uint32_t i = 0; i < count; i++)
+		rows_put_function(&section->bytes, &functions[i]);
+	segment_section_added(writer, section);
+}
+
 /* The frame's number in the segment, from 0. */
 static uint32_t need_frame(struct writer *writer, uint32_t id)
 {
@@ -405,6 +416,8 @@ static uint32_t need_frame(struct writer *writer, uint32_t id)
 	struct trace_frame row = writer->dictionary.tree.frames[id];
 	row.image = need_image(writer, row.image);
 	put_row(writer, FRAMES, frame, &row);
+	if (id < writer->frame_function_capacity && writer->frame_function[id])
+		put_symbol(writer, own - 1, &writer->dictionary.functions[writer->frame_function[id] - 1], 1);
 	return own - 1;
 }
 
@@ -587,12 +600,29 @@ void writer_add_cause(struct writer *writer, const struct trace_cause *cause)
 void writer_add_symbol(struct writer *writer, uint32_t frame, const struct trace_function *functions, uint32_t count)
 {
 	segment_need(writer);
-	uint32_t number = need_frame(writer, frame);
-	struct section *section = segment_section(writer, FORMAT_SYMBOLS);
-	rows_put_symbol(&section->bytes, &(struct trace_symbol){.frame = number, .count = count});
-	for (uint32_t i = 0; i < count; i++)
-		rows_put_function(&section->bytes, &functions[i]);
-	segment_section_added(writer, section);
+	put_symbol(writer, need_frame(writer, frame), functions, count);
+}
+
+void writer_name_frame(struct writer *writer, uint32_t frame, const struct trace_function *function)
+{
+	const struct tree *tree = &writer->dictionary.tree;
+	uint32_t image = frame < tree->frame_count ? tree->frames[frame].image : TRACE_NONE;
+	if (image == TRACE_NONE || (frame < writer->frame_function_capacity && writer->frame_function[frame]))
+		return;
+	uint32_t id = dictionary_add_function(&writer->dictionary, function);
+	if (id == TRACE_NONE || !grow_to(writer->frame_function, frame, writer->frame_function_capacity) ||
+	    !grow_to(writer->image_is_source, image, writer->image_is_source_capacity)) {
+		writer_fail(writer, -ENOMEM);
+		return;
+	}
+	writer->frame_function[frame] = id + 1;
+	if (!writer->image_is_source[image]) {
+		writer->image_is_source[image] = true;
+		/* The segment may have the image already. */
+		if (image < writer->images.capacity && writer->images.numbers[image])
+			put_row(writer, SYMBOLS, named,
+				&((struct trace_named){writer->images.numbers[image] - 1, TRACE_NAMED_BY_PYTHON}));
+	}
 }
 
 void writer_add_named(struct writer *writer, const struct trace_named *named)

@@ -64,7 +64,11 @@ struct writer {
 	struct dictionary dictionary;
 	struct section sections[FORMAT_TYPE_COUNT];
 	struct numbers images, entries, heaps, frames, nodes;
-	struct numbers processes, threads;        /* any number: it is in this segment */
+	struct numbers processes, threads; /* any number: it is in this segment */
+	uint32_t *frame_function;          /* by frame: the function of interpreted code plus one, 0: none */
+	uint32_t frame_function_capacity;
+	bool *image_is_source; /* by image: it is a source file, whose frames have names */
+	uint32_t image_is_source_capacity;
 	uint32_t *process_mapping, *mapping_next; /* the mappings of each process, newest first, plus one */
 	uint32_t process_capacity, mapping_capacity;
 	struct columns_encoder *encoder;

@@ -593,6 +593,8 @@ void writer_free(struct writer *writer)
 	free(writer->output.segments);
 	free(writer->process_mapping);
 	free(writer->mapping_next);
+	free(writer->frame_function);
+	free(writer->image_is_source);
 	free(writer->clock_name);
 	free(writer->ending.calls);
 	if (writer->output.fd >= 0)

@@ -169,6 +169,9 @@ void writer_end_early(struct writer *writer, int error, const char *reason, uint
     file for it. */
 void writer_add_symbol(struct writer *writer, uint32_t frame, const struct trace_function *functions, uint32_t count);
 
+/** Name a frame of interpreted code, whose image is its source file: each segment that has the frame has the name. */
+void writer_name_frame(struct writer *writer, uint32_t frame, const struct trace_function *function);
+
 /** Ticks of the clock at a time since T = 0; a reader makes the same time of them, where the clock has a tick a
     nanosecond or more. */
 uint64_t writer_ticks(const struct writer *writer, int64_t time_ns);

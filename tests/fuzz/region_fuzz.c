@@ -27,7 +27,7 @@
 #include "trace/row_ids.h"
 #include "trace/trace.h"
 
-enum { PC_COUNT = 40, STROKES_MAX = 200, ADOPTIONS_MAX = 4 };
+enum { PC_COUNT = 40, CODE_COUNT = 8, STROKES_MAX = 200, ADOPTIONS_MAX = 4 };
 
 struct bench {
 	char region_path[64], trace_path[64];
@@ -71,8 +71,12 @@ static void region_rows(struct region *region)
 		(struct region_heap){.handle = 0x450000, .kind = HEAP_ANNOTATED, .entry = 5, .name = 1};
 	*region_heap_name(region, 1) = (struct region_heap_name){"pool"};
 	for (uint32_t i = PC_FIRST; i < PC_COUNT; i++)
-		region_pc(region, i)->key =
-			i % 8 ? region_pc_key(0, 0x1000 + 16 * i) : region_pc_key_outside(0x401000 + 16 * i);
+		region_pc(region, i)->key = i % 8 == 0   ? region_pc_key_outside(0x401000 + 16 * i)
+					    : i % 8 == 7 ? region_pc_key_python(i / 8, i)
+							 : region_pc_key(0, 0x1000 + 16 * i);
+	for (uint32_t i = 0; i < CODE_COUNT; i++)
+		*region_code(region, i) =
+			(struct region_code){.key = i + 1, .file_bytes = 7, .name_bytes = 4, .text = "shop.pyload"};
 	region->header->pc_count = PC_COUNT;
 	for (uint32_t i = 0; i < 4; i++)
 		*region_slot(region, i) = (struct region_slot){.state = SLOT_LIVE,
@@ -94,6 +98,7 @@ static void bench_make(struct bench *bench)
 				       .buffer_max = 8,
 				       .slot_max = 8,
 				       .pc_max = 64,
+				       .code_max = CODE_COUNT,
 				       .file_max = 4,
 				       .image_max = 4,
 				       .options = OPTION_ENABLED};

@@ -408,6 +408,66 @@ static void frames_without_an_image_and_cut_stacks_are_told(void **state)
 	free(e);
 }
 
+static void python_code_put(struct bed *bed, uint32_t place, uint64_t key, const char *file, const char *name)
+{
+	struct region_code *row = region_code(&bed->region, place);
+	row->file_bytes = (uint16_t)strlen(file);
+	row->name_bytes = (uint16_t)strlen(name);
+	snprintf((char *)row + offsetof(struct region_code, text), 2 * sizeof(*row), "%s%s", file, name);
+	row->key = key;
+}
+
+static void a_line_of_python_is_a_frame_with_a_name(void **state)
+{
+	enum { LOAD = 0, KEY = 3, DAMAGED = 6 };
+	struct bed *bed = *state;
+	struct producer p = producer_new(&bed->region, 0, 7);
+	const uint32_t stack[] = {PC + 5, PC + 902, PC + 903}, same[] = {PC + 5, PC + 902, PC + 902},
+		       damaged[] = {PC + 5, PC + 904};
+	struct produced event = {.entry = ENTRY_MALLOC, .ticks = __rdtsc(), .address = 0x1000, .size = 10};
+	size_t count;
+
+	python_code_put(bed, LOAD, UINT64_C(0x123456789abcdef0), "/app/shop.py",
+			"Shop.load.<locals>.a_long_name_of_it");
+	python_code_put(bed, KEY, UINT64_C(0x2345678900000000), "/app/shop.py", "key\n");
+	*region_code(&bed->region, DAMAGED) =
+		(struct region_code){.key = 7, .file_bytes = 0xffff, .name_bytes = 0xffff};
+	region_pc(&bed->region, PC + 902)->key = region_pc_key_python(LOAD, 41);
+	region_pc(&bed->region, PC + 903)->key = region_pc_key_python(KEY, 1 << 24);
+	region_pc(&bed->region, PC + 904)->key = region_pc_key_python(DAMAGED, 1);
+	producer_event(&p, &event, stack, 3, 0);
+	producer_event(&p, &event, same, 3, 0);
+	producer_finish(&p);
+	p = producer_new(&bed->region, 1, 8);
+	producer_event(&p, &event, damaged, 2, 0);
+	producer_finish(&p);
+	bed_poll(bed, true);
+	bed_finish(bed);
+
+	struct seen *e = read_events(bed, &count);
+	const struct trace_dictionary *d = bed->dictionary;
+	assert_int_equal(count, 2);
+	uint32_t key = d->nodes[e[0].stack].frame, load = d->nodes[d->nodes[e[0].stack].parent].frame;
+	assert_string_equal(d->images[d->frames[load].image].path, "/app/shop.py");
+	assert_int_equal(d->frames[key].image, d->frames[load].image);
+	assert_int_equal(d->frames[load].offset, UINT64_C(0x123456789a000000) + 41);
+	assert_int_equal(d->frames[key].offset, UINT64_C(0x2345678900000000));
+	assert_int_equal(d->nodes[e[1].stack].frame, load);
+	assert_int_equal(d->symbol_count, 2);
+	for (uint32_t i = 0; i < d->symbol_count; i++) {
+		const struct trace_function *function = &d->functions[d->symbols[i].first];
+		int is_load = d->symbols[i].frame == load;
+		assert_int_equal(d->symbols[i].count, 1);
+		assert_string_equal(function->function, is_load ? "Shop.load.<locals>.a_long_name_of_it" : "key?");
+		assert_string_equal(function->file, "/app/shop.py");
+		assert_int_equal(function->line, is_load ? 41 : 0);
+	}
+	assert_int_equal(d->named_count, 1);
+	assert_int_equal(d->nameds[0].image, d->frames[load].image);
+	assert_int_equal(d->nameds[0].by, TRACE_NAMED_BY_PYTHON);
+	free(e);
+}
+
 static uint32_t in_state(const struct bed *bed, uint32_t state)
 {
 	uint32_t count = 0;
@@ -1519,6 +1579,7 @@ int main(void)
 		TEST(every_number_of_an_event_arrives),
 		TEST(the_outcome_tells_what_a_realloc_was),
 		TEST(frames_without_an_image_and_cut_stacks_are_told),
+		TEST(a_line_of_python_is_a_frame_with_a_name),
 		TEST(deep_stacks_and_many_buffers_arrive_in_order),
 		TEST(a_slot_passed_on_with_its_buffer_has_all_its_threads),
 		TEST(a_thread_of_which_a_flush_takes_the_beginning_alone_is_one),

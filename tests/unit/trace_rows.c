@@ -130,8 +130,8 @@ static void add_symbols(struct writer *writer, const struct added *added)
 	const struct trace_function functions[] = {{"inner()", "_Z5innerv", "a.cc", 7, true},
 						   {"outer", "", "", 0, false}};
 	writer_add_symbol(writer, added->frame, functions, 2);
-	writer_add_named(writer, &(struct trace_named){added->image, true});
-	writer_add_named(writer, &(struct trace_named){added->image, false});
+	writer_add_named(writer, &(struct trace_named){added->image, TRACE_NAMED_BY_SYMBOLS});
+	writer_add_named(writer, &(struct trace_named){added->image, TRACE_NAMED_BY_NOTHING});
 }
 
 static void add_folded(struct writer *writer, const struct added *added)

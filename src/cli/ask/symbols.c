@@ -261,7 +261,8 @@ static int trace_write(const struct work *work, const char *path, struct diag *d
 		return error;
 	for (uint32_t i = 0; i < work->job_count; i++) {
 		const struct symbol_job *job = &work->jobs[i];
-		writer_add_named(writer, &(struct trace_named){job->image, job->has_symbols});
+		writer_add_named(writer, &(struct trace_named){job->image, job->has_symbols ? TRACE_NAMED_BY_SYMBOLS
+											    : TRACE_NAMED_BY_NOTHING});
 		for (uint32_t k = 0; k < job->count; k++)
 			writer_add_symbol(writer, job->frames[k], job->found[k].functions,
 					  (uint32_t)job->found[k].count);

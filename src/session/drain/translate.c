@@ -307,6 +307,44 @@ static uint32_t frame_cut(struct translate *translate)
 	return TRANSLATE_FRAME_CUT;
 }
 
+/* Return a copy of a text of a region, in which nothing is left that a trace's texts do not have. */
+static char *text_take(const char *from, uint32_t bytes)
+{
+	char *text = memory_resize(NULL, bytes + 1, 1);
+	memcpy(text, from, bytes);
+	text[bytes] = 0;
+	for (uint32_t i = 0; i < bytes; i++)
+		if ((unsigned char)text[i] < ' ' || text[i] == 127)
+			text[i] = '?';
+	return text;
+}
+
+/* Return the frame of a line of a code object; UINT32_MAX if the row is none. The frame's place in its source file is a
+   hash of the code object, and the line: the same in each run. */
+static uint32_t frame_of_code(struct translate *translate, uint64_t key)
+{
+	uint32_t index = (uint32_t)((key & ~PC_PYTHON) >> PC_LINE_BITS);
+	uint32_t line = (uint32_t)key & ((1u << PC_LINE_BITS) - 1);
+	if (index >= translate->region->code_ready)
+		return UINT32_MAX;
+	const struct region_code *shared = region_code(translate->region, index);
+	uint64_t hash = LOAD_ACQUIRE(&shared->key);
+	uint32_t file_bytes = LOAD(&shared->file_bytes), name_bytes = LOAD(&shared->name_bytes);
+	if (!hash || region_code_places(file_bytes + name_bytes) > translate->region->code_ready - index)
+		return UINT32_MAX;
+	const char *text = (const char *)shared + offsetof(struct region_code, text);
+	char *file = text_take(text, file_bytes), *name = text_take(text + file_bytes, name_bytes);
+	uint32_t image = writer_add_image(translate->writer, &(struct trace_image){.path = file});
+	uint32_t frame = writer_intern_frame(translate->writer, image, hash >> PC_LINE_BITS << PC_LINE_BITS | line);
+	if (frame != TRACE_NONE)
+		writer_name_frame(
+			translate->writer, frame,
+			&(struct trace_function){.function = name, .mangled = "", .file = file, .line = line});
+	free(file);
+	free(name);
+	return frame == TRACE_NONE ? frame_cut(translate) : frame;
+}
+
 uint32_t translate_frame_slowly(struct translate *translate, uint32_t id)
 {
 	uint32_t image_id = TRACE_NONE;
@@ -323,6 +361,14 @@ uint32_t translate_frame_slowly(struct translate *translate, uint32_t id)
 		if (key == 0)
 			return UINT32_MAX;
 		offset = key & ~PC_NO_FILE;
+		if ((key & (PC_NO_FILE | PC_PYTHON)) == PC_PYTHON) {
+			uint32_t frame = frame_of_code(translate, key);
+			if (frame == UINT32_MAX || frame == TRANSLATE_FRAME_CUT)
+				return frame;
+			frame_room(translate, id);
+			translate->frame[id] = frame + 1;
+			return frame;
+		}
 		if (!(key & PC_NO_FILE)) {
 			file = file_at(translate, (uint32_t)(key >> PC_OFFSET_BITS) - 1);
 			if (!file)

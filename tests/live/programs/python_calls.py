@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: MIT
+"""Calls itself in all ways in which Python code is called, and takes blocks of memory on the way: by memalign(), which Python does not use. Writes, for each block, its
+size and the frames as Python sees them.
+
+usage: python_calls.py LOG COUNT [SEED]"""
+import asyncio
+import contextlib
+import ctypes
+import functools
+import gc
+import itertools
+import json
+import random
+import re
+import sys
+import threading
+import types
+
+try:
+    import greenlet
+except ImportError:
+    greenlet = None
+
+libc = ctypes.CDLL(None)
+libc.memalign.argtypes, libc.memalign.restype = [ctypes.c_size_t, ctypes.c_size_t], ctypes.c_void_p
+libc.free.argtypes, libc.free.restype = [ctypes.c_void_p], None
+CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
+libc.qsort.argtypes, libc.qsort.restype = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t, CALLBACK], None
+
+ALIGNMENT, THREADS, DEEPEST = 64, 4, 200
+numbers, log, lock = itertools.count(1), open(sys.argv[1], "w"), threading.Lock()
+
+
+def chain(frame):
+    rows = []
+    while frame:
+        code = frame.f_code
+        rows.append([code.co_filename, getattr(code, "co_qualname", code.co_name), frame.f_lineno or 0])
+        frame = frame.f_back
+    return rows
+
+
+def note(size, frame, kind=""):
+    text = json.dumps([size, kind, chain(frame)]) + "\n"
+    with lock:
+        log.write(text)
+
+
+def mark(depth, dice, kind=""):
+    size = next(numbers)
+    note(size, sys._getframe(), kind); libc.free(libc.memalign(ALIGNMENT, size))
+
+
+def by_sort(depth, dice):
+    return sorted([1], key=lambda _: go(depth, dice))
+
+
+def by_map(depth, dice):
+    return list(map(functools.partial(go, depth), [dice]))
+
+
+def by_comprehension(depth, dice):
+    return [go(depth, dice) for _ in (1,)]
+
+
+def by_expression(depth, dice):
+    return sum(go(depth, dice) or 0 for _ in (1,))
+
+
+def generate(depth, dice):
+    yield go(depth, dice)
+    mark(depth, dice)
+    yield from (go(depth, dice),)
+
+
+def by_generator(depth, dice):
+    for _ in generate(depth, dice):
+        mark(depth, dice)
+
+
+def by_exception(depth, dice):
+    try:
+        try:
+            raise ValueError(depth)
+        finally:
+            go(depth, dice)
+    except ValueError:
+        mark(depth, dice)
+
+
+class Made:
+    def __init__(self, depth, dice):
+        self.made = go(depth, dice)
+        self.depth, self.dice = depth, dice
+
+    @property
+    def asked(self):
+        return go(self.depth, self.dice)
+
+    def __getattr__(self, name):
+        return go(self.__dict__.get("depth", 0), random.Random(0))
+
+    def __del__(self):
+        mark(0, None)
+
+
+def by_class(depth, dice):
+    made = Made(depth, dice)
+    return made.asked
+
+
+def by_missing_attribute(depth, dice):
+    made = Made(0, dice)
+    made.depth = min(depth, 3)
+    return made.nothing
+
+
+def by_execution(depth, dice):
+    """The code object dies, and others lie where it was."""
+    names = {"go": go, "depth": depth, "dice": dice}
+    lines, name = "\n" * dice.randrange(5), f"made_{dice.randrange(50)}"
+    exec(compile(f"{lines}def {name}():\n{lines}    return go(depth, dice)\n{name}()", f"<made {dice.randrange(50)}>", "exec"), names)
+
+
+def by_callback(depth, dice):
+    """C calls Python, which has given up the interpreter for it."""
+    array, called = (ctypes.c_int * 2)(2, 1), []
+
+    def compare(left, right):
+        if not called:
+            called.append(1)
+            go(depth, dice)
+        return 0
+    libc.qsort(array, 2, ctypes.sizeof(ctypes.c_int), CALLBACK(compare))
+
+
+def by_hook(depth, dice):
+    json.loads('{"a": 1}', object_hook=lambda _: go(depth, dice))
+    re.sub("a", lambda _: go(depth, dice) or "", "a")
+
+
+@contextlib.contextmanager
+def entered(depth, dice):
+    go(depth, dice)
+    yield
+    mark(depth, dice)
+
+
+def by_context(depth, dice):
+    with entered(depth, dice):
+        mark(depth, dice)
+
+
+def by_copy_of_function(depth, dice):
+    types.FunctionType(go.__code__, globals(), "other")(depth, dice)
+
+
+async def wait_for(depth, dice):
+    mark(depth, dice)
+    await asyncio.sleep(0)
+    go(min(depth, 4), dice)
+    if depth > 0:
+        await asyncio.gather(wait_for(depth - 4, dice), count_up(depth - 4, dice))
+    mark(depth, dice)
+
+
+async def count_up(depth, dice):
+    async for _ in ticks(depth, dice):
+        mark(depth, dice)
+
+
+async def ticks(depth, dice):
+    for i in range(2):
+        mark(depth, dice)
+        await asyncio.sleep(0)
+        yield i
+
+
+def deep(left, depth, dice):
+    if left:
+        deep(left - 1, depth, dice)
+    else:
+        go(depth, dice)
+    mark(depth, dice) if left % 50 == 0 else None
+
+
+def by_depth(depth, dice):
+    deep(dice.randrange(DEEPEST), min(depth, 2), dice)
+
+
+WAYS = [by_sort, by_map, by_comprehension, by_expression, by_generator, by_exception, by_class, by_missing_attribute, by_execution, by_callback, by_hook, by_context,
+        by_copy_of_function, by_depth]
+
+
+def go(depth, dice):
+    mark(depth, dice)
+    if depth > 0:
+        dice.choice(WAYS)(depth - 1, dice)
+    mark(depth, dice)
+
+
+def switch(dice):
+    """Greenlets: the outer evaluations on the stack run other frames than those of the chain."""
+    def inner():
+        mark(0, dice, "greenlet")
+        greenlet.getcurrent().parent.switch()
+        mark(0, dice, "greenlet")
+    other = greenlet.greenlet(inner)
+    other.switch()
+    mark(0, dice)
+    other.switch()
+
+
+def work(count, seed):
+    dice = random.Random(seed)
+    for i in itertools.count():
+        if next(numbers) > count:
+            break
+        go(dice.randrange(7), dice)
+        if i % 20 == 0:
+            asyncio.run(wait_for(8, dice))
+            gc.collect()
+        if greenlet:
+            switch(dice)
+
+
+def main():
+    count, seed = int(sys.argv[2]), int(sys.argv[3]) if len(sys.argv) > 3 else 1
+    sys.setrecursionlimit(5000)
+    threads = [threading.Thread(target=work, args=(count, seed + i)) for i in range(1, THREADS)]
+    for thread in threads:
+        thread.start()
+    work(count, seed)
+    for thread in threads:
+        thread.join()
+    log.close()
+
+
+main()

@@ -1,0 +1,132 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Python functions are frames: each stack of a block that a Python program takes has the function and the line of each of its frames, as Python itself has them.
+
+usage: python_frames.py [TEST...]"""
+import glob
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+from live import PROGRAMS, SOAK, SOURCE, dump, dump_each, expect, info, run_tests, told, wait_for, xheap
+
+PROGRAM = SOURCE / "tests/live/programs/python_calls.py"
+DAMAGED = SOURCE / "tests/live/programs/python_damaged.py"
+DAMAGES, FIRST_SIZE = 100000 if SOAK else 1000, 1000000
+COUNT = 1000000 if SOAK else 1500
+LINE_BITS = 24
+OLDEST, NEWEST = (3, 8), (3, 13)
+
+
+def interpreters():
+    """A path of each version of CPython that is here and that xheap knows."""
+    found = {}
+    for path in ["/usr/bin/python3", *glob.glob(os.path.expanduser("~/.pyenv/versions/*/bin/python3")), *os.environ.get("XHEAP_TEST_PYTHONS", "").split()]:
+        said = subprocess.run([path, "-c", "import sys, ctypes, asyncio; print(*sys.version_info[:2], sys.implementation.name, getattr(sys, 'abiflags', ''))"],
+                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        version, kind = tuple(map(int, said.stdout.split()[:2])), said.stdout.split()[2:]
+        if not said.returncode and OLDEST <= version <= NEWEST and kind == ["cpython"]:
+            found.setdefault(version, path)
+    return found
+
+
+def stacks_of(trace):
+    """Of each stack its frames, innermost first: path, name and line of Python's; None and the text of others."""
+    rows, known = {row["stack_id"]: row for row in dump(trace, "-stacks")}, {"0": (), "": ()}
+
+    def frames(stack):
+        way = []
+        while stack not in known:
+            way.append(stack)
+            stack = rows[stack]["parent_id"]
+        for at in reversed(way):
+            row, outer = rows[at], known[stack]
+            path, offset = row["image"], int(row["offset"] or "0", 16)
+            is_python = path.startswith("<") or path.endswith(".py")
+            known[at] = ((path, row["frame"].split("!", 1)[1], offset & (1 << LINE_BITS) - 1) if is_python else (None, row["frame"], 0), *outer)
+            stack = at
+        return known[way[0]] if way else known[stack]
+    return frames
+
+
+def check(trace, log, name):
+    """Each block has the frames that Python saw, and no evaluation is left."""
+    seen = {size: (kind, frames) for size, kind, frames in map(json.loads, pathlib.Path(log).read_text().splitlines())}
+    found, of, wrong = 0, stacks_of(trace), []
+    for row in dump_each(trace):
+        if row["function"] not in ("memalign", "aligned_alloc") or int(row["size"]) not in seen:
+            continue
+        kind, frames = seen.pop(int(row["size"]))
+        stack = of(row["stack_id"])
+        python = [frame for frame in stack if frame[0]]
+        found += 1
+        if python != [tuple(frame) for frame in frames]:
+            wrong.append((row["size"], frames, stack))
+        elif kind != "greenlet" and any("EvalFrameDefault" in frame[1] for frame in stack if not frame[0]):
+            wrong.append((row["size"], "an evaluation is left", stack))
+    expect(not wrong, f"{name}: {len(wrong)} of {found} stacks are others, such as {wrong[:1]}")
+    return found, len(seen)
+
+
+def each_frame():
+    """Of launched processes."""
+    for (major, minor), path in sorted(interpreters().items()):
+        xheap("record", "-q", "-o", "frames.xht", "--check-stacks", "--", path, PROGRAM, "log", COUNT)
+        found, missing = check("frames.xht", "log", path)
+        expect(found >= COUNT / 2 and not missing, f"{path}: {found} blocks found, {missing} not")
+        print(f"python {major}.{minor}: {found} stacks")
+
+
+def of_attached():
+    """Of processes that ran before: the first blocks are from before the attach, all others have their frames."""
+    for _, path in sorted(interpreters().items()):
+        with subprocess.Popen([path, PROGRAM, "log", str(4 * COUNT)], stdout=subprocess.DEVNULL) as process:
+            wait_for("log", lambda: os.path.exists("log") and os.path.getsize("log"))
+            xheap("record", "-q", "-o", "frames.xht", "-p", process.pid)
+            process.wait()
+        found, _ = check("frames.xht", "log", path)
+        expect(found > 100, f"{path}: {found} blocks found")
+        os.unlink("log")
+
+
+def damaged():
+    """A word that the walk reads may be anything: the program goes on, and each of its blocks is in the trace."""
+    for _, path in sorted(interpreters().items()):
+        xheap("record", "-q", "-o", "damaged.xht", path, DAMAGED, os.path.join(PROGRAMS, "damage.so"), DAMAGES)
+        facts = info("damaged.xht")
+        expect(facts["complete"], f"{path}: {facts}")
+        sizes = {int(row["size"]) for row in dump_each("damaged.xht") if row["function"] == "malloc"}
+        expect(sizes >= set(range(FIRST_SIZE, FIRST_SIZE + DAMAGES)), f"{path}: blocks are missing")
+
+
+SHOP = """
+class Shop:
+    def load(self, count):
+        rows = []
+        for i in range(count):
+            rows.append(bytearray(3000 + i))
+        return rows
+def key(row):
+    return bytearray(9000)
+Shop().load(200).sort(key=key)
+"""
+
+
+def in_reports():
+    """Names are whole, patterns match their last parts, and the interpreter's functions have nothing of what Python took."""
+    pathlib.Path("shop.py").write_text(SHOP)
+    for version, path in sorted(interpreters().items()):
+        xheap("record", "-q", "-o", "shop.xht", path, "shop.py")
+        load = "Shop.load" if version >= (3, 11) else "load"
+        counts = {f"{row['frame']['image']}!{row['frame']['symbol']}": row["total_count"]
+                  for row in told("heap", "shop.xht", "-frames", "-size", 3000, 3200)["actions"][0]["rows"]}
+        expect(counts[f"shop.py!{load}"] >= 199, f"{path}: {counts}")
+        expect(not any("python3" in name for name in counts), f"{path}: {counts}")
+        text = xheap("heap", "shop.xht", "-stacks", "-lines", "-requireFrames", "load", "-size", 3001, 3002)
+        expect(f"shop.py!{load}  shop.py:6" in text and "<module>" in text and "EvalFrame" not in text, text)
+
+
+if __name__ == "__main__":
+    sys.exit(run_tests(each_frame, of_attached, damaged, in_reports))
