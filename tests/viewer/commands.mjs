@@ -98,7 +98,12 @@ test("a window is given once: the one that was chosen by hand", () => {
 	for (const [name, choice] of Object.entries(CHOICES)) {
 		const text = wordsOf({words: "-size 64 128 -window AIFI 0 1s -closed"}, choice).join(" ");
 		assert.equal(text.split("-window").length, 2, text);
-		assert.match(text, name === "window" || name === "classes" ? / -size 64 128 -closed$/ : / -size 64 128 -window AIFI 0 1s -closed$/);
+		assert.match(
+			text,
+			name === "window" || name === "classes"
+				? / -size 64 128 -closed$/
+				: / -size 64 128 -window AIFI 0 1s -closed$/,
+		);
 	}
 });
 
