@@ -251,7 +251,9 @@ export class Panel {
 			[mark + formatBytes(bytes), "selected"],
 			[formatShare(bytes / app.picture.selected.bytes), "of it"],
 			[mark + formatWhole(blocks), "blocks"],
-			[`≥\u2009${formatBytes(facts.most)}`, `at most, ${formatTime(cells.bounds[facts.mostAt])}`],
+			...(facts.isMost
+				? [[app.picture.live + formatBytes(facts.most), `at most, ${formatTime(cells.bounds[facts.mostAt])}`]]
+				: []),
 			[app.picture.made + formatBytes(facts.made), cells.whole ? "made in all" : "made in range"],
 			[formatBytes(facts.neverFreed), "never freed"],
 		];
