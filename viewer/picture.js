@@ -16,6 +16,7 @@ import {
 	touchesGap,
 	AIFI,
 	AIFO,
+	AOFO,
 } from "./cells.js";
 import {cellsOnPath} from "./tree.js";
 import {formatBytes, formatTime, formatCount} from "./format.js";
@@ -88,7 +89,7 @@ function titleOf(choice, isWhole, isPeak, time) {
 	if (isWhole && choice.classes === AIFO) return "never freed";
 	return (
 		CLASS_WORDS.filter(([bit]) => choice.classes & Number(bit))
-			.map(([, words]) => words)
+			.map(([bit, words]) => (Number(bit) & (AIFO | AOFO) ? `${words} at ${time}` : words))
 			.join("; ") || "nothing"
 	);
 }
@@ -163,7 +164,7 @@ export function makePicture(app) {
 		passMs,
 		hitPaths: hitFrames && pathsWith(model, (i) => hitFrames[i] === 1),
 		itemMask: state.item && itemCells(model, state.item, state),
-		title: titleOf(choice, isWhole, isPeak, formatTime(bounds[isMoment ? choice.at : 0])),
+		title: titleOf(choice, isWhole, isPeak, formatTime(bounds[to])),
 		made: sample || (isLosing ? "≥\u2009" : ""),
 		live: sample,
 		isUncertain: hasState(app.trace, UNCERTAIN) && (isLosing || !hasState(app.trace, LOSING)),

@@ -189,6 +189,8 @@ export class WindowBar {
 			this.switches.forEach((button, i) => {
 				button.setAttribute("aria-pressed", String(Boolean(choice.classes & (1 << i))));
 				button.disabled = false;
+				/** @type {HTMLElement} */ (button.querySelector("span span")).textContent =
+					WORDS[i] + (i & 1 ? ` at ${formatTime(bounds[choice.to])}` : "");
 				/** @type {HTMLElement} */ (button.querySelector("b")).textContent =
 					picture.made + formatBytes(selected.classBytes[i]);
 			});

@@ -8,7 +8,7 @@ import path from "node:path";
 import test, {after, before} from "node:test";
 import * as engine from "../../viewer/cells.js";
 import {decodeCells} from "../../viewer/decode.js";
-import {formatBytes, formatWhole} from "../../viewer/format.js";
+import {formatBytes, formatTime, formatWhole} from "../../viewer/format.js";
 import {layoutFlame} from "../../viewer/tree.js";
 import {encodeFile} from "./encode.mjs";
 import {makeBuild, makeHostile, makeLossy, makeSample, makeServer} from "./made.mjs";
@@ -179,6 +179,14 @@ test("checks 8 and 3: a drag turns on AIFO alone; sums are the engine's", async 
 		await classesOf(page),
 		[...classBytes].map((bytes, i) => [String(i === 1), formatBytes(bytes)]),
 	);
+	const end = formatTime(model.cells.bounds[140]);
+	assert.deepEqual(await page.$$eval(".class-words span", (all) => all.map((one) => one.textContent)), [
+		"made and freed here",
+		`made here, still there at ${end}`,
+		"older, freed here",
+		`older, still there at ${end}`,
+	]);
+	assert.match(await text(page, "#live"), new RegExp(`^made here, still there at ${end}, `));
 	await click(page, "#classes button:nth-child(1)");
 	await click(page, "#classes button:nth-child(4)");
 	assert.deepEqual(
