@@ -121,16 +121,20 @@ export class WindowBar {
 		this.words = byId("selection-words");
 		this.presets = byId("presets");
 		/** @type {HTMLButtonElement[]} */
-		this.switches = CLASSES.map((code, i) =>
+		this.switches = CLASSES.map((_, i) =>
 			make(
 				"button",
 				{
 					class: "class-switch",
-					title: `${WORDS[i]} (${code}). Alt+click: only these`,
 					onclick: (/** @type {MouseEvent} */ event) => this.toggle(1 << i, event.altKey),
 				},
 				drawClass(i),
-				make("span", {class: "class-words"}, make("span", {}, WORDS[i]), make("b", {}, "")),
+				make(
+					"span",
+					{class: "class-words"},
+					make("span", {}, WORDS[i], make("i", {class: "wide"}, "")),
+					make("b", {}, ""),
+				),
 			),
 		);
 		byId("classes").replaceChildren(...this.switches);
@@ -189,8 +193,9 @@ export class WindowBar {
 			this.switches.forEach((button, i) => {
 				button.setAttribute("aria-pressed", String(Boolean(choice.classes & (1 << i))));
 				button.disabled = false;
-				/** @type {HTMLElement} */ (button.querySelector("span span")).textContent =
-					WORDS[i] + (i & 1 ? ` at ${formatTime(bounds[choice.to])}` : "");
+				const when = i & 1 ? ` at ${formatTime(bounds[choice.to])}` : "";
+				button.title = `${WORDS[i]}${when} (${CLASSES[i]}). Alt+click: only these`;
+				/** @type {HTMLElement} */ (button.querySelector(".wide")).textContent = when;
 				/** @type {HTMLElement} */ (button.querySelector("b")).textContent =
 					picture.made + formatBytes(selected.classBytes[i]);
 			});

@@ -180,7 +180,7 @@ test("checks 8 and 3: a drag turns on AIFO alone; sums are the engine's", async 
 		[...classBytes].map((bytes, i) => [String(i === 1), formatBytes(bytes)]),
 	);
 	const end = formatTime(model.cells.bounds[140]);
-	assert.deepEqual(await page.$$eval(".class-words span", (all) => all.map((one) => one.textContent)), [
+	assert.deepEqual(await page.$$eval(".class-words > span", (all) => all.map((one) => one.textContent)), [
 		"made and freed here",
 		`made here, still there at ${end}`,
 		"older, freed here",
