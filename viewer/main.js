@@ -367,8 +367,13 @@ class Page {
 			this.redraw();
 		} catch (error) {
 			this.fail(error);
-			if (!(error instanceof Replaced) && words === this.store.state.words)
-				this.store.set({words: before === words ? "" : before}, "replace");
+			if (error instanceof Replaced || words !== this.store.state.words) return;
+			const kept = before === words ? "" : before,
+				search = /** @type {HTMLInputElement} */ (byId("search"));
+			this.store.set({words: kept}, "replace");
+			// What was typed can be mended.
+			search.value = words.slice(kept.length).trim();
+			search.focus();
 		}
 	}
 

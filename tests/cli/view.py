@@ -345,6 +345,9 @@ def frees():
     path = TRACES / "libstdcxx.xht"
     report = json.loads(xheap("heap", path, "-totals", "-closed", "-format", "json"))
     with served("--no-open", path) as server:
+        for word in (b"-range", b"-at", b"-n" * 999):
+            status, _, body = server.ask("/cells?filter=" + word.decode() + "%0A1%0A2")
+            expect(status == 422 and len(body) < 300 and word[:40] + b" is no filter here; " in body and b"-window" in body and b"-closed\n" in body, body)
         answer = server.json("/frees?trace=0")
         expect(answer["left_out"] > 0 or sum(row["bytes"] for row in answer["stacks"]) == report["totals"]["total_bytes"], answer)
         expect([row["bytes"] for row in answer["stacks"]] == sorted((row["bytes"] for row in answer["stacks"]), reverse=True), "not sorted")

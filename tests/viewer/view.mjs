@@ -301,6 +301,14 @@ test("words of a filter are the server's: the sums are those of the command", as
 	await page.waitForFunction(() => /-size takes/.test(document.getElementById("notice").textContent));
 	assert.deepEqual(page.faults.splice(0).length, 1, "the browser says that the server refused it");
 	assert.equal(await text(page, "#filters"), "-size 64 128 ×", "what is refused changes nothing");
+	assert.equal(await page.inputValue("#search"), "-size 64", "what is refused can be mended");
+	await filter("-range 0 1s");
+	await page.waitForFunction(() =>
+		/-range is no filter here.* -window .*-size.*-closed$/.test(document.getElementById("notice").textContent),
+	);
+	assert.equal(page.faults.splice(0).length, 1);
+	assert.equal(await page.inputValue("#search"), "-range 0 1s");
+	await page.fill("#search", "");
 	assert.deepEqual(await made(), classes);
 	await page.click("#filters button");
 	await settle(page);

@@ -2,18 +2,36 @@
 #include "server/answer/question_filter.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "base/memory.h"
 
+static bool is_taken(const struct filter_word *word)
+{
+	return !word->is_of_reports && word->id != FILTER_WORD_RANGE && word->id != FILTER_WORD_AT;
+}
+
+static int refuse(const char *text, struct diag *diag)
+{
+	char names[200] = "";
+	size_t used = 0;
+	for (unsigned i = 0; i < FILTER_WORD_COUNT; i++)
+		if (is_taken(&filter_words[i]))
+			used += (size_t)snprintf(names + used, sizeof(names) - used, "%s-%s", used ? ", " : "",
+						 filter_words[i].name);
+	return diag_fail(diag, EINVAL,
+			 "%.40s is no filter here; for a part of the time: -window AIFO T1 T2; filters are %s", text,
+			 names);
+}
+
 static const struct filter_word *word_find(const char *name)
 {
 	for (unsigned i = 0; i < FILTER_WORD_COUNT; i++)
-		if (!filter_words[i].is_of_reports && i != FILTER_WORD_RANGE && i != FILTER_WORD_AT &&
-		    (!strcasecmp(name, filter_words[i].name) ||
-		     (filter_words[i].other && !strcasecmp(name, filter_words[i].other))))
+		if (is_taken(&filter_words[i]) && (!strcasecmp(name, filter_words[i].name) ||
+						   (filter_words[i].other && !strcasecmp(name, filter_words[i].other))))
 			return &filter_words[i];
 	return NULL;
 }
@@ -46,7 +64,7 @@ int question_filter_take(struct filter_request *asked, char *text, struct diag *
 	for (char **at = words; at && *at;) {
 		const struct filter_word *word = **at == '-' ? word_find(*at + 1) : NULL;
 		if (!word)
-			diag_fail(diag, EINVAL, "%s is no filter", *at);
+			refuse(*at, diag);
 		at = word ? values_take(asked, word, at + 1, diag) : NULL;
 	}
 	free(words);
