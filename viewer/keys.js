@@ -78,6 +78,22 @@ const OTHER_KEYS = [
 	["Space", "select the frame or row"],
 	["Backspace", "in the flame: out of the focus"],
 ];
+const MOUSE = [
+	["drag", "on the timeline: a part of the time; its handles change it, the label above moves it"],
+	["click", "on the timeline: a moment; on a frame or row: its numbers, and who freed it"],
+	["double click", "on the timeline: the whole run; on a frame: focus; on a row: callers and callees"],
+	["wheel", "on the timeline: zoom"],
+	["Alt+click", "on a class of blocks: only this class"],
+];
+const MARKS = [
+	["≥", "at least so much: calls are lost, or smaller stacks are not told apart"],
+	["~", "an estimate: the trace is a sample"],
+	["≡", "a run of frames, one below the other, with nearly all of the bytes; click opens it"],
+	["▼", "the peak; the thin line above the areas is the most inside each interval"],
+	["dashed line", "resident memory"],
+	["hatching", "lost calls"],
+	["grey", "others, or a frame of several colours"],
+];
 
 /** @param {any} app */
 export function listenToKeys(app) {
@@ -102,9 +118,14 @@ export function listenToKeys(app) {
 }
 
 export function fillKeys() {
-	const rows = [...KEY_ACTIONS.map((action) => [action.keys.join("  "), action.words]), ...OTHER_KEYS];
+	const rowsOf = (/** @type {string[][]} */ rows) =>
+		rows.map(([keys, words]) => make("div", {class: "key-row"}, make("kbd", {}, keys), make("span", {}, words)));
 	fill(
 		byId("keys-list"),
-		...rows.map(([keys, words]) => make("div", {class: "key-row"}, make("kbd", {}, keys), make("span", {}, words))),
+		...rowsOf([...KEY_ACTIONS.map((action) => [action.keys.join("  "), action.words]), ...OTHER_KEYS]),
+		make("h2", {}, "Mouse"),
+		...rowsOf(MOUSE),
+		make("h2", {}, "Marks"),
+		...rowsOf(MARKS),
 	);
 }

@@ -162,7 +162,10 @@ class Page {
 	}
 
 	openKeys() {
-		/** @type {HTMLDialogElement} */ (byId("keys-dialog")).showModal();
+		const sheet = /** @type {HTMLDialogElement} */ (byId("keys-dialog"));
+		sheet.showModal();
+		// The button has the focus, and stands at the end.
+		sheet.scrollTop = 0;
 	}
 
 	toggleTheme() {

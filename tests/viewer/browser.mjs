@@ -608,6 +608,9 @@ test("check 23: keys alone; no trap; axe finds nothing serious", async () => {
 	assert.equal(await page.isVisible("#classes"), true);
 	await press(page, "?");
 	assert.equal(await page.isVisible("#keys-dialog"), true);
+	assert.equal(await page.evaluate(() => document.getElementById("keys-dialog").scrollTop), 0);
+	for (const words of ["dragon the timeline", "≥at least", "≡a run of frames", "~an estimate"])
+		assert.ok((await text(page, "#keys-list")).includes(words), words);
 	await press(page, "Escape");
 	await press(page, "/");
 	await page.keyboard.type("p2we");
