@@ -3,6 +3,7 @@
 import {AIFI, AIFO, CLASSES} from "./cells.js";
 import {ANY_LIFE, ANY_SIZE, commandTime, lifeLimit} from "./format.js";
 import {patternOf, quoteWord} from "./hostile.js";
+/** @import {Filter} from "./cells.js" */
 /** @import {App} from "./picture.js" */
 
 /** The option of `xheap heap` for rows. */
@@ -106,6 +107,29 @@ function filterWords(trace) {
 }
 
 /**
+ * @param {any} trace
+ * @param {Filter[]} filters
+ * @param {string[]} typed words of filters: an option that they have is not given twice
+ * @returns {{words: string[], lacks: string[]}} options for filters, and what cannot be told with them
+ */
+export function optionsOf(trace, filters, typed) {
+	const words = [],
+		lacks = [],
+		options = new Set(typed.map((word) => word.toLowerCase()));
+	for (const filter of filters) {
+		const own = filterWords(trace)[filter.by]?.(filter.key) ?? [],
+			option = own.find((word) => word !== "-closed")?.toLowerCase();
+		if (filter.hide) lacks.push("what is hidden");
+		else if (!option || options.has(option)) lacks.push("one of the filters");
+		else {
+			words.push(...own);
+			options.add(option);
+		}
+	}
+	return {words, lacks};
+}
+
+/**
  * @param {App} app
  * @returns {{words: string[], lacks: string[]}} the command, and what it cannot be told
  */
@@ -113,22 +137,21 @@ export function commandOf(app) {
 	const {state} = app.store,
 		{trace} = app,
 		{key, words} = selectionWords(app),
-		lacks = [];
+		typed = splitWords(state.words),
+		{words: options, lacks} = optionsOf(trace, state.filters, typed);
+	// The command takes one window: the one that was chosen by hand.
+	const window = words[0] === "-window" ? typed.findIndex((word) => word.toLowerCase() === "-window") : -1;
+	if (window >= 0) {
+		typed.splice(window, 4);
+		lacks.push("the window of the typed filter");
+	}
 	const action = state.view === "flame" ? ["-tree"] : ACTIONS[state.rows];
 	const sort = state.view === "flame" && state.measure === "temporaries" ? "stt" : key + counted(app);
 	const command = ["xheap", "heap", String(trace.path ?? ""), ...action, sort, ...words];
 	if (state.view === "table" && SPLITS[state.rows]) command.push("-by", SPLITS[state.rows]);
 	if (state.view === "flame" && (state.by === "process" || state.by === "thread")) command.push("-by", state.by);
 	if (state.view === "flame" && !state.isFolded) command.push("-noDefaultCull");
-	command.push(...splitWords(state.words));
-	const required = new Map();
-	for (const filter of state.filters) {
-		const filterBy = filterWords(trace)[filter.by]?.(filter.key) ?? [];
-		if (filter.hide || !filterBy.length || required.has(filterBy[0]))
-			lacks.push(filter.hide ? "what is hidden" : "one of the filters");
-		else required.set(filterBy[0], filterBy.slice(1));
-	}
-	for (const [option, values] of required) command.push(option, ...values);
+	command.push(...typed, ...options);
 	if (state.view === "flame" && state.measure === "peak") lacks.push("the restriction to the peak");
 	if (state.view === "flame" && state.isInverted) lacks.push("the inversion");
 	if (state.view === "flame" && state.focus) lacks.push("the focus");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The side panel: findings while nothing is selected, else the frame or row with its numbers and stacks.
-import {factsOf, findGroup, groupName, pathKey, stackId, AIFO, CLASSES} from "./cells.js";
+import {factsOf, findGroup, groupCells, groupName, pathKey, stackId, AIFO, CLASSES} from "./cells.js";
+import {optionsOf, splitWords} from "./command.js";
 import {MARK_LIBRARY, MARK_WORD, readFrame} from "./decode.js";
 import {formatBytes, formatCount, formatShare, formatTime, formatWhole} from "./format.js";
 import {byId, fill, make, name} from "./elements.js";
@@ -26,6 +27,8 @@ const GLYPHS = /** @type {Record<string, string>} */ ({
 /** Frames of a stack that are shown at once. */
 const FRAMES_MAX = 9;
 const PROCESSES_MAX = 12;
+/** Stacks that freed. */
+const FREED_MAX = 4;
 /** Kinds of resident memory, in order: member, words, class of the swatch. */
 const RESIDENT = [
 	["live_bytes", "live blocks", "part-live"],
@@ -49,9 +52,11 @@ function section(title, right = "") {
 	return make("h2", {}, make("span", {}, title), make("span", {class: "right"}, right));
 }
 
-/** The head of what the button for it leads to. */
-function freedBy() {
-	return make("h2", {id: "freed"}, make("span", {}, "Freed by"));
+/** The head of what the button for it leads to. @param {string} [base] of what the shares are */
+function freedBy(base) {
+	const head = section("Freed by", base);
+	head.id = "freed";
+	return head;
 }
 
 /** Longer paths lose their first folders. Characters. */
@@ -246,7 +251,9 @@ export class Panel {
 			[mark + formatBytes(bytes), "selected"],
 			[formatShare(bytes / app.picture.selected.bytes), "of it"],
 			[mark + formatWhole(blocks), "blocks"],
-			[`≥\u2009${formatBytes(facts.most)}`, `at most, ${formatTime(cells.bounds[facts.mostAt])}`],
+			...(facts.isMost
+				? [[app.picture.live + formatBytes(facts.most), `at most, ${formatTime(cells.bounds[facts.mostAt])}`]]
+				: []),
 			[app.picture.made + formatBytes(facts.made), cells.whole ? "made in all" : "made in range"],
 			[formatBytes(facts.neverFreed), "never freed"],
 		];
@@ -267,7 +274,7 @@ export class Panel {
 			),
 			this.drawButtons(item, about.frame),
 			...(node >= 0 ? this.drawStack(node, item) : []),
-			...(node >= 0 ? this.drawFrees(node) : []),
+			...(node >= 0 ? this.drawFrees(this.freedOf(item, about.placed, node, own[0]), bytes) : []),
 		];
 	}
 
@@ -447,15 +454,56 @@ export class Panel {
 		);
 	}
 
-	/** @param {number} node @returns {Child[]} the stacks that freed blocks of a node */
-	drawFrees(node) {
+	/**
+	 * @param {Item} item @param {any} placed its frame in the flame @param {number} node its largest stack
+	 * @param {number} cell one of its own
+	 * @returns {{query: Record<string, string>, isLargest: boolean}} who freed: of all stacks of the item, or, where a
+	 * question cannot name these, of the largest one
+	 */
+	freedOf(item, placed, node, cell) {
+		const {model} = this.picture,
+			{frame, frames} = model.cells,
+			{state} = this.app.store,
+			{isInverted, isMerged, isFolded, by} = state,
+			filters = [...state.filters];
+		/** @type {Record<string, string> | null} */
+		let stacks = null;
+		if (item.kind === "path") {
+			const isSplit = by === "process" || by === "thread";
+			if (isSplit)
+				filters.push({by, key: groupName(model, by, groupCells(model, by).keys[cell]).id, hide: false});
+			if (placed?.kind === "group") stacks = {};
+			else if (placed && !isInverted && !isMerged) stacks = {node: pathKey(model, placed.node)};
+			else if (placed && isInverted && isFolded && !isSplit && !item.path.includes("."))
+				stacks = {asker: frames[placed.frame].key};
+		} else if (item.by === "function") stacks = {asker: item.key};
+		else if (item.by === "inclusive") stacks = {through: item.key};
+		else if (item.by === "stack") stacks = {node: pathKey(model, node), asker: frames[frame[node]].key};
+		else if (item.by !== "image") {
+			stacks = {};
+			filters.push({by: item.by, key: item.key, hide: false});
+		}
+		const typed = splitWords(state.words),
+			{words, lacks} = optionsOf(this.app.trace, filters, typed),
+			isLargest = !stacks || (lacks.length > 0 && !Object.keys(stacks).length);
+		return {
+			query: {...(isLargest ? {node: pathKey(model, node)} : stacks), filter: [...typed, ...words].join("\n")},
+			isLargest,
+		};
+	}
+
+	/**
+	 * @param {{query: Record<string, string>, isLargest: boolean}} asked
+	 * @param {number} selected bytes that the panel says
+	 * @returns {Child[]} the stacks that freed the selected blocks
+	 */
+	drawFrees(asked, selected) {
 		if (!this.app.source.isServer)
 			return [freedBy(), make("p", {class: "faint"}, "This file does not say who freed; xheap view does.")];
 		const {choice, model} = this.picture,
 			{bounds} = model.cells;
 		const query = {
-			node: pathKey(model, node),
-			...(this.app.filter && {filter: this.app.filter}),
+			...asked.query,
 			...(choice.kind === "moment"
 				? {at: String(bounds[choice.at])}
 				: {
@@ -481,40 +529,55 @@ export class Panel {
 				freedBy(),
 				make("p", {class: "faint"}, this.frees?.error ? safeText(this.frees.error) : "being found …"),
 			];
-		const {stacks} = this.frees.answer,
-			total = stacks.reduce((/** @type {number} */ sum, /** @type {any} */ stack) => sum + stack.bytes, 0);
+		const {stacks, bytes, left_out: leftOut, never_freed: never} = this.frees.answer,
+			shown = stacks.slice(0, FREED_MAX),
+			more = stacks.length + leftOut - shown.length,
+			rest = shown.reduce(
+				(/** @type {number} */ sum, /** @type {any} */ stack) => sum - stack.bytes,
+				bytes - never.bytes,
+			);
+		const base = asked.isLargest
+			? `of its largest stack, ${formatBytes(bytes)} of ${formatBytes(selected)}`
+			: `of ${formatBytes(bytes)}${bytes === selected ? "" : `, not the ${formatBytes(selected)} above`}`;
 		if (!stacks.length)
 			return [
-				freedBy(),
+				freedBy(base),
 				make(
 					"p",
 					{class: "faint"},
-					"Nothing has freed these blocks. Choose the whole run (w) for all that this stack made.",
+					"Nothing has freed these blocks. Choose the whole run (w) for all that was made here.",
 				),
 			];
 		return [
-			freedBy(),
-			...stacks
-				.slice(0, 4)
-				.map((/** @type {any} */ stack) =>
+			freedBy(base),
+			...shown.map((/** @type {any} */ stack) =>
+				make(
+					"div",
+					{},
 					make(
-						"div",
-						{},
-						make(
-							"p",
-							{class: "freed"},
-							make("b", {}, formatShare(stack.bytes / total)),
-							` ${formatBytes(stack.bytes)} in ${formatCount(stack.blocks)} blocks`,
-						),
-						this.drawFrames(
-							stack.frames.map((/** @type {any} */ row) => ({
-								frame: readFrame([...row.slice(0, 4), row[5]]),
-								line: row[4],
-								isInlined: false,
-							})),
-						),
+						"p",
+						{class: "freed"},
+						make("b", {}, formatShare(stack.bytes / bytes)),
+						` ${formatBytes(stack.bytes)} in ${formatCount(stack.blocks)} blocks`,
+					),
+					this.drawFrames(
+						stack.frames.map((/** @type {any} */ row) => ({
+							frame: readFrame([...row.slice(0, 4), row[5]]),
+							line: row[4],
+							isInlined: false,
+						})),
 					),
 				),
+			),
+			rest > 0 &&
+				make(
+					"p",
+					{class: "faint"},
+					more
+						? `${formatWhole(more)} more ${more > 1 ? "stacks" : "stack"}, ${formatBytes(rest)}`
+						: `no known stack, ${formatBytes(rest)}`,
+				),
+			never.bytes > 0 && make("p", {class: "faint"}, `never freed, ${formatBytes(never.bytes)}`),
 		];
 	}
 }

@@ -25,17 +25,6 @@ static void below_read(struct below *below, const char *frames)
 	}
 }
 
-static bool is_called(const struct heap_names *names, uint32_t name, const char *frame)
-{
-	char text[CELL_NAME_ROOM];
-	cell_name_image(names, name, text);
-	size_t length = strlen(text);
-	if (strncmp(frame, text, length) || frame[length] != '!')
-		return false;
-	cell_name_full(names, name, text);
-	return !strcmp(frame + length + 1, text);
-}
-
 /* By node: how many of the frames its path begins with; UINT32_MAX: it has left them. */
 static uint32_t *depths_find(const struct below *below, const struct heap_names *names)
 {
@@ -45,7 +34,7 @@ static uint32_t *depths_find(const struct below *below, const struct heap_names 
 		const struct heap_frame *frame = heap_names_frame(names, node);
 		uint32_t depth = frame->parent ? depths[frame->parent] : 0;
 		if (depth < below->count)
-			depth = is_called(names, frame->name, below->frames[depth]) ? depth + 1 : UINT32_MAX;
+			depth = cell_name_is(names, frame->name, below->frames[depth]) ? depth + 1 : UINT32_MAX;
 		depths[node] = depth;
 	}
 	return depths;

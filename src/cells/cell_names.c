@@ -54,6 +54,17 @@ void cell_name_image(const struct heap_names *names, uint32_t name, char text[CE
 	name_copy(text, image ? image : "");
 }
 
+bool cell_name_is(const struct heap_names *names, uint32_t name, const char *key)
+{
+	char text[CELL_NAME_ROOM];
+	cell_name_image(names, name, text);
+	size_t length = strlen(text);
+	if (strncmp(key, text, length) || key[length] != '!')
+		return false;
+	cell_name_full(names, name, text);
+	return !strcmp(key + length + 1, text);
+}
+
 void cell_name_write(const struct heap_names *names, uint32_t name, struct json *json)
 {
 	static void (*const parts[])(const struct heap_names *, uint32_t, char *) = {cell_name_image, cell_name_short,

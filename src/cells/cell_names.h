@@ -25,6 +25,9 @@ void cell_name_short(const struct heap_names *names, uint32_t name, char text[CE
 /** Write the file name of its image; "": it has none. */
 void cell_name_image(const struct heap_names *names, uint32_t name, char text[CELL_NAME_ROOM]);
 
+/** Return whether a function's key is this: `image!full name`. */
+bool cell_name_is(const struct heap_names *names, uint32_t name, const char *key);
+
 /** Write its image, short name and full name as three elements of an array. */
 void cell_name_write(const struct heap_names *names, uint32_t name, struct json *json);
 

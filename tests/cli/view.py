@@ -370,6 +370,41 @@ def frees():
         expect(server.ask("/frees?filter=-nothing")[0] == 422, "a filter that is none")
 
 
+def frees_of_functions():
+    """All stacks of a function, not the largest one: as it asked, by the cells, and as stacks go through it, by the command."""
+    path = TRACES / "python.xht"
+    with served("--no-open", path) as server:
+        check_functions(server, path)
+
+
+def check_functions(server, path):
+    (head, cells), asked = decode(server.ask("/cells?trace=0")[2]), {}
+    for i in range(head["cell_count"]):
+        sums = asked.setdefault(cells["function"][cells["asker"][cells["node"][i]]], [0, 0, 0])
+        for at, number in enumerate((cells["bytes"][i], cells["blocks"][i], cells["bytes"][i] * (cells["kind"][i] != 0))):
+            sums[at] += number
+    whole = {"trace": 0, "from": 0, "to": head["bounds"][-1], "classes": "AIFI+AIFO"}
+
+    def answer(**words):
+        found = server.json("/frees?" + urllib.parse.urlencode(whole | words))
+        rest = found["bytes"] - found["never_freed"]["bytes"] - sum(row["bytes"] for row in found["stacks"])
+        expect(rest > 0 if found["left_out"] else rest == 0, found)
+        return [found["bytes"], found["blocks"], found["never_freed"]["bytes"]]
+
+    nodes = {}
+    for node in {cells["asker"][node] for node in cells["node"]}:
+        nodes.setdefault(cells["function"][node], []).append(node)
+    expect(any(len(nodes[function]) > 1 for function in sorted(asked, key=asked.get)[-3:]), "no large function with several stacks")
+    for function in sorted(asked, key=asked.get)[-3:]:
+        image, _, name, *_ = head["functions"][function]
+        expect(answer(asker=f"{image}!{name}") == asked[function], f"{name}: {answer(asker=f'{image}!{name}')}, not {asked[function]}")
+    through = max((f for f in asked if re.fullmatch(r"[\w.+-]+![\w:]+(\(\w*\))?", "!".join(head["functions"][f][0:3:2]))), key=asked.get)
+    key = "!".join(head["functions"][through][0:3:2])
+    said = [json.loads(xheap("heap", path, "-totals", "-requireFrames", key, *more, "-format", "json"))["totals"] for more in ((), ("-closed",))]
+    expect(answer(through=key) == [said[0]["total_bytes"], said[0]["total_count"], said[0]["total_bytes"] - said[1]["total_bytes"]], f"{key}: {answer(through=key)}, not {said}")
+    expect(server.ask("/frees?asker=app%21nothing")[0] == 422, "a function that is none")
+
+
 def several():
     """Several traces; a damaged one says so and shows what it has; what is no trace says so; names are data."""
     hostile = "<script>alert(1)<\u202eevil\x1b]0;.xht"
@@ -503,7 +538,7 @@ def kept():
 def main():
     failed, most_files = 0, resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most_files, most_files))
-    for test in (files, others, bad_requests, oversized, crowd, strangers, disturbed, numbers, large, marks, evidence, frees, several, kept, ends, html):
+    for test in (files, others, bad_requests, oversized, crowd, strangers, disturbed, numbers, large, marks, evidence, frees, frees_of_functions, several, kept, ends, html):
         if sys.argv[1:] and test.__name__ not in sys.argv[1:]:
             continue
         try:

@@ -43,6 +43,7 @@ const STATES = [
 	{by: "thread"},
 	{words: "-size 64 128"},
 	{words: "-requireFrames \"main\" 'malloc'"},
+	{words: "-size 64 128 -WINDOW AIFI 0 1s -closed"},
 	...["function", "inclusive", "stack", "image", "thread", "process", "heap", "size", "life"].flatMap((rows) => [
 		{view: "table", rows},
 		{view: "table", rows, sort: "blocks"},
@@ -93,6 +94,19 @@ test("xheap takes each command", () => {
 	});
 });
 
+test("a window is given once: the one that was chosen by hand", () => {
+	for (const [name, choice] of Object.entries(CHOICES)) {
+		const text = wordsOf({words: "-size 64 128 -window AIFI 0 1s -closed"}, choice).join(" ");
+		assert.equal(text.split("-window").length, 2, text);
+		assert.match(
+			text,
+			name === "window" || name === "classes"
+				? / -size 64 128 -closed$/
+				: / -size 64 128 -window AIFI 0 1s -closed$/,
+		);
+	}
+});
+
 test("what the command cannot be told is said", () => {
 	const trace = {path: "a.xht", threads: [], processes: [{pid: 5}, {pid: 5}], heaps: []},
 		[choice] = CHOICES.whole;
@@ -116,6 +130,7 @@ test("what the command cannot be told is said", () => {
 			],
 		},
 		{filters: [{by: "life", key: "40", hide: false}]},
+		{words: "-size 64 128", filters: [{by: "size", key: "5", hide: false}]},
 		{filters: [{by: "stack", key: "a!b", hide: false}]},
 	]) {
 		assert.equal(lacksOf(state), 1, JSON.stringify(state));

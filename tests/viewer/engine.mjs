@@ -150,6 +150,29 @@ for (const seed of SEEDS) {
 		assert.deepEqual(total, naive(scene.blocks));
 	});
 
+	test(`the most that lived, seed ${seed}`, () => {
+		const scene = makeScene(seed),
+			model = modelOf(scene),
+			isOpen = (block) => block.kind === 1;
+		for (const passes of [isOpen, ...[0, 1, 2, 3, 4].map((thread) => (block) => block.thread === thread)]) {
+			const blocks = scene.blocks.filter(passes),
+				mask = engine.maskWhere(model, (i) =>
+					passes({thread: model.cells.thread[i], kind: model.cells.kind[i]}),
+				);
+			const {most, isMost} = engine.factsOf(model, mask),
+				truth = Math.max(
+					...blocks.map(({begin}) =>
+						sum(
+							blocks.filter((block) => livesAt(block, begin)),
+							({size}) => size,
+						),
+					),
+				);
+			assert.ok(isMost ? most === truth : most <= truth, `${most} of ${truth}`);
+			if (passes === isOpen) assert.ok(isMost, "what only grows has its most at a bound");
+		}
+	});
+
 	test(`filters, seed ${seed}`, () => {
 		const scene = makeScene(seed),
 			model = modelOf(scene);

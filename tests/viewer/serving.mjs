@@ -82,7 +82,10 @@ const ANSWERS = {
 						bytes: 4096,
 					},
 				],
-				left_out: 0,
+				left_out: 17,
+				blocks: 12,
+				bytes: 16384,
+				never_freed: {blocks: 1, bytes: 1024},
 			}),
 		),
 };
@@ -299,7 +302,12 @@ test("freeing stacks are asked for", async () => {
 	await page.keyboard.press("2");
 	await page.click(".table-row");
 	await page.waitForFunction(() => /Cache::drop/.test(document.getElementById("panel").textContent));
-	assert.match(await text(page, "#panel"), /src\/cache\.cc:17/);
+	const said = await text(page, "#panel");
+	assert.match(said, /src\/cache\.cc:17/);
+	assert.match(said, /Freed by\s*of 16\.0\sKiB, not the \S+\s\S+ above\s*25\s%\s4\.0\sKiB in 3 blocks/);
+	assert.match(said, /17 more stacks, 11\.0\sKiB\s*never freed, 1\.0\sKiB/);
+	const query = asked.findLast(({name}) => name === "frees").query;
+	assert.ok(query.has("asker") && !query.has("node"), `of all stacks of the function: ${query}`);
 	await close(page);
 });
 

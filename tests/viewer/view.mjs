@@ -254,6 +254,24 @@ test("a zoom asks for finer cells; who freed is found", async () => {
 	await page.waitForFunction(() =>
 		/\d %|\d+ blocks/.test(document.querySelector("#panel .freed")?.textContent ?? ""),
 	);
+	const isOfAll = async () => {
+		const [head, selected] = await page.evaluate(() => [
+			document.querySelector("#freed .right").textContent,
+			document.querySelector("#panel .numbers dd").textContent,
+		]);
+		assert.equal(head, `of ${selected}`, await page.evaluate(() => location.hash));
+	};
+	await isOfAll();
+	for (const words of [
+		"view=table&rows=inclusive&selection=-1~~AIFI+AIFO",
+		"view=table&rows=stack",
+		"view=table&rows=size&selection=-1~~AIFI",
+	]) {
+		await goTo(page, `#trace=0&${words.replace("+", "%2B")}`);
+		await page.click(".table-row");
+		await page.waitForSelector("#freed .right:not(:empty)");
+		await isOfAll();
+	}
 	await close(page);
 });
 

@@ -26,19 +26,62 @@ struct frees_answer {
 	const struct question *question;
 	struct sink *out;
 	struct freed_sum *freed; /* by site */
+	struct freed_sum asked, never_freed;
 };
 
 /* ---- which blocks ---- */
 
+/* Return by node whether its function has this key, or, if it is to be `through` it, a caller's. */
+static bool *nodes_called(const struct heap_names *names, const char *key, bool is_through)
+{
+	const uint32_t name_count = heap_names_count(names), count = heap_names_node_count(names);
+	bool *is_name = memory_zeroed((size_t)name_count + 1, sizeof(*is_name));
+	bool *called = memory_zeroed(count, sizeof(*called));
+	for (uint32_t name = 0; name < name_count; name++)
+		is_name[name] = cell_name_is(names, name, key);
+	called[0] = cell_name_is(names, CELL_NO_STACK, key);
+	for (uint32_t node = 1; node < count; node++) {
+		const struct heap_frame *frame = heap_names_frame(names, node);
+		called[node] = is_name[frame->name] || (is_through && frame->parent && called[frame->parent]);
+	}
+	free(is_name);
+	return called;
+}
+
+/* Leave out the sites whose stacks do not go through a function, or, with `cull`, whose asker is another one. */
+static void sites_restrict(bool *sites, const struct action_source *source, const uint32_t *nodes, const char *key,
+			   struct heap_cull *cull)
+{
+	if (!key)
+		return;
+	bool *called = nodes_called(source->names, key, !cull);
+	for (uint32_t i = 0; i < source->table->site_count; i++)
+		if (sites[i])
+			sites[i] = called[cull && nodes[i] ? heap_cull_node(cull, source->names, nodes[i]) : nodes[i]];
+	free(called);
+}
+
 /* Return by site whether its stack is asked for; NULL: none is. */
-static bool *sites_choose(const struct action_source *source, const uint32_t *nodes, const char *frames)
+static bool *sites_choose(const struct frees_answer *answer, const struct action_source *source, const uint32_t *nodes,
+			  struct heap_cull *cull)
 {
 	const struct heap_table *table = source->table;
-	if (frames)
-		return cell_below_find(table, source->names, nodes, frames);
-	bool *sites = memory_zeroed((size_t)table->site_count + 1, sizeof(*sites));
-	memset(sites, true, table->site_count);
-	return sites;
+	const struct question *question = answer->question;
+	bool *sites;
+	if (question->node) {
+		sites = cell_below_find(table, source->names, nodes, question->node);
+	} else {
+		sites = memory_zeroed((size_t)table->site_count + 1, sizeof(*sites));
+		memset(sites, true, table->site_count);
+	}
+	if (!sites || (!question->asker && !question->through))
+		return sites;
+	sites_restrict(sites, source, nodes, question->asker, cull);
+	sites_restrict(sites, source, nodes, question->through, NULL);
+	if (memchr(sites, true, table->site_count))
+		return sites;
+	free(sites);
+	return NULL;
 }
 
 static bool is_asked(const struct question *question, const struct heap_allocation *block)
@@ -47,8 +90,14 @@ static bool is_asked(const struct question *question, const struct heap_allocati
 		return heap_is_live_at(block, question->at_ns);
 	const struct heap_range range = question->has_range ? (struct heap_range){question->from_ns, question->to_ns}
 							    : (struct heap_range){INT64_MIN, INT64_MAX};
-	enum heap_class class = heap_class_of(block, range);
+	enum heap_class class = block->flags & HEAP_EARLIER ? HEAP_CLASS_NONE : heap_class_of(block, range);
 	return class != HEAP_CLASS_NONE && (!question->classes || question->classes & HEAP_CLASS_BIT(class));
+}
+
+static void sum_add(struct freed_sum *sum, struct heap_weight weight)
+{
+	sum->blocks += weight.count;
+	sum->bytes += weight.bytes;
 }
 
 static void blocks_add(struct frees_answer *answer, const struct action_source *source, const bool *sites)
@@ -60,12 +109,14 @@ static void blocks_add(struct frees_answer *answer, const struct action_source *
 	while ((rows = heap_scan_next(&scan))) {
 		heap_rows_each (rows, i) {
 			const struct heap_allocation block = heap_rows_get(rows, i);
-			if (block.end_site >= source->table->site_count || !sites[block.site] ||
-			    !is_asked(answer->question, &block))
+			if (!sites[block.site] || !is_asked(answer->question, &block))
 				continue;
 			const struct heap_weight weight = heap_weigh(source->table, &block);
-			answer->freed[block.end_site].blocks += weight.count;
-			answer->freed[block.end_site].bytes += weight.bytes;
+			sum_add(&answer->asked, weight);
+			if (!heap_end_is_given_back(block.end))
+				sum_add(&answer->never_freed, weight);
+			else if (block.end_site < source->table->site_count)
+				sum_add(&answer->freed[block.end_site], weight);
 		}
 	}
 	heap_scan_end(&scan);
@@ -93,6 +144,12 @@ static void json_frame(struct json *json, const struct heap_names *names, const 
 	json_end_array(json);
 }
 
+static void json_sum(struct json *json, const struct freed_sum *sum)
+{
+	json_count(json, "blocks", sum->blocks);
+	json_count(json, "bytes", sum->bytes);
+}
+
 static void json_freed(struct json *json, const struct action_source *source, const struct freed_sum *freed)
 {
 	uint32_t node = heap_names_site(source->names, &source->table->sites[freed->site]);
@@ -104,8 +161,7 @@ static void json_freed(struct json *json, const struct action_source *source, co
 		node = frame->parent;
 	}
 	json_end_array(json);
-	json_count(json, "blocks", freed->blocks);
-	json_count(json, "bytes", freed->bytes);
+	json_sum(json, freed);
 	json_end_object(json);
 }
 
@@ -120,6 +176,10 @@ static void answer_write(struct frees_answer *answer, const struct action_source
 		json_freed(&json, source, &answer->freed[i]);
 	json_end_array(&json);
 	json_count(&json, "left_out", count - shown);
+	json_sum(&json, &answer->asked);
+	json_begin_object(&json, "never_freed");
+	json_sum(&json, &answer->never_freed);
+	json_end_object(&json);
 	json_end_object(&json);
 	json_end(&json);
 }
@@ -133,10 +193,11 @@ static int answer_make(void *context, struct analysis *analysis, struct diag *di
 	const uint32_t *nodes = shown_trace_nodes(answer->shown, source);
 	if (!nodes)
 		return diag_fail(diag, ECANCELED, "the question was cancelled");
-	bool *sites = sites_choose(source, nodes, answer->question->node);
+	bool *sites = sites_choose(answer, source, nodes, analysis->input.cull);
 	if (!sites)
 		return diag_fail(diag, ENOENT,
-				 "no stack of the trace begins with these frames; lumped ones are not told apart");
+				 "no stack of the trace has these frames; lumped ones are not told apart");
+	answer->asked = answer->never_freed = (struct freed_sum){.blocks = 0};
 	answer->freed = memory_zeroed((size_t)site_count + 1, sizeof(*answer->freed));
 	blocks_add(answer, source, sites);
 	for (uint32_t i = 0; i < site_count; i++)

@@ -10,8 +10,9 @@ struct sink;
 
 enum { FREES_MAX = 20 };
 
-/** Write the stacks that freed blocks of the question's node, the largest first, at most FREES_MAX. A moment: of blocks
-    that were live then; a range: of blocks of its classes. Return 0, or a negative errno with the reason in `diag`. */
+/** Write the stacks that freed blocks of the question's stacks, the largest first, at most FREES_MAX, and sums of all.
+    A moment: of blocks that were live then; a range: of blocks of its classes. Return 0, or a negative errno with the
+    reason in `diag`. */
 int frees_answer_write(struct shown_trace *shown, const struct question *question, struct sink *out,
 		       const struct analysis_caller *caller, struct diag *diag);
 

@@ -77,6 +77,10 @@ int question_set(struct question *question, const char *word, const char *text, 
 		return classes_set(question, text, why);
 	if (!strcmp(word, "node"))
 		question->node = *text ? text : NULL;
+	if (!strcmp(word, "asker"))
+		question->asker = *text ? text : NULL;
+	if (!strcmp(word, "through"))
+		question->through = *text ? text : NULL;
 	if (!strcmp(word, "filter"))
 		question->filter = *text ? text : NULL;
 	return 0;

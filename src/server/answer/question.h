@@ -19,9 +19,11 @@ struct question {
 	unsigned intervals; /**< of cells; 0: the usual number */
 	int64_t bounds_ns[QUESTION_BOUNDS_MAX];
 	unsigned bound_count;
-	unsigned classes;   /**< bits HEAP_CLASS_BIT(class); 0: all */
-	const char *node;   /**< the outermost frames of stacks, with line feeds between them; NULL: all stacks */
-	const char *filter; /**< words of a filter; NULL: none */
+	unsigned classes;    /**< bits HEAP_CLASS_BIT(class); 0: all */
+	const char *node;    /**< the outermost frames of stacks, with line feeds between them; NULL: all stacks */
+	const char *asker;   /**< the key of the function that asked; NULL: any */
+	const char *through; /**< the key of a function that stacks go through; NULL: any */
+	const char *filter;  /**< words of a filter; NULL: none */
 };
 
 /** Set a member by its word in a request and its text, which the question refers to. Return 0, or -EINVAL with the
