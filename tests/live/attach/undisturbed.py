@@ -253,7 +253,8 @@ def stripped():
     target = Target("count", 4, program=program)
     before = mappings(target)
     for _ in range(3):
-        expect("no allocator that can be hooked" in record("no.xht", "-p", target.pid, status=2), "it is not told why")
+        said = record("no.xht", "-p", target.pid, status=2)
+        expect("no allocator that can be hooked" in said, f"it is not told why: {said}")
     expect(mappings(target) == before, f"mapped before: {before}, after: {mappings(target)}")
     target.end()
 
