@@ -277,6 +277,7 @@ def traces():
         check_trace(f"{scene}.xht")
         for query in ("@$cursession.TTD.Data.Heap()", "@$cursession.TTD.Data.Allocations()", "@$cursession.Processes", "@$curprocess.Name"):
             check("dx.json", json.loads(output("dx", f"{scene}.xht", "-format", "json", query)), f"{query} of {scene}")
+    check("dx.json", json.loads(output("dx", f"{SCENES[0]}.xht", "-format", "json", "@$cursession.TTD.Data.Heap().Average(h => h.Size)")), "an average")
     older = sorted((SOURCE / "tests/older").glob("*.xht"))
     expect(len(older) >= 20, f"only {len(older)} older traces")
     for path in older:
