@@ -52,7 +52,7 @@ enum {
 	PYTHON_MINOR_FIRST = 8, /* as HOOK_PYTHON_FIRST, HOOK_PYTHON_LAST */
 	PYTHON_MINOR_LAST = 13,
 	PYTHON_PAGES = 256,
-	PYTHON_ID_BITS = 15,
+	PYTHON_ID_BITS = 14,
 	PYTHON_IDS = 1 << PYTHON_ID_BITS,
 	RECORDER_ISLAND_BYTES = 128 * 1024,
 	REQUEST_SAVED_BYTES = 0xe0 /**< how far below a request's frame the two words of its place are saved */

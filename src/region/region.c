@@ -27,7 +27,7 @@ enum {
 	IMAGE_DEFAULT = 16384,
 	SLOT_LIMIT = 1 << 16,
 	PC_LIMIT = 1 << 24,
-	CODE_DEFAULT = 1 << 17,
+	CODE_DEFAULT = 1 << 14,
 	CODE_LIMIT = 1 << 20,
 	FILE_LIMIT = 1 << 20,
 	IMAGE_LIMIT = 1 << 16,

@@ -277,7 +277,7 @@ static void config_fit(struct region_config *config, pid_t pid)
 	uint64_t room = limit.rlim_cur / 16;
 	config->slot_max = 256;
 	config->pc_max = 1 << 16;
-	config->code_max = 1 << 13;
+	config->code_max = 1 << 11;
 	config->file_max = 512;
 	config->image_max = 2048;
 	while (config->buffer_max > 8 && (uint64_t)config->buffer_max * config->buffer_size > room)
