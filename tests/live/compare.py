@@ -33,6 +33,7 @@ CUT = (0, 0)
 NOT_DONE = 0xffffffff  # index of a stack whose thread ended in the middle
 # Functions that share an entry in some libraries, so that the recorder can know only one of the names.
 SAME = {"aligned_alloc": "memalign", "cfree": "free", "_Znwm": "operator new", "_ZdlPv": "operator delete", "_ZdlPvm": "operator delete"}
+PYTHON_OFFSET = 1 << 48  # and higher: frames that are no places in files
 FREES = {"free", "cfree", "free_sized", "free_aligned_sized", "operator delete"}
 
 # Parameters by function, as the dump's args column has them; the log has their values in the same order.
@@ -198,6 +199,7 @@ class Stacks:
 
     def __init__(self, path):
         self.nodes, self.checked, self.truncated, self.cut = {}, 0, 0, 0
+        self.evaluations = set()  # frames of the log in whose place Python frames were
         self.images = {}  # of this process: the log knows the program itself by an empty name
         with open(path, newline="") as file:
             for row in csv.DictReader(file):
@@ -211,6 +213,28 @@ class Stacks:
             frames.append((image, offset))
         return frames
 
+    def without_evaluations(self, logged, traced):
+        """Python frames stand in the place of evaluations by the interpreter (live/target/python_frames compares them): both are left out. An evaluation whose frame is
+        only being made has none: it is known by its offset, which is one of the interpreter's loop."""
+        if not any(offset >= PYTHON_OFFSET for _, offset in traced) and not self.evaluations:
+            return logged, traced
+        kept, native, i, at, is_replaced = [], [], 0, 0, False
+        while at < len(logged) and (i < len(traced) or is_replaced):
+            image, offset = traced[i] if i < len(traced) else ("", -1)
+            if offset >= PYTHON_OFFSET:
+                is_replaced = True
+                i += 1
+            elif logged[at][1] == offset:
+                kept.append(logged[at])
+                native.append(traced[i])
+                i, at, is_replaced = i + 1, at + 1, False
+            elif is_replaced or logged[at] in self.evaluations:
+                self.evaluations.add(logged[at])
+                at += 1
+            else:
+                break
+        return kept + logged[at:], native + traced[i:]
+
     def differ(self, logged, node):
         traced = self.frames(node)
         while traced and os.path.basename(traced[0][0]) == "oracle.so":
@@ -221,6 +245,7 @@ class Stacks:
             traced.pop()
             logged = logged[:len(traced)]
         self.checked += 1
+        logged, traced = self.without_evaluations(logged, traced)
         if logged and logged[-1] == CUT:
             logged = logged[:-1]
             self.cut += len(traced) > len(logged)
