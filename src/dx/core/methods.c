@@ -133,6 +133,7 @@ bool dx_method_call(struct dx_query *query, struct dx_method_call *call, struct 
 		method->call(query, call, result);
 		bool has_no_result = method->result == DX_RESULT_KIND && method->kind == DX_ABSENT;
 		result->is_nothing = has_no_result && result->kind == DX_ABSENT;
+		result->is_undecided = false; /* a value is no element */
 		return true;
 	}
 	struct dx_sequence *sequence = dx_sequence_new(query, method->operation, call->receiver.sequence, call->column);
