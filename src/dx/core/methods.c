@@ -97,6 +97,7 @@ static const char *argument_check(struct dx_query *query, struct dx_value *argum
 		is_number = argument->kind == DX_NUMBER || argument->kind == DX_REAL;
 		return is_number || argument->kind == DX_POSITION || argument->kind == DX_TEXT ? NULL : "a position";
 	case 's':
+	case 'q':
 		if (!dx_elements(query, argument, &sequence))
 			return "a collection";
 		*argument = sequence;
