@@ -449,7 +449,7 @@ static void refuse_word(struct checker *checker, int column, const struct dx_mem
 	for (size_t i = 0; i < words->count; i++)
 		nearest_try(&nearest, words->words[i]);
 	/* "delete" is a part of "operator delete". */
-	for (size_t i = 0; i < words->count && words->are_of_trace; i++)
+	for (size_t i = words->count; i-- > 0 && words->are_of_trace;)
 		if (strcasestr(words->words[i], text))
 			nearest.best = words->words[i];
 	text_join(all, sizeof(all), words->words, words->are_of_trace ? 0 : words->count);
