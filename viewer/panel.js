@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The side panel: findings while nothing is selected, else the frame or row with its numbers and stacks.
-import {factsOf, findGroup, groupCells, groupName, pathKey, stackId, AIFO, CLASSES} from "./cells.js";
+import {factsOf, findGroup, frameHashes, groupCells, groupName, pathKey, stackId, AIFO, CLASSES} from "./cells.js";
 import {optionsOf, splitWords} from "./command.js";
 import {MARK_LIBRARY, MARK_WORD, readFrame} from "./decode.js";
 import {formatBytes, formatCount, formatShare, formatTime, formatWhole} from "./format.js";
@@ -274,7 +274,7 @@ export class Panel {
 			),
 			this.drawButtons(item, about.frame),
 			...(node >= 0 ? this.drawStack(node, item) : []),
-			...(node >= 0 ? this.drawFrees(this.freedOf(item, about.placed, node, own[0]), bytes) : []),
+			...(node >= 0 ? this.drawFrees(this.freedOf(item, node, own[0]), bytes) : []),
 		];
 	}
 
@@ -455,37 +455,37 @@ export class Panel {
 	}
 
 	/**
-	 * @param {Item} item @param {any} placed its frame in the flame @param {number} node its largest stack
+	 * @param {Item} item @param {number} node its largest stack
 	 * @param {number} cell one of its own
 	 * @returns {{query: Record<string, string>, isLargest: boolean}} who freed: of all stacks of the item, or, where a
 	 * question cannot name these, of the largest one
 	 */
-	freedOf(item, placed, node, cell) {
+	freedOf(item, node, cell) {
 		const {model} = this.picture,
 			{frame, frames} = model.cells,
 			{state} = this.app.store,
 			{isInverted, isMerged, isFolded, by} = state,
 			filters = [...state.filters];
-		/** @type {Record<string, string> | null} */
-		let stacks = null;
+		/** @type {Record<string, string>} */
+		let stacks = {};
 		if (item.kind === "path") {
-			const isSplit = by === "process" || by === "thread";
-			if (isSplit)
+			const hashes = frameHashes(model),
+				keys = item.path.split(".").map((word) => frames[hashes.indexOf(parseInt(word, 36))]?.key ?? "");
+			if (by === "process" || by === "thread") {
 				filters.push({by, key: groupName(model, by, groupCells(model, by).keys[cell]).id, hide: false});
-			if (placed?.kind === "group") stacks = {};
-			else if (placed && !isInverted && !isMerged) stacks = {node: pathKey(model, placed.node)};
-			else if (placed && isInverted && isFolded && !isSplit && !item.path.includes("."))
-				stacks = {asker: frames[placed.frame].key};
+				keys.shift();
+			}
+			if (keys.length) stacks = {[isInverted ? "ends" : "node"]: keys.join("\n")};
+			if (isMerged) stacks.merged = "1";
+			if (!isFolded) stacks.whole = "1";
 		} else if (item.by === "function") stacks = {asker: item.key};
 		else if (item.by === "inclusive") stacks = {through: item.key};
 		else if (item.by === "stack") stacks = {node: pathKey(model, node), asker: frames[frame[node]].key};
-		else if (item.by !== "image") {
-			stacks = {};
-			filters.push({by: item.by, key: item.key, hide: false});
-		}
+		else if (item.by === "image") stacks = {asker: `${item.key}!`};
+		else filters.push({by: item.by, key: item.key, hide: false});
 		const typed = splitWords(state.words),
 			{words, lacks} = optionsOf(this.app.trace, filters, typed),
-			isLargest = !stacks || (lacks.length > 0 && !Object.keys(stacks).length);
+			isLargest = lacks.length > 0 && !Object.keys(stacks).length;
 		return {
 			query: {...(isLargest ? {node: pathKey(model, node)} : stacks), filter: [...typed, ...words].join("\n")},
 			isLargest,

@@ -265,10 +265,19 @@ test("a zoom asks for finer cells; who freed is found", async () => {
 	for (const words of [
 		"view=table&rows=inclusive&selection=-1~~AIFI+AIFO",
 		"view=table&rows=stack",
+		"view=table&rows=image&selection=-1~~AIFI+AIFO",
 		"view=table&rows=size&selection=-1~~AIFI",
+		"selection=-1~~AIFI+AIFO&isInverted=1",
+		"selection=-1~~AIFI+AIFO&isInverted=1&isMerged=1&isFolded=0&by=thread",
+		"selection=-1~~AIFI+AIFO&isMerged=1",
 	]) {
 		await goTo(page, `#trace=0&${words.replace("+", "%2B")}`);
-		await page.click(".table-row");
+		if (words.includes("view=table")) await page.click(".table-row");
+		else {
+			await page.focus("#flame");
+			// The first one opens a chain.
+			for (const key of ["ArrowDown", "ArrowDown", "Space", "Space"]) await page.keyboard.press(key);
+		}
 		await page.waitForSelector("#freed .right:not(:empty)");
 		await isOfAll();
 	}
