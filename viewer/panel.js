@@ -1,6 +1,17 @@
 // SPDX-License-Identifier: MIT
 // The side panel: findings while nothing is selected, else the frame or row with its numbers and stacks.
-import {factsOf, findGroup, frameHashes, groupCells, groupName, pathKey, stackId, AIFO, CLASSES} from "./cells.js";
+import {
+	factsOf,
+	findGroup,
+	frameHashes,
+	groupCells,
+	groupName,
+	pathKey,
+	pathsWith,
+	stackId,
+	AIFO,
+	CLASSES,
+} from "./cells.js";
 import {optionsOf, splitWords} from "./command.js";
 import {MARK_LIBRARY, MARK_WORD, readFrame} from "./decode.js";
 import {formatBytes, formatCount, formatShare, formatTime, formatWhole} from "./format.js";
@@ -24,6 +35,8 @@ const GLYPHS = /** @type {Record<string, string>} */ ({
 	resident: "◧",
 	losses: "!",
 });
+/** Findings whose share is that of a stack: the function may have more. */
+const ONE_STACK = ["peak", "outstanding"];
 /** Frames of a stack that are shown at once. */
 const FRAMES_MAX = 9;
 const PROCESSES_MAX = 12;
@@ -138,7 +151,12 @@ export class Panel {
 			make(
 				"span",
 				{},
-				make("span", {class: "finding-text"}, cutText(safeText(finding.title ?? finding.text), 300)),
+				make(
+					"span",
+					{class: "finding-text"},
+					cutText(safeText(finding.title ?? finding.text), 300) +
+						(finding.stack && ONE_STACK.includes(finding.kind) ? ", in one stack" : ""),
+				),
 				finding.evidence && make("span", {class: "evidence"}, cutText(safeText(finding.evidence), 300)),
 			),
 		);
@@ -250,6 +268,7 @@ export class Panel {
 		const numbers = [
 			[mark + formatBytes(bytes), "selected"],
 			[formatShare(bytes / app.picture.selected.bytes), "of it"],
+			...this.shareOfFunction(item, about.frame, bytes),
 			[mark + formatWhole(blocks), "blocks"],
 			...(facts.isMost
 				? [[app.picture.live + formatBytes(facts.most), `at most, ${formatTime(cells.bounds[facts.mostAt])}`]]
@@ -276,6 +295,21 @@ export class Panel {
 			...(node >= 0 ? this.drawStack(node, item) : []),
 			...(node >= 0 ? this.drawFrees(this.freedOf(item, node, own[0]), bytes) : []),
 		];
+	}
+
+	/** @param {Item} item @param {Frame | null} frame @param {number} bytes of the item @returns {string[][]} the share of its function in all stacks, if that is more */
+	shareOfFunction(item, frame, bytes) {
+		const {model, selected} = this.picture,
+			{cells} = model,
+			isPath = item.kind === "path";
+		if (!frame || frame.marks & MARK_WORD || (!isPath && item.by !== "stack")) return [];
+		const {keys} = groupCells(model, "function"),
+			paths = isPath ? pathsWith(model, (i) => cells.frames[i] === frame) : null;
+		let sum = 0;
+		for (let i = 0; i < cells.count; i++)
+			if (selected.hits[i] && (paths ? paths[cells.node[i]] : cells.frames[keys[i]] === frame))
+				sum += cells.bytes[i];
+		return sum > bytes ? [[formatShare(sum / this.app.picture.selected.bytes), "its function, in all stacks"]] : [];
 	}
 
 	/**
@@ -323,9 +357,9 @@ export class Panel {
 				(/** @type {any} */ frame) =>
 					frame.path === item.path && ["frame", "chain", "group"].includes(frame.kind),
 			);
-			if (!placed) return of("Frame", null, "not to be seen in this selection", "");
+			if (!placed) return of("Frame on this path", null, "not to be seen in this selection", "");
 			return of(
-				placed.kind === "group" ? GROUPING_WORDS[this.app.store.state.by] : "Frame",
+				placed.kind === "group" ? GROUPING_WORDS[this.app.store.state.by] : "Frame on this path",
 				placed.kind === "group" ? null : cells.frames[placed.frame],
 				placed.name,
 				"",
@@ -333,7 +367,12 @@ export class Panel {
 			);
 		}
 		const by = item.by === "inclusive" ? "function" : item.by,
-			words = item.by === "inclusive" ? "function, with callees" : GROUPING_WORDS[by],
+			words =
+				item.by === "inclusive"
+					? "function, with callees"
+					: by === "function"
+						? "function, in all its stacks"
+						: GROUPING_WORDS[by],
 			kind = words[0].toUpperCase() + words.slice(1),
 			key = findGroup(model, by, item.key);
 		if (key < 0) return of(kind, null, "nothing of it in this range", "");

@@ -8,7 +8,7 @@ import path from "node:path";
 import test, {after, before} from "node:test";
 import * as engine from "../../viewer/cells.js";
 import {decodeCells} from "../../viewer/decode.js";
-import {formatBytes, formatTime, formatWhole} from "../../viewer/format.js";
+import {formatBytes, formatShare, formatTime, formatWhole} from "../../viewer/format.js";
 import {layoutFlame} from "../../viewer/tree.js";
 import {encodeFile} from "./encode.mjs";
 import {makeBuild, makeHostile, makeLossy, makeSample, makeServer} from "./made.mjs";
@@ -278,7 +278,7 @@ test("a selected frame has its numbers; only this, hide and focus", async () => 
 	const frame = layout.frames.find((other) => other.name === "Cache::insert" || other.name === "Image::decode");
 	await page.mouse.click(...(await pointOf(page, frame)));
 	await settle(page);
-	assert.match(await text(page, "#panel"), new RegExp(`${formatBytes(frame.value)}`));
+	assert.match(await text(page, "#panel"), new RegExp(`Frame on this path.*${formatBytes(frame.value)}`));
 	assert.match(await text(page, "#panel .stack"), /Worker::run/);
 	await click(page, "#panel .buttons button:nth-child(1)");
 	assert.match(await text(page, "#command"), /-requireFrames 'app!Image::decode\(Bytes\)'$/);
@@ -437,12 +437,34 @@ test("a finding selects the stack that it is about", async () => {
 	assert.equal(await text(page, "#panel .numbers dd"), formatBytes(sum));
 	assert.match(await text(page, "#panel h2"), /Stack/);
 	await press(page, "Escape");
+	assert.match(await text(page, ".finding >> nth=1"), /holds 71 % of the peak, in one stack/);
+	await press(page, "Escape");
 	await click(page, ".finding >> nth=0");
 	assert.match(await text(page, "#panel h2"), /Function, with callees/, "of a stack that cells do not have");
 	assert.deepEqual(
 		(await classesOf(page)).map(([isOn]) => isOn),
 		["false", "true", "false", "false"],
 	);
+	await close(page);
+});
+
+test("a stack of a function is not taken for the function", async () => {
+	const model = models.server,
+		{cells} = model,
+		{hits, bytes} = engine.selectCells(model, {kind: "window", from: 0, to: model.last, classes: 3}, null),
+		[stacks, functions] = ["stack", "function"].map((by) => {
+			const {keys, count} = engine.groupCells(model, by),
+				sums = new Float64Array(count);
+			hits.forEach((hit, i) => (sums[keys[i]] += hit && cells.bytes[i]));
+			return sums;
+		});
+	const node = stacks.findIndex((sum, at) => sum && sum < functions[cells.frame[at]]),
+		item = {kind: "group", by: "stack", key: engine.groupName(model, "stack", node).id},
+		share = formatShare(functions[cells.frame[node]] / bytes);
+	const page = await open("server", {
+		hash: `#selection=-1~~AIFI%2BAIFO&item=${encodeURIComponent(JSON.stringify(item))}`,
+	});
+	assert.match(await text(page, "#panel .numbers"), new RegExp(`its function, in all stacks${share}`));
 	await close(page);
 });
 
