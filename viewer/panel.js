@@ -72,6 +72,12 @@ function freedBy(base) {
 	return head;
 }
 
+/** @param {any[][]} frames @param {any[][]} others @returns {number} how many both begin with; the last one of a stack is shown */
+function sameFrames(frames, others) {
+	const different = frames.findIndex((frame, i) => String(frame) !== String(others[i]));
+	return different < 0 ? frames.length - 1 : different;
+}
+
 /** Longer paths lose their first folders. Characters. */
 const PATH_MAX = 40;
 
@@ -444,14 +450,15 @@ export class Panel {
 		];
 	}
 
-	/** @param {{frame: Frame, line: number, isInlined: boolean}[]} frames */
-	drawFrames(frames) {
-		const most = this.isLong ? frames.length : FRAMES_MAX;
+	/** @param {{frame: Frame, line: number, isInlined: boolean}[]} frames @param {number} [first] the first ones are those of the stack above */
+	drawFrames(frames, first = 0) {
+		const most = this.isLong ? frames.length : first + FRAMES_MAX;
 		return make(
 			"ol",
 			{class: "stack"},
+			first > 0 && make("li", {class: "faint"}, `${first} ${first > 1 ? "frames" : "frame"} as above, then`),
 			...frames
-				.slice(0, most)
+				.slice(first, most)
 				.map(({frame, line, isInlined}) =>
 					make(
 						"li",
@@ -589,7 +596,7 @@ export class Panel {
 			];
 		return [
 			freedBy(base),
-			...shown.map((/** @type {any} */ stack) =>
+			...shown.map((/** @type {any} */ stack, /** @type {number} */ i) =>
 				make(
 					"div",
 					{},
@@ -605,6 +612,7 @@ export class Panel {
 							line: row[4],
 							isInlined: false,
 						})),
+						i ? sameFrames(stack.frames, shown[i - 1].frames) : 0,
 					),
 				),
 			),
