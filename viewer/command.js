@@ -3,6 +3,7 @@
 import {AIFI, AIFO, CLASSES} from "./cells.js";
 import {ANY_LIFE, ANY_SIZE, commandTime, lifeLimit} from "./format.js";
 import {patternOf, quoteWord} from "./hostile.js";
+import {NEVER_FREED} from "./store.js";
 /** @import {Filter} from "./cells.js" */
 /** @import {App} from "./picture.js" */
 
@@ -95,7 +96,7 @@ function filterWords(trace) {
 						String(Number(key) ? 2 ** Number(key) : 1),
 					],
 		life: (key) =>
-			key === "40" || Number(key) === ANY_LIFE
+			key === NEVER_FREED || Number(key) === ANY_LIFE
 				? []
 				: [
 						"-closed",

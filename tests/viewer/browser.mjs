@@ -202,6 +202,24 @@ test("checks 8 and 3: a drag turns on AIFO alone; sums are the engine's", async 
 	await close(page);
 });
 
+test("never freed is about the window, if there is one", async () => {
+	const page = await open("server"),
+		model = models.server,
+		of = (choice, filters) => formatBytes(engine.selectCells(model, choice, engine.filterCells(model, filters)).bytes);
+	await drag(page, model, 60, 140);
+	await press(page, "e");
+	const window = {kind: "window", from: 60, to: 140, classes: 2};
+	assert.equal((await classesOf(page))[1][1], of(window, [{by: "life", key: "40", hide: false}]));
+	assert.notEqual((await classesOf(page))[1][1], of(window, []));
+	assert.match(await text(page, "#filters"), /never freed/);
+	await press(page, "e");
+	assert.equal((await classesOf(page))[1][1], of(window, []));
+	await press(page, "p");
+	await press(page, "e");
+	assert.match(await text(page, "#selection-words"), /Whole run/);
+	await close(page);
+});
+
 test("handles and the label change the window", async () => {
 	const page = await open("server"),
 		model = models.server;
