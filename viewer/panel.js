@@ -9,6 +9,7 @@ import {
 	pathKey,
 	pathsWith,
 	stackId,
+	sumGroups,
 	AIFO,
 	CLASSES,
 } from "./cells.js";
@@ -18,6 +19,8 @@ import {formatBytes, formatCount, formatShare, formatTime, formatWhole} from "./
 import {byId, fill, make, name} from "./elements.js";
 import {cutText, safeText, TITLE_MAX} from "./hostile.js";
 import {selectionMark} from "./picture.js";
+import {sumInclusive} from "./table.js";
+import {neighboursOf} from "./tree.js";
 import {GROUPING_WORDS} from "./legend.js";
 import {classNames} from "./store.js";
 /** @import {Frame} from "./decode.js" */
@@ -40,6 +43,9 @@ const ONE_STACK = ["peak", "outstanding"];
 /** Frames of a stack that are shown at once. */
 const FRAMES_MAX = 9;
 const PROCESSES_MAX = 12;
+/** Functions that a search finds, and direct callers. */
+const FOUND_MAX = 8,
+	CALLERS_MAX = 5;
 /** Stacks that freed. */
 const FREED_MAX = 4;
 /** Kinds of resident memory, in order: member, words, class of the swatch. */
@@ -98,28 +104,87 @@ export class Panel {
 		this.shownItem = "";
 		/** @type {any} */
 		this.frees = null;
+		/** @type {(ReturnType<typeof neighboursOf> & {hits: Uint8Array}) | null} */
+		this.callers = null;
 	}
 
 	render() {
-		const {item} = this.app.store.state,
-			key = JSON.stringify(item);
-		if (!item && key === this.shownItem) return;
+		const {item, search, filters, words} = this.app.store.state,
+			key = JSON.stringify(item ?? [search, filters, words]);
+		if (!item && !search.trim() && key === this.shownItem) return;
 		if (key !== this.shownItem) {
 			this.isLong = false;
-			this.frees = null;
+			this.frees = this.callers = null;
 			this.shownItem = key;
 			this.box.scrollTop = 0;
 		}
 		document.body.classList.toggle("has-item", item !== null);
 		if (item && this.picture.itemMask) fill(this.box, ...this.drawItem(item, this.picture.itemMask));
-		else fill(this.box, ...this.drawFindings(), ...this.drawResident(), ...this.drawProcesses());
+		else
+			fill(
+				this.box,
+				...this.drawFound(),
+				...this.drawFindings(),
+				...this.drawResident(),
+				...this.drawProcesses(),
+			);
+	}
+
+	/** @returns {Child[]} the functions that a search finds, with what stacks through them have of the selection */
+	drawFound() {
+		const {model, choice, selected, mask, hitFrames} = this.app.picture;
+		if (!hitFrames) return [];
+		const {bytes} = sumInclusive(model, sumGroups(model, choice, selected, groupCells(model, "stack"), mask)),
+			found = [...hitFrames.keys()].filter((frame) => hitFrames[frame] && bytes[frame]);
+		found.sort((a, b) => bytes[b] - bytes[a]);
+		return [
+			section("Found", formatWhole(found.length)),
+			...found.slice(0, FOUND_MAX).map((frame) => this.drawFunction(frame, formatBytes(bytes[frame]))),
+		];
+	}
+
+	/** @param {number} frame index of frames @param {string} value */
+	drawFunction(frame, value) {
+		const {short, key, full} = this.picture.model.cells.frames[frame];
+		return make(
+			"button",
+			{
+				class: "part link-row",
+				title: cutText(full, TITLE_MAX),
+				onclick: () => this.app.store.set({item: {kind: "group", by: "inclusive", key}}),
+			},
+			name(cutText(short, 200)),
+			make("span", {class: "value"}, value),
+		);
+	}
+
+	/** @param {Item} item @param {Frame | null} frame of a function @returns {Child[]} its direct callers */
+	drawCallers(item, frame) {
+		if (!frame || frame.marks & MARK_WORD || item.kind === "path" || item.by === "stack") return [];
+		const {model, selected} = this.picture;
+		if (this.callers?.hits !== selected.hits && !this.app.store.isDragging)
+			this.callers = {
+				hits: selected.hits,
+				...neighboursOf(model, selected.hits, "bytes", model.cells.frames.indexOf(frame)),
+			};
+		const rows = (this.callers?.callers ?? []).filter(({frame: caller}) => caller >= 0);
+		return [
+			rows.length > 0 &&
+				section("Called by", rows.length > CALLERS_MAX ? `${CALLERS_MAX} of ${rows.length}` : ""),
+			...rows
+				.slice(0, CALLERS_MAX)
+				.map(({frame: caller, value}) =>
+					this.drawFunction(caller, formatShare(value / (this.callers?.value ?? 1))),
+				),
+		];
 	}
 
 	/** @returns {Child[]} */
 	drawFindings() {
-		const findings = this.app.trace.findings ?? [];
+		const findings = this.app.trace.findings ?? [],
+			{filters, words} = this.app.store.state;
 		return [
-			section("Findings"),
+			section("Findings", filters.length || words ? "of the whole run, not filtered" : "of the whole run"),
 			...(findings.length ? [] : [make("p", {class: "faint"}, "Nothing stands out.")]),
 			...findings.slice(0, 5).map((/** @type {any} */ finding) => this.drawFinding(finding)),
 		];
@@ -298,6 +363,7 @@ export class Panel {
 				...numbers.map(([value, words]) => make("div", {}, make("dt", {}, words), make("dd", {}, value))),
 			),
 			this.drawButtons(item, about.frame),
+			...this.drawCallers(item, about.frame),
 			...(node >= 0 ? this.drawStack(node, item) : []),
 			...(node >= 0 ? this.drawFrees(this.freedOf(item, node, own[0]), bytes) : []),
 		];

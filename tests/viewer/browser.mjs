@@ -348,6 +348,37 @@ function engineSum(model, name) {
 	return formatBytes(sum);
 }
 
+test("a search lists functions, and a function its callers; findings say what they are about", async () => {
+	const page = await open("server"),
+		model = models.server;
+	await page.fill("#search", "json::");
+	await settle(page);
+	const found = await page.$$eval("#panel h2:first-child ~ .link-row", (all) => all.map((row) => row.textContent));
+	assert.match(await text(page, "#panel h2"), /Found/);
+	assert.ok(found.length > 1 && found.every((row) => /^Json::\w+/.test(row)), String(found));
+	await page.$eval("#search", (input) => input.blur());
+	const [name, bytes] = /^(Json::\w+?)([\d.]+.\w+)$/.exec(found[0]).slice(1),
+		paths = engine.pathsWith(model, (i) => model.cells.frames[i].short === name),
+		{hits} = engine.selectCells(model, peakChoice(model), null);
+	let sum = 0;
+	for (let i = 0; i < hits.length; i++) if (hits[i] && paths[model.cells.node[i]]) sum += model.cells.bytes[i];
+	assert.equal(bytes, formatBytes(sum));
+	await click(page, "#panel .link-row");
+	const said = await text(page, "#panel");
+	assert.match(said, /Function, with callees/);
+	const caller = /Called by([\w:]+?)(\d+).%/.exec(said);
+	assert.ok(caller, said);
+	await page.click("#panel .link-row");
+	await settle(page);
+	assert.match(await text(page, "#panel h3"), new RegExp(caller[1]));
+	await press(page, "Escape");
+	await press(page, "Escape");
+	assert.match(await text(page, "#panel h2"), /Findingsof the whole run$/);
+	await click(page, ".legend-row");
+	assert.match(await text(page, "#panel h2"), /Findingsof the whole run, not filtered$/);
+	await close(page);
+});
+
 test("check 15: few rows are in the document", async () => {
 	const page = await open("build", {hash: "#view=table&rows=stack&by=process"});
 	assert.ok((await page.$$(".table-row")).length <= 60);
