@@ -81,6 +81,7 @@ static struct dx_node *node_copy(struct dx_arena *arena, const struct dx_node *n
 	struct dx_node *copy = dx_new(arena, struct dx_node, 1);
 	*copy = *node;
 	copy->column = copy->name_column = -1; /* of another text than the query that uses it */
+	copy->has_subqueries = copy->is_subquery = false;
 	copy->name = name_copy(arena, node->name);
 	copy->first = node_copy(arena, node->first);
 	copy->second = node_copy(arena, node->second);
