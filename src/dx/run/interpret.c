@@ -173,8 +173,9 @@ static struct dx_value evaluate_unary(struct dx_query *query, const struct dx_no
 	if (!is_integer(&value))
 		return dx_error(query, "this operator is for numbers, not for %s", dx_kind_name(value.kind));
 	__int128 number = dx_integer_of(&value);
+	/* Of decimal literals it is an int, as in C++. */
 	return node->operation == DX_COMPLEMENT
-		       ? dx_number(~(uint64_t)number)
+		       ? value.is_decimal ? integer_value(query, ~number, true) : dx_number(~(uint64_t)number)
 		       : integer_value(query, node->operation == DX_MINUS ? -number : number, value.is_decimal);
 }
 
