@@ -175,6 +175,12 @@ static void area_count(struct counting *counting, const struct account_area *are
 static void empty_count(struct counting *counting, uint64_t low, uint64_t high)
 {
 	const struct account_blocks *blocks = &counting->blocks;
+	uint8_t kind = counting->mapping->kind;
+	/* glibc has no arenas elsewhere. */
+	if (kind != TRACE_MAPPING_BREAK && kind != TRACE_MAPPING_ANONYMOUS) {
+		other_count(counting, low, high);
+		return;
+	}
 	while (low < high) {
 		while (counting->area < blocks->area_count && blocks->areas[counting->area].high <= low)
 			counting->area++;

@@ -40,14 +40,12 @@ static int reading_find(const struct why *why, const struct trace_pages **pages,
 	uint32_t process = question->pid ? process_of(table, question->pid, &is_known) : TRACE_NONE;
 	if (!is_known)
 		return diag_fail(diag, ENOENT, "%s: no process has the pid %s", path, text_pid(question->pid).data);
-	if (!table->dictionary->pages_count && table->dictionary->resident_count)
-		return diag_fail(diag, ENOTSUP, "%s: an older xheap recorded it, which did not note resident pages",
-				 path);
 	if (!table->dictionary->pages_count || (question->pid && process == TRACE_NONE))
 		return diag_fail(diag, ENOENT,
-				 "%s: resident pages were not read; the process was gone before, or is not traced "
-				 "from this pid namespace",
-				 path);
+				 "%s has no resident pages%s%s: the process ended before they were read, or an older "
+				 "xheap recorded it",
+				 path, question->pid ? " of process " : "",
+				 question->pid ? text_pid(question->pid).data : "");
 	*pages = account_reading(table, process, question->which, question->time_ns);
 	return 0;
 }

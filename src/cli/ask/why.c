@@ -54,7 +54,7 @@ static int options_settle(struct why_options *options)
 {
 	bool is_live = options->live_pid || options->input.session;
 	if (options->live_pid && options->input.path)
-		return cli_fail("-p: a process and a FILE or a session at once");
+		return cli_fail("-p names a process: leave out FILE and -session");
 	if (options->live_pid && options->question.pid)
 		return cli_fail("-pid is of a FILE or a session, and -p names a process already");
 	if (options->live_pid && input_take_process(&options->input, options->live_pid))
