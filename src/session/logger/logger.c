@@ -634,6 +634,7 @@ static void logger_end(struct logger *logger)
 {
 	logger_settle_clock(logger, true);
 	untraced_search(logger, monotonic_now_ns(), true);
+	members_read_memory(logger);
 	detach_all(logger);
 	while (logger->targets)
 		target_remove(logger, logger->targets);
