@@ -154,7 +154,7 @@ complete -c xheap -n __xheap_before_command -l keep -x -a live -d 'Record a long
 complete -c xheap -n __xheap_before_command -l trigger -x -a 'rss= memory-limit exit crash' -d 'Write a flight recorder to its file on this event'
 complete -c xheap -n __xheap_before_command -l permissions -x -d 'Set the octal permissions of the trace'
 complete -c xheap -n __xheap_before_command -l flush-timer -x -d 'Write each event to the file after at most this time'
-complete -c xheap -n __xheap_before_command -l index -d 'Make the index during the recording'
+complete -c xheap -n __xheap_before_command -l index -f -a 'always idle never' -d 'When to make the index during the recording'
 complete -c xheap -n __xheap_before_command -l real-time -d 'Use a flush timer of 100ms'
 complete -c xheap -n __xheap_before_command -l check-stacks -d 'Compare cached stacks with full stack walks'
 complete -c xheap -n __xheap_before_command -s q -l quiet -d 'Print only errors and warnings about missing data'
