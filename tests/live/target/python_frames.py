@@ -16,7 +16,6 @@ PROGRAM = SOURCE / "tests/live/programs/python_calls.py"
 DAMAGED = SOURCE / "tests/live/programs/python_damaged.py"
 DAMAGES, FIRST_SIZE = 100000 if SOAK else 1000, 1000000
 COUNT = 1000000 if SOAK else 1500
-LINE_BITS = 24
 OLDEST, NEWEST = (3, 8), (3, 13)
 
 
@@ -43,9 +42,9 @@ def stacks_of(trace):
             stack = rows[stack]["parent_id"]
         for at in reversed(way):
             row, outer = rows[at], known[stack]
-            path, offset = row["image"], int(row["offset"] or "0", 16)
-            is_python = path.startswith("<") or path.endswith(".py")
-            known[at] = ((path, row["frame"].split("!", 1)[1], offset & (1 << LINE_BITS) - 1) if is_python else (None, row["frame"], 0), *outer)
+            path, is_python = row["image"], row.get("kind") == "python"
+            expect(is_python == (path.startswith("<") or path.endswith(".py")) == (not row["offset"]), f"another kind: {row}")
+            known[at] = ((path, row["frame"].split("!", 1)[1], int(row["line"] or 0)) if is_python else (None, row["frame"], 0), *outer)
             stack = at
         return known[way[0]] if way else known[stack]
     return frames
@@ -124,6 +123,9 @@ def in_reports():
                   for row in told("heap", "shop.xht", "-frames", "-size", 3000, 3200)["actions"][0]["rows"]}
         expect(counts[f"shop.py!{load}"] >= 199, f"{path}: {counts}")
         expect(not any("python3" in name for name in counts), f"{path}: {counts}")
+        frames = [frame for row in told("heap", "shop.xht", "-stacks", "-size", 3001, 3002)["actions"][0]["rows"] for frame in row["stack"]]
+        expect(all((frame.get("kind") == "python") == (frame["image"] in ("shop.py",)) for frame in frames), f"{path}: {frames}")
+        expect(all("offset" not in frame and any(frame.get("line") == 6 for frame in frames) for frame in frames if frame.get("kind") == "python"), f"{path}: {frames}")
         text = xheap("heap", "shop.xht", "-stacks", "-lines", "-requireFrames", "load", "-size", 3001, 3002)
         expect(f"shop.py!{load}  shop.py:6" in text and "<module>" in text and "EvalFrame" not in text, text)
 
