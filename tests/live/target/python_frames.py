@@ -7,6 +7,7 @@ import glob
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -130,5 +131,36 @@ def in_reports():
         expect(f"shop.py!{load}  shop.py:6" in text and "<module>" in text and "EvalFrame" not in text, text)
 
 
+ARENAS = """
+import os, sys
+def load(count):
+    return [str(i) * 20 for i in range(count)]
+rows = load(200000)
+del rows
+rows = load(100000)
+sys.stderr.flush()
+sys._debugmallocstats()
+os._exit(0)
+"""
+
+
+def arenas():
+    """What Python's allocator maps for objects are blocks with the Python stack that needed them: as many as the allocator itself says."""
+    pathlib.Path("arenas.py").write_text(ARENAS)
+    for version, path in sorted(interpreters().items()):
+        run = subprocess.run([os.environ["XHEAP"], "record", "-q", "-o", "arenas.xht", path, "arenas.py"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=True)
+        said = {name: int(number.replace(",", "")) for name, number in re.findall(r"^# arenas (.*?) *= *([\d,]+)$", run.stderr, re.M)}
+        size = 1 << (18 if version < (3, 10) else 20)
+        # Stacks of Python's frames have smaller ones, from 3.11 on.
+        rows = [row for row in dump_each("arenas.xht") if row["function"].startswith("_PyObject_Arena") and int(row["size"]) == size]
+        taken, given = [row for row in rows if row["action"] == "Alloc"], [row for row in rows if row["action"] == "Free"]
+        expect(len(taken) == said["allocated total"] and len(given) == said["reclaimed"] > 1, f"{path}: {said}, but {len(taken)} taken and {len(given)} given back")
+        facts = told("heap", "arenas.xht", "-frames")
+        own = sum(row["total_bytes"] for row in facts["actions"][0]["rows"] if row["frame"]["image"] == "arenas.py")
+        expect(own > 0.8 * len(taken) * size and not facts["unknown_frees"] and not facts["order_conflicts"], f"{path}: {own} of {len(taken)} arenas")
+        report = xheap("report", "arenas.xht").splitlines()[:24]
+        expect(any("arenas.py!" in line for line in report), f"{path}: {report}")
+
+
 if __name__ == "__main__":
-    sys.exit(run_tests(each_frame, of_attached, damaged, in_reports))
+    sys.exit(run_tests(each_frame, of_attached, damaged, in_reports, arenas))
