@@ -88,8 +88,10 @@ static int keys_order(const struct order *order, uint32_t one, uint32_t other)
 		const struct dx_value *a = &order->keys[(size_t)one * order->count + i].value,
 				      *b = &order->keys[(size_t)other * order->count + i].value;
 		bool has_comparator = step->argument_count > 1;
-		/* Absent keys come last, whichever way the others go. */
-		if (!has_comparator && (a->kind == DX_ABSENT) != (b->kind == DX_ABSENT))
+		/* Errors come first, so that Take() shows them, and absent keys last, whichever way the others go. */
+		if ((a->kind == DX_ERROR) != (b->kind == DX_ERROR))
+			return a->kind == DX_ERROR ? -1 : 1;
+		if ((a->kind == DX_ABSENT) != (b->kind == DX_ABSENT))
 			return a->kind == DX_ABSENT ? 1 : -1;
 		int result = dx_key_order(order->query, has_comparator ? &step->arguments[1] : NULL, a, b);
 		if (result)
