@@ -4,6 +4,7 @@
 "$XHEAP" heap python.xht -stacks -lines -allFrames
 "$XHEAP" heap python.xht -frames -stacks -requireFrames load -format json
 "$XHEAP" heap python.xht -image
+"$XHEAP" report python.xht
 "$XHEAP" dump python.xht -stacks
 "$XHEAP" dump python.xht -stacks -format json
 "$XHEAP" dx python.xht '@$cursession.TTD.Data.Heap()[1].Stack[2]'
