@@ -111,6 +111,15 @@ deb:
 	@scripts/setup deb
 	@scripts/deb $(BUILD)/deb
 
+# A folder that runs where it is unpacked, with its libraries beside it: $(BUILD)/dist/xheap-VERSION-x86_64.tar.zst.
+dist:
+	@scripts/setup dist
+	@scripts/dist $(BUILD)/dist
+
+# Tries it in clean roots of the oldest and the newest glibc.
+check-dist: dist
+	@tests/packages/folder $(BUILD)/dist/xheap-*-x86_64.tar.zst $(SUITES)
+
 # In clean roots of Debian 12 and 13: builds the packages, installs, uses, removes and purges them.
 check-deb:
 	@scripts/setup deb
@@ -124,4 +133,4 @@ distcheck:
 clean:
 	@rm -rf $(BUILD)
 
-.PHONY: all setup-check setup-demo strict check check-boot clang quick check-yama golden-update demo pictures install uninstall wheel fuzz soak tested-with first-screen bench deb check-deb distcheck clean
+.PHONY: all setup-check setup-demo strict check check-boot clang quick check-yama golden-update demo pictures install uninstall wheel fuzz soak tested-with first-screen bench deb check-deb dist check-dist distcheck clean
