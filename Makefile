@@ -120,6 +120,13 @@ dist:
 check-dist: dist
 	@tests/packages/folder $(BUILD)/dist/xheap-*-x86_64.tar.zst $(SUITES)
 
+# What is published of a version, with checksums, once every test of distcheck has passed: $(BUILD)/release.
+release:
+	@scripts/setup distcheck
+	@scripts/setup deb
+	@scripts/setup dist
+	@scripts/release $(BUILD)/release
+
 # In clean roots of Debian 12 and 13: builds the packages, installs, uses, removes and purges them.
 check-deb:
 	@scripts/setup deb
@@ -133,4 +140,4 @@ distcheck:
 clean:
 	@rm -rf $(BUILD)
 
-.PHONY: all setup-check setup-demo strict check check-boot clang quick check-yama golden-update demo pictures install uninstall wheel fuzz soak tested-with first-screen bench deb check-deb dist check-dist distcheck clean
+.PHONY: all setup-check setup-demo strict check check-boot clang quick check-yama golden-update demo pictures install uninstall wheel fuzz soak tested-with first-screen bench deb check-deb dist check-dist release distcheck clean
