@@ -44,8 +44,8 @@ struct push_queue {
     Return 0, or a negative errno with the reason in `diag`. End it with push_queue_close() in any case. */
 int push_queue_open(struct push_queue *queue, const char *path, uint64_t limit_bytes, struct diag *diag);
 
-/** Add a profile for this address: write(context, out). The oldest are dropped, and counted, where the limit or the disk
-    has no room for it. Return 0, or a negative errno with the reason in `diag`: then this one is dropped. */
+/** Add a profile for this address: write(context, out). The oldest are dropped, and counted, where the limit or the
+    disk has no room for it. Return 0, or a negative errno with the reason in `diag`: then this one is dropped. */
 int push_queue_add(struct push_queue *queue, const char *url, void (*write)(void *context, struct sink *out),
 		   void *context, struct diag *diag);
 
