@@ -17,20 +17,18 @@ import {
 	SERIES_MAX,
 } from "./cells.js";
 import {formatBytes, formatChange, formatCount, formatMeasure, formatShare, MISSING} from "./format.js";
-import {byId, fill, make, name, prepareCanvas} from "./elements.js";
+import {byId, make, name, prepareCanvas} from "./elements.js";
+import {Grid, ROW} from "./grid.js";
 import {cutText, TITLE_MAX} from "./hostile.js";
 import {listChildren, neighboursOf} from "./tree.js";
 import {itemCells, selectionMark} from "./picture.js";
 import {GROUPING_WORDS} from "./legend.js";
 /** @import {GroupSums, Grouping, Model} from "./cells.js" */
+/** @import {GridColumn} from "./grid.js" */
 /** @import {App, Ink} from "./picture.js" */
 
 /** Pixels. */
-const ROW = 28,
-	HEAD = 32,
-	SPARK_HEIGHT = 18;
-/** Rows above and below those that are seen. */
-const SPARE = 6;
+const SPARK_HEIGHT = 18;
 /** Curves of rows that are kept. */
 const CURVES_MAX = 400;
 /** Callers and callees that are shown, each. */
@@ -43,7 +41,7 @@ const WIDE_TABLE = 1100;
  * @typedef {object} Row
  * @property {number} key group @property {string} name @property {string} detail @property {string} id
  *
- * @typedef {{id: string, title: string, hint: string, class: string, isWide?: boolean, isSortable: boolean, value?: (sums: GroupSums, key: number, table: Table) => number, text?: (value: number, app: App) => string}} Column
+ * @typedef {GridColumn & {value?: (sums: GroupSums, key: number, table: Table) => number, text?: (value: number, app: App) => string}} Column
  */
 
 /** @type {Column[]} */
@@ -118,32 +116,21 @@ const TABLE_COLUMNS = [
 	{id: "spark", title: "Live over time", hint: "On a scale of its own", class: "column-spark", isSortable: false},
 ];
 
-export class Table {
+/** @extends {Grid<Row, Column>} */
+export class Table extends Grid {
 	/** @param {App} app */
 	constructor(app) {
-		this.app = app;
-		this.box = byId("table");
-		this.head = make("div", {class: "table-head", role: "row"});
-		this.body = make("div", {class: "table-body", role: "rowgroup"});
-		this.box.replaceChildren(make("div", {role: "rowgroup", class: "table-top"}, this.head), this.body);
-		/** @type {Row[]} */
-		this.rows = [];
-		this.focused = 0;
-		this.detailHeight = 0;
+		super(app, "table");
 		this.detailRows = 0;
 		/** @type {GroupSums} */
 		this.sums = this.groupSums = {bytes: NONE, blocks: NONE, made: NONE, calls: NONE, change: NONE};
 		/** @type {Model | null} whose groups the rows are */
 		this.rowsOf = null;
+		this.isWide = false;
 		/** @type {any[]} what the sums were made for: the selection, and what its cells are grouped by */
 		this.sumsOf = [];
-		this.expandedAt = -1;
 		/** @type {Map<number, HTMLCanvasElement>} */
 		this.curves = new Map();
-		/** What the head was drawn for. */
-		this.headOf = "";
-		this.box.addEventListener("scroll", () => this.drawRows());
-		this.box.addEventListener("keydown", (event) => this.key(event));
 	}
 
 	/** @returns {Grouping} what the rows are */
@@ -183,7 +170,7 @@ export class Table {
 
 	render() {
 		const {state} = this.app.store,
-			column = TABLE_COLUMNS.find((other) => other.id === state.sort) ?? TABLE_COLUMNS[1],
+			column = this.sorted,
 			sign = state.isRising ? 1 : -1;
 		const {value} = column,
 			{model} = this.app.picture;
@@ -207,6 +194,7 @@ export class Table {
 		this.most = Math.max(1, largestOf(this.sums.bytes).value || 0);
 		this.isWide = this.box.clientWidth >= WIDE_TABLE;
 		byId("nothing").hidden = this.rows.length > 0;
+		this.box.classList.toggle("wide", this.isWide);
 		this.drawHead();
 		if (this.updateRows()) return;
 		this.makeDetail();
@@ -217,43 +205,9 @@ export class Table {
 		return TABLE_COLUMNS.filter((column) => !column.isWide || this.isWide);
 	}
 
-	drawHead() {
-		const {store} = this.app,
-			{state} = store;
-		this.box.setAttribute("aria-rowcount", String(this.rows.length + 1));
-		this.box.classList.toggle("wide", Boolean(this.isWide));
-		const about = `${this.by} ${state.sort} ${state.isRising} ${this.isWide}`;
-		if (about === this.headOf) return;
-		this.headOf = about;
-		fill(
-			this.head,
-			...this.columns.map((column) => {
-				const isSorted = column.id === state.sort,
-					title = column.id === "name" ? GROUPING_WORDS[this.by] : column.title;
-				const direction = isSorted ? (state.isRising ? "ascending" : "descending") : "none";
-				const cell = make("div", {
-					role: "columnheader",
-					class: column.class,
-					...(column.isSortable ? {"aria-sort": direction} : {}),
-				});
-				if (!title) cell.append(make("span", {class: "hidden-text"}, "Share"));
-				else if (!column.isSortable) cell.append(title);
-				else
-					cell.append(
-						make(
-							"button",
-							{
-								class: "sorter",
-								title: column.hint,
-								onclick: () =>
-									store.set({sort: column.id, isRising: isSorted && !state.isRising}, "replace"),
-							},
-							`${title[0].toUpperCase()}${title.slice(1)}${isSorted ? (state.isRising ? " ↑" : " ↓") : ""}`,
-						),
-					);
-				return cell;
-			}),
-		);
+	/** @param {Column} column */
+	titleOf(column) {
+		return column.id === "name" ? GROUPING_WORDS[this.by] : column.title;
 	}
 
 	/** The callers and callees of the expanded row. */
@@ -311,57 +265,20 @@ export class Table {
 		);
 	}
 
-	/** @param {number} index @returns {number} pixels from the top of the body */
-	topOf(index) {
-		return index * ROW + (this.expandedAt >= 0 && index > this.expandedAt ? this.detailHeight : 0);
-	}
-
 	drawRows() {
-		const {scrollTop, clientHeight} = this.box,
-			{rows} = this;
-		this.body.style.height = `${rows.length * ROW + this.detailHeight}px`;
-		const first = Math.max(0, Math.floor((scrollTop - this.detailHeight) / ROW) - SPARE),
-			last = Math.min(rows.length, Math.ceil((scrollTop + clientHeight - HEAD) / ROW) + SPARE);
-		const hadFocus =
-			this.body.contains(document.activeElement) && document.activeElement?.classList.contains("table-row");
-		const elements = [];
-		for (let i = first; i < last; i++) {
-			elements.push(this.drawRow(rows[i], i));
-			if (i === this.expandedAt && this.detail) {
-				this.detail.style.top = `${(i + 1) * ROW}px`;
-				elements.push(this.detail);
-			}
-		}
-		fill(this.body, ...elements);
+		super.drawRows();
 		this.drawnFor = this.rowsOf;
-		if (hadFocus) this.focusRow();
 	}
 
-	/** @param {Row} row @param {number} index @returns {HTMLElement} */
-	drawRow(row, index) {
+	/** @param {Row} row */
+	looksOf(row) {
 		const {app} = this,
-			{item} = app.store.state,
-			isSelected = item?.kind === "group" && item.by === app.store.state.rows && item.key === row.id;
-		const element = make(
-			"div",
-			{
-				class: "table-row",
-				role: "row",
-				"aria-rowindex": index + 2,
-				"aria-selected": String(isSelected),
-				tabindex: index === this.focused ? 0 : -1,
-				"data-index": index,
-				onclick: () => this.choose(index),
-				ondblclick: () => this.expand(index),
-				onpointerenter: () => app.hover(this.inkOf(row)),
-				onpointerleave: () => app.hover(null),
-			},
-			...this.columns.map((column) => this.drawCell(column, row)),
-		);
-		const {hitFrames} = app.picture;
-		element.classList.toggle("hit", this.by === "function" && hitFrames?.[row.key] === 1);
-		element.style.top = `${this.topOf(index)}px`;
-		return element;
+			{item, rows} = app.store.state;
+		return {
+			isSelected: item?.kind === "group" && item.by === rows && item.key === row.id,
+			isHit: this.by === "function" && app.picture.hitFrames?.[row.key] === 1,
+			onenter: () => app.hover(this.inkOf(row)),
+		};
 	}
 
 	/** @param {Column} column @param {Row} row @returns {HTMLElement} */
@@ -512,41 +429,6 @@ export class Table {
 		const row = this.rows[index];
 		if (row && this.by === "function")
 			this.app.store.set({expanded: this.app.store.state.expanded === row.id ? "" : row.id});
-	}
-
-	/** @param {KeyboardEvent} event */
-	key(event) {
-		if (!(/** @type {HTMLElement} */ (event.target).classList.contains("table-row"))) return;
-		const page = Math.max(1, Math.floor(this.box.clientHeight / ROW) - 2);
-		const steps = /** @type {Record<string, number>} */ ({
-			ArrowDown: 1,
-			ArrowUp: -1,
-			PageDown: page,
-			PageUp: -page,
-			Home: -Infinity,
-			End: Infinity,
-		});
-		if (event.key in steps) this.moveFocus(steps[event.key]);
-		else if (event.key === "Enter") this.expand(this.focused);
-		else if (event.key === " ") this.choose(this.focused);
-		else return;
-		event.preventDefault();
-	}
-
-	/** @param {number} by rows */
-	moveFocus(by) {
-		this.focused = Math.max(0, Math.min(this.rows.length - 1, this.focused + by));
-		const top = this.topOf(this.focused),
-			{scrollTop, clientHeight} = this.box;
-		if (top < scrollTop) this.box.scrollTop = top;
-		else if (top + ROW > scrollTop + clientHeight - HEAD) this.box.scrollTop = top + ROW - clientHeight + HEAD;
-		this.drawRows();
-		this.focusRow();
-	}
-
-	focusRow() {
-		const row = this.body.querySelector(`[data-index="${this.focused}"]`);
-		if (row instanceof HTMLElement) row.focus({preventScroll: true});
 	}
 }
 
