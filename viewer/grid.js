@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A table whose rows are in the document only while they can be seen. Views extend it: what its columns are, and what a cell has.
-import {byId, fill, make} from "./elements.js";
+import {byId, fill, make, name} from "./elements.js";
+import {cutText, TITLE_MAX} from "./hostile.js";
 /** @import {App} from "./picture.js" */
 
 /** Pixels. */
@@ -14,14 +15,24 @@ const SPARE = 6;
  * @typedef {{id: string}} GridRow
  */
 
+/** @template V, T @param {string} id @param {string} title @param {string} hint @param {V} value @param {T} text @param {boolean} [isWide] @returns a column of numbers */
+export function numberColumn(id, title, hint, value, text, isWide = false) {
+	return {id, title, hint, class: `column-number ${id}`, isSortable: true, value, text, isWide};
+}
+
+/** @param {string} [title] @returns the column of names */
+export function nameColumn(title = "") {
+	return {id: "name", title, hint: "", class: "column-name", isSortable: true};
+}
+
 /** @template {GridRow} R @template {GridColumn} C */
 export class Grid {
 	/** @param {App} app @param {string} id of its box */
 	constructor(app, id) {
 		this.app = app;
 		this.box = byId(id);
-		this.head = make("div", {class: "table-head", role: "row"});
-		this.body = make("div", {class: "table-body", role: "rowgroup"});
+		this.head = make("div.table-head", {role: "row"});
+		this.body = make("div.table-body", {role: "rowgroup"});
 		this.box.replaceChildren(make("div", {role: "rowgroup", class: "table-top"}, this.head), this.body);
 		/** @type {R[]} */
 		this.rows = [];
@@ -56,6 +67,18 @@ export class Grid {
 		return make("div");
 	}
 
+	/** @param {string} words @param {string} detail @param {HTMLElement} [before] @returns {HTMLElement} */
+	drawName(words, detail, before) {
+		return make(
+			"div",
+			{role: "gridcell", class: "column-name", title: cutText(`${words} ${detail}`, TITLE_MAX)},
+			before,
+			name(cutText(words, 200)),
+			" ",
+			make("bdi.row-detail", {}, cutText(detail, 100)),
+		);
+	}
+
 	/** @param {R} _row @returns {{isSelected?: boolean, isHit?: boolean, onenter?: () => void}} */
 	looksOf(_row) {
 		return {};
@@ -86,14 +109,13 @@ export class Grid {
 					class: column.class,
 					...(column.isSortable ? {"aria-sort": direction} : {}),
 				});
-				if (!title) cell.append(make("span", {class: "hidden-text"}, "Share"));
+				if (!title) cell.append(make("span.hidden-text", {}, "Share"));
 				else if (!column.isSortable) cell.append(title);
 				else
 					cell.append(
 						make(
-							"button",
+							"button.sorter",
 							{
-								class: "sorter",
 								title: column.hint,
 								onclick: () =>
 									store.set({sort: column.id, isRising: isSorted && !state.isRising}, "replace"),

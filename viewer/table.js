@@ -18,8 +18,8 @@ import {
 } from "./cells.js";
 import {formatBytes, formatChange, formatCount, formatMeasure, formatShare, MISSING} from "./format.js";
 import {byId, make, name, prepareCanvas} from "./elements.js";
-import {Grid, ROW} from "./grid.js";
-import {cutText, TITLE_MAX} from "./hostile.js";
+import {Grid, nameColumn, numberColumn, ROW} from "./grid.js";
+import {cutText} from "./hostile.js";
 import {listChildren, neighboursOf} from "./tree.js";
 import {itemCells, selectionMark} from "./picture.js";
 import {GROUPING_WORDS} from "./legend.js";
@@ -46,73 +46,59 @@ const WIDE_TABLE = 1100;
 
 /** @type {Column[]} */
 const TABLE_COLUMNS = [
-	{id: "name", title: "", hint: "", class: "column-name", isSortable: true},
-	{
-		id: "bytes",
-		title: "Selected",
-		hint: "Bytes of the selection",
-		class: "column-number bold",
-		isSortable: true,
-		value: (sums, key) => sums.bytes[key],
-		text: (value, app) => selectionMark(app.picture) + formatBytes(value),
-	},
+	nameColumn(),
+	numberColumn(
+		"bytes",
+		"Selected",
+		"Bytes of the selection",
+		(s, key) => s.bytes[key],
+		(value, app) => selectionMark(app.picture) + formatBytes(value),
+	),
 	{id: "share", title: "", hint: "", class: "column-share", isSortable: false},
-	{
-		id: "blocks",
-		title: "Blocks",
-		hint: "Blocks of the selection",
-		class: "column-number",
-		isSortable: true,
-		value: (sums, key) => sums.blocks[key],
-		text: (value, app) => selectionMark(app.picture) + formatCount(value),
-	},
-	{
-		id: "mean",
-		title: "Mean",
-		hint: "Mean size of these blocks",
-		class: "column-number narrow-off",
-		isSortable: true,
-		value: (sums, key) => sums.bytes[key] / sums.blocks[key] || 0,
-		text: (value) => formatBytes(value || null),
-	},
-	{
-		id: "change",
-		title: "Net change",
-		hint: "Made here and still there, less older ones that were freed here",
-		class: "column-number",
-		isSortable: true,
-		value: (sums, key) => sums.change[key],
-		text: (value, app) => (app.picture.choice.kind === "window" ? formatChange(value) : MISSING),
-	},
-	{
-		id: "made",
-		title: "Made",
-		hint: "Bytes that were made in the window; of a moment, in the whole range",
-		class: "column-number",
-		isSortable: true,
-		value: (sums, key) => sums.made[key],
-		text: (value, app) => app.picture.made + formatBytes(value),
-	},
-	{
-		id: "calls",
-		title: "Calls",
-		hint: "Blocks that were made",
-		class: "column-number",
-		isWide: true,
-		isSortable: true,
-		value: (sums, key) => sums.calls[key],
-		text: (value, app) => app.picture.made + formatCount(value),
-	},
-	{
-		id: "peak",
-		title: "Own peak",
-		hint: "At least so many bytes lived at once: the largest at a bound",
-		class: "column-number",
-		isWide: true,
-		isSortable: true,
-		value: (_, key, table) => table.peakOf(key),
-		text: (value) => (Number.isNaN(value) ? MISSING : `≥\u2009${formatBytes(value)}`),
-	},
+	numberColumn(
+		"blocks",
+		"Blocks",
+		"Blocks of the selection",
+		(s, key) => s.blocks[key],
+		(value, app) => selectionMark(app.picture) + formatCount(value),
+	),
+	numberColumn(
+		"mean",
+		"Mean",
+		"Mean size of these blocks",
+		(s, key) => s.bytes[key] / s.blocks[key] || 0,
+		(value) => formatBytes(value || null),
+	),
+	numberColumn(
+		"change",
+		"Net change",
+		"Made here and still there, less older ones that were freed here",
+		(s, key) => s.change[key],
+		(value, app) => (app.picture.choice.kind === "window" ? formatChange(value) : MISSING),
+	),
+	numberColumn(
+		"made",
+		"Made",
+		"Bytes that were made in the window; of a moment, in the whole range",
+		(s, key) => s.made[key],
+		(value, app) => app.picture.made + formatBytes(value),
+	),
+	numberColumn(
+		"calls",
+		"Calls",
+		"Blocks that were made",
+		(s, key) => s.calls[key],
+		(value, app) => app.picture.made + formatCount(value),
+		true,
+	),
+	numberColumn(
+		"peak",
+		"Own peak",
+		"At least so many bytes lived at once: the largest at a bound",
+		(_, key, table) => table.peakOf(key),
+		(value) => (Number.isNaN(value) ? MISSING : `≥\u2009${formatBytes(value)}`),
+		true,
+	),
 	{id: "spark", title: "Live over time", hint: "On a scale of its own", class: "column-spark", isSortable: false},
 ];
 
@@ -230,23 +216,22 @@ export class Table extends Grid {
 			/** @type {string} */ none,
 		) =>
 			make(
-				"div",
-				{class: "neighbours"},
+				"div.neighbours",
+				{},
 				make("h3", {}, title),
 				...rows
 					.slice(0, NEIGHBOURS_MAX)
 					.map(({frame, value}) =>
 						make(
-							"div",
-							{class: "neighbour"},
-							make("span", {class: "value"}, formatMeasure(value, "bytes")),
-							make("span", {class: "share"}, formatShare(value / found.value)),
+							"div.neighbour",
+							{},
+							make("span.value", {}, formatMeasure(value, "bytes")),
+							make("span.share", {}, formatShare(value / found.value)),
 							frame < 0
-								? make("span", {class: "name faint"}, none)
+								? make("span.name.faint", {}, none)
 								: make(
-										"button",
+										"button.link",
 										{
-											class: "link",
 											onclick: () =>
 												this.app.store.set({rows: "inclusive", expanded: frames[frame].key}),
 										},
@@ -254,12 +239,12 @@ export class Table extends Grid {
 									),
 						),
 					),
-				rows.length > NEIGHBOURS_MAX && make("div", {class: "faint"}, `${rows.length - NEIGHBOURS_MAX} more`),
+				rows.length > NEIGHBOURS_MAX && make("div.faint", {}, `${rows.length - NEIGHBOURS_MAX} more`),
 			);
 		this.detailRows = Math.min(NEIGHBOURS_MAX + 1, Math.max(found.callers.length, found.callees.length, 1));
 		return make(
-			"div",
-			{class: "detail"},
+			"div.detail",
+			{},
 			list("Callers", found.callers, "start of a thread"),
 			list("Callees, towards the allocator", found.callees, "itself"),
 		);
@@ -283,22 +268,16 @@ export class Table extends Grid {
 
 	/** @param {Column} column @param {Row} row @returns {HTMLElement} */
 	drawCell(column, row) {
+		if (column.id === "name")
+			return this.drawName(row.name, row.detail, make("span", {class: `swatch ${this.swatchOf(row)}`}));
 		const cell = make("div", {role: "gridcell", class: column.class});
 		if (column.text) {
 			this.updateNumber(cell, column, row);
-		} else if (column.id === "name") {
-			cell.append(
-				make("span", {class: `swatch ${this.swatchOf(row)}`}),
-				name(cutText(row.name, 200)),
-				" ",
-				make("bdi", {class: "row-detail"}, cutText(row.detail, 100)),
-			);
-			cell.title = cutText(`${row.name} ${row.detail}`, TITLE_MAX);
 		} else if (column.id === "share") {
-			cell.append(make("div", {class: "bar-ground"}, make("div", {class: `bar ${this.swatchOf(row)}`})));
+			cell.append(make("div.bar-ground", {}, make("div", {class: `bar ${this.swatchOf(row)}`})));
 			this.updateShare(cell, row);
 		} else {
-			cell.append(make("div", {class: "spark", "aria-hidden": "true"}, make("div", {}), this.curveOf(row)));
+			cell.append(make("div.spark", {"aria-hidden": "true"}, make("div", {}), this.curveOf(row)));
 			this.updateSpark(cell);
 		}
 		return cell;
