@@ -15,6 +15,11 @@ ask server.xht -g '@$cursession.TTD.Data.Peak().ByStack.Select(s => new { s.Call
 cp "$SOURCE/tests/golden/traces/processes.xht" processes.xht
 ask processes.xht -g '@$cursession.Processes.Select(p => new { p.Name, p.TTD.Data.Peak().Bytes, p.TTD.Data.Peak().Position }),d'
 ask processes.xht '@$cursession.TTD.Data.Peak().Bytes,d'
+# Images that an exec put into one pid, one after the other.
+ask processes.xht '@$cursession.Processes.Select(p => p.Id),d'
+ask processes.xht '@$cursession.Processes[5644].Name'
+ask processes.xht '@$cursession.Processes.Where(p => p.Id == 5644).Select(p => p.Name)'
+ask processes.xht -r0 '@$cursession.Processes[5640].Name'
 # What is done most.
 ask plain.xht -g '@$cursession.TTD.Data.Heap().GroupBy(h => h.Action).Select(g => new { g.Key, Count = g.Count() }).OrderByDescending(x => x.Count),d'
 ask plain.xht '@$cursession.TTD.Data.Heap().GroupBy(h => h.Action).Last().Key'
