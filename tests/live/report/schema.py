@@ -22,7 +22,7 @@ except ImportError:
 SOURCE = pathlib.Path(os.environ["SOURCE"])
 SCHEMAS = {path.name: json.loads(path.read_text()) for path in sorted((SOURCE / "docs/schema").glob("*.json"))}
 SUBJECTS = ("events", "allocations", "stacks", "images", "processes", "memory", "mappings")
-SCENES = ("plain", "forks", "losses", "earlier", "untraced", "circular", "nested", "growing", "limited", "resident", "ended")
+SCENES = ("plain", "forks", "losses", "earlier", "untraced", "circular", "nested", "growing", "limited", "resident", "ended", "python")
 # What takes a machine without room, a damage, or chance, by the schema's file.
 UNSEEN = {
     "common.json": {"kind_counts": {"alloc", "realloc", "create", "destroy", "lock", "unlock", "protect", "reserve", "release", "earlier"},
@@ -210,6 +210,8 @@ def check_trace(trace, is_sample=False, is_folded=False):
     ask("heap", "-frames", "-inclusive")
     if not is_sample and not is_folded:
         check("heap-map.json", json.loads(output("heap", trace, "-map", "-format", "json")), f"map of {trace}")
+        if any(json.loads(line)["files_bytes"] for line in output("dump", trace, "-memory", "-format", "json").splitlines() if "files_bytes" in line):
+            ask("why")
     if not is_sample and not is_folded:
         ask("heap", "-chains")
         ask("heap", "-innermost", "-closed", "-size", "1", "1G", "-lifetime", "0", "1000s", "-window", "AIFI", "0", "1000s")
