@@ -66,6 +66,9 @@ ask plain.xht '@$cursession.TTD.Data.SlowCalls("soon").Count()'
 ask plain.xht '@$cursession.TTD.Data.SlowCalls(-1us).Count()'
 ask plain.xht '@$cursession.TTD.Data.Live("FA0").Count() == @$cursession.TTD.Data.Live("4us").Count()'
 ask plain.xht -r1 '@$cursession.TTD.Data.Live(@$position("1F4")).Count(),d'
+for word in abc FACE 1f4 101; do
+	ask plain.xht "@\$cursession.TTD.Data.Live(\"$word\")"
+done
 ask plain.xht 'new { A = 1.5GB, B = 64 KB, C = 2 ms, D = 1.5s, E = 5T }'
 ask plain.xht '64 parsecs'
 ask plain.xht '10min'
