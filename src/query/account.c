@@ -144,7 +144,7 @@ static void other_count(struct counting *counting, uint64_t low, uint64_t high)
 				   : kind == TRACE_MAPPING_SHARED ? ACCOUNT_SHARED
 				   : kind == TRACE_MAPPING_CODE   ? ACCOUNT_FILES
 				   : is_of_image(counting, low)   ? ACCOUNT_FILES
-								  : ACCOUNT_UNKNOWN;
+								  : ACCOUNT_MAPPED;
 	class_add(counting, heap, class, high - low);
 }
 
@@ -397,7 +397,7 @@ const struct trace_pages *account_reading(const struct heap_table *table, uint32
 		uint64_t rank = which == ACCOUNT_LARGEST ? (split ? resident_sum(split) : 0)
 				: which == ACCOUNT_LAST  ? (uint64_t)pages->time_ns ^ (UINT64_C(1) << 63)
 							 : UINT64_MAX - distance;
-		if (!best || rank > best_rank) {
+		if (!best || rank >= best_rank) {
 			best = pages;
 			best_rank = rank;
 		}

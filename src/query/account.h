@@ -36,7 +36,8 @@ struct heap_table;
 	X(SHARED, "shared", "shared memory") \
 	X(RECORDER, "recorder", "the recorder") \
 	X(OTHER, "other", "the kernel's own mappings") \
-	X(UNKNOWN, "unknown", "unknown: mapped by the program itself, without blocks")
+	X(MAPPED, "mapped", "mapped by the program itself, without blocks") \
+	X(UNKNOWN, "unknown", "unknown")
 
 enum account_class {
 #define X(id, key, words) ACCOUNT_##id,
@@ -100,7 +101,7 @@ void account_fini(struct account *account);
 enum account_moment { ACCOUNT_LARGEST, ACCOUNT_LAST, ACCOUNT_NEAREST };
 
 /** Return the reading of a process (TRACE_NONE: of any) that is the largest, or the last, or the nearest one to a
-    time; NULL: there is none. */
+    time, of equal ones the later; NULL: there is none. */
 const struct trace_pages *account_reading(const struct heap_table *table, uint32_t process, enum account_moment which,
 					  int64_t time_ns);
 

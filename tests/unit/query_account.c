@@ -271,7 +271,8 @@ static void test_without_blocks(void **state)
 	assert_class(reading, STACKS, 12 * PAGE);
 	assert_class(reading, RECORDER, 13 * PAGE);
 	assert_class(reading, OTHER, 14 * PAGE);
-	assert_class(reading, UNKNOWN, 15 * PAGE + 16 * PAGE + PAGE);
+	assert_class(reading, MAPPED, PAGE);
+	assert_class(reading, UNKNOWN, 15 * PAGE + 16 * PAGE);
 	assert_int_equal(reading.account.mappings[0].heap, reading.other);
 	assert_int_equal(reading.account.huge_bytes, TRACE_HUGE_UNKNOWN);
 	assert_int_equal(reading.account.swapped_bytes, 17 * PAGE);
