@@ -30,6 +30,7 @@ _xheap_recording() {
 	--file-mode) _xheap_reply "sequential circular append newfile flight none keep-live" "$1" ;;
 	--keep) _xheap_reply "live" "$1" ;;
 	--clock) _xheap_reply "auto tsc monotonic" "$1" ;;
+	--index) _xheap_reply "always idle never" "$1" ;;
 	--trigger) _xheap_reply "rss= memory-limit exit crash" "$1" ;;
 	-p | --pid) _xheap_reply "$(ps -u "$(id -u)" -o pid= 2>/dev/null)" "$1" ;;
 	--duration | --stack-depth | --wait-limit | --buffer-size | --min-buffers | --max-buffers | --sample | --max-file | --permissions | --flush-timer | --generations) ;;
@@ -46,6 +47,7 @@ _xheap_record() {
 		word=${COMP_WORDS[i]}
 		case $word in
 		--) i=$((i + 1)); break ;;
+		--index) case ${COMP_WORDS[i + 1]} in always | idle | never) i=$((i + 1)) ;; esac ;;
 		-*) case $taking in *" $word "*) i=$((i + 1)) ;; esac ;;
 		*) break ;;
 		esac
@@ -137,7 +139,7 @@ _xheap_export() {
 	local options="-format -o -shortNames -by -timing -range -at -lifetime -size -requireFrames -requireFreeFrames -pids -threads -heap -innermost \
 		-window -closed -cullFrames -cullLists -noDefaultCull -defaultCull -lines -session -noIndex --help"
 	case $(_xheap_option "$2") in
-	-format) _xheap_reply "pprof speedscope callgrind firefox heaptrack dhat folded" "$1" ;;
+	-format) _xheap_reply "pprof otlp speedscope callgrind firefox heaptrack dhat folded" "$1" ;;
 	*)
 		case $1 in
 		-*) _xheap_reply "$options" "$1" ;;

@@ -103,7 +103,9 @@ static void cell_add(struct dx_query *query, struct group_sums *sums, const stru
 	bool is_condition = call->kind == DX_GROUP_COUNT || call->kind == DX_GROUP_ANY || call->kind == DX_GROUP_FIRST;
 	if (is_condition && cell->sum.error.kind == DX_ERROR)
 		return;
-	if (is_condition && value.kind == DX_ERROR && element->kind != DX_ERROR) {
+	bool has_failed = value.is_undecided || (has_lambda && value.kind == DX_ERROR && !value.is_gap);
+	value.is_undecided = false;
+	if (is_condition && has_failed) {
 		cell->sum.error = dx_value_copy(&sums->arena, &value);
 		return;
 	}
@@ -112,7 +114,7 @@ static void cell_add(struct dx_query *query, struct group_sums *sums, const stru
 		break;
 	case DX_GROUP_COUNT:
 	case DX_GROUP_ANY:
-		cell->sum.count += passes;
+		cell->sum.count += passes && !value.is_gap;
 		break;
 	case DX_GROUP_FIRST:
 		cell->sum.count += passes;
@@ -185,6 +187,7 @@ static bool sums_next(struct dx_query *query, struct dx_iterator *iterator, stru
 			      lambda = {.kind = DX_LAMBDA, .closure = sums->lambda};
 	element->index = sums->keys.keys[number];
 	element->value = dx_call(query, &lambda, &group);
+	element->value.is_gap = false;
 	return true;
 }
 
