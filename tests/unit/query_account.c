@@ -113,6 +113,7 @@ static void finish(struct read_pages *reading, uint32_t process)
 	reading->table = scene_match(reading->trace);
 	const struct trace_pages *found = account_reading(reading->table, process, ACCOUNT_LAST, 0);
 	assert_non_null(found);
+	reading->account.has_caches = true;
 	account_make(&reading->account, reading->table, found);
 	assert_sums(reading);
 }
