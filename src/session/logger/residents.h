@@ -11,9 +11,9 @@
 
 #include "session/logger/logger_state.h"
 
-/** Begin to read the mappings of a member if it has a maximum now that is worth it, or was not read for long. The reading has the time `ticks`.
-    Return whether it has begun; then a sample of that time belongs to it. resident_bytes: of now. now:
-    monotonic_now_ns(). */
+/** Begin to read the mappings of a member if it has a maximum now that is worth it, or was not read for long. The
+    reading has the time `ticks`. Return whether it has begun; then a sample of that time belongs to it.
+    resident_bytes: of now. now: monotonic_now_ns(). */
 bool residents_ask(struct logger *logger, struct target *target, uint32_t index, uint64_t resident_bytes, uint64_t now,
 		   int64_t ticks);
 
