@@ -145,6 +145,15 @@ static void spill_failed(struct dx_query *query, const struct dx_iterator *itera
 		iterator->sequence->operation->name, strerror(spill->file.error));
 }
 
+/* Write an element behind its keys. */
+static void order_write(struct order_state *state, const struct dx_element *keys, const struct dx_element *element)
+{
+	for (uint32_t k = 0; k < state->order->count; k++)
+		dx_spill_write(&state->spill, &keys[k].value);
+	dx_spill_write(&state->spill, &element->index);
+	dx_spill_write(&state->spill, &element->value);
+}
+
 /* Write what is in memory to the file, sorted. */
 static void run_spill(struct dx_query *query, const struct dx_iterator *iterator)
 {
@@ -154,11 +163,8 @@ static void run_spill(struct dx_query *query, const struct dx_iterator *iterator
 		return;
 	for (uint32_t i = 0; i < state->count && dx_step_kept(query, iterator); i++) {
 		uint32_t number = state->numbers[i];
-		const struct dx_element *element = &dx_list_elements(state->elements)[number];
-		for (uint32_t k = 0; k < state->order->count; k++)
-			dx_spill_write(&state->spill, &state->order->keys[number * state->order->count + k].value);
-		dx_spill_write(&state->spill, &element->index);
-		dx_spill_write(&state->spill, &element->value);
+		order_write(state, &state->order->keys[number * state->order->count],
+			    &dx_list_elements(state->elements)[number]);
 	}
 	dx_list_clear(state->elements);
 	dx_list_clear(state->keys);
@@ -218,33 +224,81 @@ static void head_read(struct order_state *state, uint32_t run)
 			!dx_spill_read(&head->run, &head->arena, &head->element.value);
 }
 
-static void merge_begin(struct dx_query *query, const struct dx_iterator *iterator)
+/* Begin to read `count` runs from `first` on beside each other. */
+static void heads_open(struct order_state *state, struct dx_query *query, uint32_t first, uint32_t count, size_t buffer)
 {
-	assert(((const struct order_state *)iterator->state)->spill.run_count > 0);
-	struct order_state *state = iterator->state;
-	uint32_t count = state->spill.run_count;
-	size_t buffer = query->budget.limit_bytes / BUFFERS_PART / count;
-	/* An arena for each head, and its buffer. */
-	buffer = buffer > HEAD_BYTES ? buffer - HEAD_BYTES : 0;
-	if (buffer < BUFFER_LEAST) {
-		dx_stop(query, iterator->sequence->column, "%s: sorting needs more memory than the %zu MiB of -memory",
-			iterator->sequence->operation->name, query->budget.limit_bytes >> 20);
-		return;
-	}
-	state->heads = memory_zeroed(count, sizeof(*state->heads));
-	state->head_keys = memory_zeroed((size_t)count * state->order->count, sizeof(*state->head_keys));
-	state->heap = memory_zeroed(count, sizeof(*state->heap));
-	state->order->keys = state->head_keys;
 	for (uint32_t i = 0; i < count; i++) {
 		dx_arena_init(&state->heads[i].arena, &query->budget);
-		run_open(&state->heads[i].run, &state->spill.file, state->spill.runs[i],
-			 buffer < BUFFER_MOST ? buffer : BUFFER_MOST);
+		run_open(&state->heads[i].run, &state->spill.file, state->spill.runs[first + i], buffer);
+		state->heads[i].is_over = false;
 		state->head_count = i + 1;
 		head_read(state, i);
 		if (!state->heads[i].is_over)
 			state->heap[state->heap_count++] = i;
 	}
 	run_queue_make(state, state->heap, state->heap_count);
+}
+
+static void heads_close(struct order_state *state)
+{
+	for (uint32_t i = 0; i < state->head_count; i++) {
+		run_close(&state->heads[i].run);
+		dx_arena_fini(&state->heads[i].arena);
+	}
+	state->head_count = state->heap_count = 0;
+}
+
+/* Go on behind the least head. */
+static void heads_advance(struct order_state *state)
+{
+	uint32_t run = state->heap[0];
+	head_read(state, run);
+	if (state->heads[run].is_over)
+		run_queue_pop(state, state->heap, --state->heap_count);
+	else
+		run_queue_sink(state, state->heap, state->heap_count, 0);
+}
+
+/* Merge each `most` runs to one, until there are no more than these. Merged ones keep the order of the first ones. */
+static void runs_join(struct dx_query *query, const struct dx_iterator *iterator, uint32_t most, size_t buffer)
+{
+	struct order_state *state = iterator->state;
+	struct dx_spill *spill = &state->spill;
+	while (spill->run_count > most && !query->is_stopped) {
+		uint32_t count = spill->run_count;
+		for (uint32_t first = 0; first < count && !query->is_stopped; first += most) {
+			heads_open(state, query, first, count - first < most ? count - first : most, buffer);
+			for (; state->heap_count && dx_step_kept(query, iterator); heads_advance(state)) {
+				const struct run_head *head = &state->heads[state->heap[0]];
+				order_write(state, &state->head_keys[state->heap[0] * state->order->count],
+					    &head->element);
+			}
+			heads_close(state);
+			if (!dx_spill_end_run(spill))
+				spill_failed(query, iterator, spill);
+		}
+		dx_spill_forget(spill, count);
+	}
+}
+
+static void merge_begin(struct dx_query *query, const struct dx_iterator *iterator)
+{
+	assert(((const struct order_state *)iterator->state)->spill.run_count > 0);
+	struct order_state *state = iterator->state;
+	uint32_t count = state->spill.run_count;
+	/* An arena for each head, and its buffer. */
+	size_t memory = query->budget.limit_bytes / BUFFERS_PART, most = memory / (HEAD_BYTES + BUFFER_LEAST);
+	most = most > 2 ? most : 2;
+	count = count < most ? count : (uint32_t)most;
+	size_t buffer = memory / count > HEAD_BYTES + BUFFER_LEAST ? memory / count - HEAD_BYTES : BUFFER_LEAST;
+	buffer = buffer < BUFFER_MOST ? buffer : BUFFER_MOST;
+	state->heads = memory_zeroed(count, sizeof(*state->heads));
+	state->head_keys = memory_zeroed((size_t)count * state->order->count, sizeof(*state->head_keys));
+	state->heap = memory_zeroed(count, sizeof(*state->heap));
+	state->order->keys = state->head_keys;
+	runs_join(query, iterator, count, buffer);
+	if (!query->is_stopped)
+		heads_open(state, query, 0, state->spill.run_count, buffer);
 }
 
 static bool merge_next(struct dx_query *query, const struct dx_iterator *iterator, struct dx_element *element)
@@ -255,11 +309,7 @@ static bool merge_next(struct dx_query *query, const struct dx_iterator *iterato
 	uint32_t run = state->heap[0];
 	element->value = dx_value_copy(query->arena, &state->heads[run].element.value);
 	element->index = dx_value_copy(query->arena, &state->heads[run].element.index);
-	head_read(state, run);
-	if (state->heads[run].is_over)
-		run_queue_pop(state, state->heap, --state->heap_count);
-	else
-		run_queue_sink(state, state->heap, state->heap_count, 0);
+	heads_advance(state);
 	if (state->spill.file.error)
 		spill_failed(query, iterator, &state->spill);
 	return !query->is_stopped;
@@ -322,10 +372,7 @@ static void order_close(void *context)
 {
 	struct order_state *state = context;
 	dx_ahead_end(&state->ahead);
-	for (uint32_t i = 0; i < state->head_count; i++) {
-		run_close(&state->heads[i].run);
-		dx_arena_fini(&state->heads[i].arena);
-	}
+	heads_close(state);
 	free(state->heads);
 	free(state->head_keys);
 	free(state->heap);
