@@ -126,10 +126,11 @@ _xheap_diff() {
 
 _xheap_dump() {
 	case $2 in
+	-o) compopt -o default 2>/dev/null ;;
 	-range | --range | -at | --at) ;;
 	-format | --format) _xheap_reply "text csv json" "$1" ;;
 	*) case $1 in
-		-*) _xheap_reply "-events -allocations -stacks -wholeStacks -images -processes -memory -mappings -range -at -format -noIndex --help" "$1" ;;
+		-*) _xheap_reply "-events -allocations -stacks -wholeStacks -images -processes -memory -mappings -range -at -format -o -noIndex --help" "$1" ;;
 		*) _xheap_traces "$1" ;;
 		esac ;;
 	esac

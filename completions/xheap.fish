@@ -204,7 +204,7 @@ complete -c xheap -n '__fish_seen_subcommand_from heap diff export' -o cullFrame
 complete -c xheap -n '__fish_seen_subcommand_from heap diff export' -o cullLists -r -F -a 'allocators c containers rust' -d 'Cull the frames in these lists too'
 complete -c xheap -n '__fish_seen_subcommand_from heap report export explain why' -o session -x -d 'Read what a session has recorded until now'
 complete -c xheap -n '__fish_seen_subcommand_from heap diff report export' -o noDefaultCull -d 'Do not use the built-in list of culled functions'
-complete -c xheap -n '__fish_seen_subcommand_from heap diff report export explain why' -o o -r -F -d 'Write to FILE'
+complete -c xheap -n '__fish_seen_subcommand_from heap diff report dump export explain why' -o o -r -F -d 'Write to FILE'
 complete -c xheap -n '__fish_seen_subcommand_from heap export' -o timing -d 'Print the duration of each step'
 complete -c xheap -n '__fish_seen_subcommand_from heap diff check info report explain why' -o width -x -d 'Print lines of at most N columns'
 complete -c xheap -n '__fish_seen_subcommand_from heap diff check info report explain why' -o fullNames -d 'Print names whole'

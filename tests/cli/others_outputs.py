@@ -21,6 +21,7 @@ WRITERS = {
     ("recover", "-o"): lambda out: ("recover", "-o", out, "cut.xht"),
     ("report", "-o"): lambda out: ("report", "a.xht", "-o", out),
     ("view", "--html"): lambda out: ("view", "a.xht", "--html", out),
+    ("dump", "-o"): lambda out: ("dump", "a.xht", "-o", out),
     ("heap", "-o"): lambda out: ("heap", "a.xht", "-totals", "-o", out),
     ("export", "-o"): lambda out: ("export", "a.xht", "-format", "pprof", "-o", out),
     ("explain", "-o"): lambda out: ("explain", "a.xht", address(), "-o", out),
