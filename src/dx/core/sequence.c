@@ -129,12 +129,11 @@ void dx_list_clear(struct dx_list *list)
 	list->capacity = 0;
 }
 
-size_t dx_list_growth(const struct dx_list *list)
+size_t dx_list_bytes_with(const struct dx_list *list)
 {
 	bool is_full = list->count == list->capacity;
-	return is_full ? (memory_capacity(list->capacity, list->count + (size_t)1) - list->capacity) *
-				 sizeof(*list->elements)
-		       : 0;
+	size_t capacity = is_full ? memory_capacity(list->capacity, list->count + (size_t)1) : list->capacity;
+	return list->arena.chunk_bytes + capacity * sizeof(*list->elements);
 }
 
 uint32_t dx_list_count(const struct dx_list *list)

@@ -85,8 +85,9 @@ void dx_list_add(struct dx_list *list, const struct dx_element *element);
 
 /** Remove all elements, and give their memory back. */
 void dx_list_clear(struct dx_list *list);
-/** Return how many bytes more than the element itself the next dx_list_add() takes. */
-size_t dx_list_growth(const struct dx_list *list);
+
+/** Return the bytes that the list takes with one element more, without what that element refers to. */
+size_t dx_list_bytes_with(const struct dx_list *list);
 
 /** Return whether its elements are valid values in its memory (base/check.h). */
 bool dx_list_is_valid(const struct dx_list *list);

@@ -104,7 +104,6 @@ static void run_spill(struct dx_sorter *sorter)
 	}
 	dx_list_clear(sorter->elements);
 	dx_list_clear(sorter->keys);
-	sorter->used_bytes = 0;
 	if (!dx_spill_end_run(&sorter->spill))
 		spill_failed(sorter);
 }
@@ -112,16 +111,14 @@ static void run_spill(struct dx_sorter *sorter)
 /* Before one more element would take more than the memory. */
 static bool is_time_to_spill(const struct dx_sorter *sorter)
 {
-	size_t used = sorter->used_bytes + dx_list_growth(sorter->elements) + dx_list_growth(sorter->keys);
-	return used > sorter->memory_bytes && dx_list_count(sorter->elements) && !sorter->is_unspillable &&
-	       !sorter->query->is_stopped;
+	return dx_list_bytes_with(sorter->elements) + dx_list_bytes_with(sorter->keys) > sorter->memory_bytes &&
+	       dx_list_count(sorter->elements) && !sorter->is_unspillable && !sorter->query->is_stopped;
 }
 
 void dx_sorter_add(struct dx_sorter *sorter, const struct dx_element *element, const struct dx_value *keys)
 {
 	if (is_time_to_spill(sorter))
 		run_spill(sorter);
-	size_t used_before = sorter->query->budget.used_bytes;
 	dx_list_add(sorter->elements, element);
 	sorter->is_unspillable |= !dx_spill_takes(&element->value) || !dx_spill_takes(&element->index);
 	for (uint32_t i = 0; i < sorter->key_count; i++) {
@@ -129,7 +126,6 @@ void dx_sorter_add(struct dx_sorter *sorter, const struct dx_element *element, c
 		dx_list_add(sorter->keys, &key);
 		sorter->is_unspillable |= !dx_spill_takes(&keys[i]);
 	}
-	sorter->used_bytes += sorter->query->budget.used_bytes - used_before;
 }
 
 /* ---- merging ---- */
@@ -185,7 +181,7 @@ static void merge_begin(struct dx_sorter *sorter)
 	run_queue_make(sorter, sorter->queue, sorter->queue_count);
 }
 
-static bool merge_next(struct dx_sorter *sorter, struct dx_element *element, struct dx_value *key)
+static bool merge_next(struct dx_sorter *sorter, struct dx_element *element, struct dx_value *keys)
 {
 	struct dx_arena *arena = sorter->query->arena;
 	if (!sorter->queue_count || sorter->query->is_stopped)
@@ -193,8 +189,8 @@ static bool merge_next(struct dx_sorter *sorter, struct dx_element *element, str
 	uint32_t run = sorter->queue[0];
 	element->value = dx_value_copy(arena, &sorter->heads[run].element.value);
 	element->index = dx_value_copy(arena, &sorter->heads[run].element.index);
-	if (key)
-		*key = dx_value_copy(arena, &keys_of(sorter, run)->value);
+	for (uint32_t i = 0; keys && i < sorter->key_count; i++)
+		keys[i] = dx_value_copy(arena, &keys_of(sorter, run)[i].value);
 	head_read(sorter, run);
 	if (sorter->heads[run].is_over)
 		run_queue_pop(sorter, sorter->queue, --sorter->queue_count);
@@ -224,15 +220,15 @@ const struct dx_element *dx_sorter_at(const struct dx_sorter *sorter, uint32_t i
 	return &dx_list_elements(sorter->elements)[sorter->numbers[i]];
 }
 
-bool dx_sorter_next(struct dx_sorter *sorter, struct dx_element *element, struct dx_value *key)
+bool dx_sorter_next(struct dx_sorter *sorter, struct dx_element *element, struct dx_value *keys)
 {
 	if (sorter->heads)
-		return merge_next(sorter, element, key);
+		return merge_next(sorter, element, keys);
 	if (sorter->query->is_stopped || sorter->next == sorter->count)
 		return false;
 	*element = *dx_sorter_at(sorter, sorter->next);
-	if (key)
-		*key = keys_of(sorter, sorter->numbers[sorter->next])->value;
+	for (uint32_t i = 0; keys && i < sorter->key_count; i++)
+		keys[i] = keys_of(sorter, sorter->numbers[sorter->next])[i].value;
 	sorter->next++;
 	return true;
 }

@@ -17,7 +17,7 @@ struct dx_sorter {
 	int (*compare)(const void *context, const struct dx_element *one, const struct dx_element *other);
 	const void *context;
 	uint32_t key_count;
-	size_t memory_bytes, used_bytes; /**< that elements may take at a time, and take */
+	size_t memory_bytes;             /**< that elements may take at a time */
 	struct dx_list *elements, *keys; /**< in memory; `key_count` keys for each element */
 	uint32_t *numbers, *scratch;     /**< of these elements, in order */
 	uint32_t count, next;            /**< in memory, when they are sorted; next: that were taken */
@@ -42,9 +42,9 @@ void dx_sorter_sort(struct dx_sorter *sorter);
 /** Return an element of those that all are in memory, sorted. */
 const struct dx_element *dx_sorter_at(const struct dx_sorter *sorter, uint32_t i);
 
-/** Set the next element, in the query's arena or in the sorter, and its first key unless that is NULL. False: there is
-    none, or the query is stopped. */
-bool dx_sorter_next(struct dx_sorter *sorter, struct dx_element *element, struct dx_value *key);
+/** Set the next element, in the query's arena or in the sorter, and its keys unless they are NULL. False: there is none,
+    or the query is stopped. */
+bool dx_sorter_next(struct dx_sorter *sorter, struct dx_element *element, struct dx_value *keys);
 
 /** Free what lies outside of the arena. */
 void dx_sorter_end(struct dx_sorter *sorter);
