@@ -156,7 +156,7 @@ static bool has_room(struct dx_query *query, const struct group_sums *sums)
    absent is the last one in any case, and keys that a lambda compares cannot be sorted. */
 static bool is_spilled(struct dx_query *query, struct group_sums *sums, const struct dx_value *key)
 {
-	if (key->kind == DX_ABSENT || sums->keys.compare)
+	if (key->kind == DX_ABSENT || sums->keys.compare || !dx_spill_takes(key))
 		return false;
 	if (!sums->spilled.is_begun && has_room(query, sums))
 		return false;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Methods that keep all elements, or all keys: orders and groups. */
+/* Orders; the operator of groups is in groups.c. */
 #include <stdlib.h>
 
 #include "base/memory.h"
@@ -135,86 +135,6 @@ ORDER(dx_order_operator, "OrderBy");
 ORDER(dx_order_descending_operator, "OrderByDescending");
 ORDER(dx_then_operator, "ThenBy");
 ORDER(dx_then_descending_operator, "ThenByDescending");
-
-/* ---- groups ---- */
-
-struct group_state {
-	struct dx_keys keys;
-	struct dx_list *elements; /* sorted by group */
-	uint32_t *ends;           /* by group: where its elements end */
-	uint32_t next;
-	bool is_made;
-};
-
-/* Put the elements of one group together, in their order. */
-static void elements_sort(struct dx_iterator *iterator, struct group_state *state, const uint32_t *groups)
-{
-	uint32_t count = dx_list_count(state->elements), group_count = state->keys.count;
-	struct dx_element *elements = dx_list_elements(state->elements);
-	struct dx_element *sorted = memory_resize(NULL, (size_t)count + 1, sizeof(*sorted));
-	uint32_t *next = dx_new(iterator->home, uint32_t, (size_t)group_count + 1);
-	state->ends = dx_new(iterator->home, uint32_t, (size_t)group_count + 1);
-	for (uint32_t i = 0; i < count; i++)
-		state->ends[groups[i]]++;
-	for (uint32_t i = 1; i < group_count; i++) {
-		next[i] = state->ends[i - 1];
-		state->ends[i] += state->ends[i - 1];
-	}
-	for (uint32_t i = 0; i < count; i++)
-		sorted[next[groups[i]]++] = elements[i];
-	for (uint32_t i = 0; i < count; i++)
-		elements[i] = sorted[i];
-	free(sorted);
-}
-
-static void group_make(struct dx_query *query, struct dx_iterator *iterator)
-{
-	struct group_state *state = iterator->state;
-	const struct dx_sequence *sequence = iterator->sequence;
-	struct dx_element element;
-	uint32_t *groups = NULL;
-	size_t capacity = 0;
-	dx_keys_init(&state->keys, query, iterator->home,
-		     sequence->argument_count > 1 ? &sequence->arguments[1] : NULL);
-	state->elements = dx_list_new(query, iterator->home);
-	state->is_made = true;
-	dx_each_kept (query, iterator->source, &element, iterator) {
-		struct dx_value key = element.value.kind == DX_ERROR
-					      ? element.value
-					      : dx_call(query, &sequence->arguments[0], &element.value);
-		uint32_t count = dx_list_count(state->elements);
-		memory_grow(groups, count, capacity);
-		groups[count] = dx_keys_add(&state->keys, &key);
-		dx_list_add(state->elements, &element);
-	}
-	if (!query->is_stopped)
-		elements_sort(iterator, state, groups);
-	free(groups);
-}
-
-static bool group_next(struct dx_query *query, struct dx_iterator *iterator, struct dx_element *element)
-{
-	struct group_state *state = iterator->state;
-	if (!state->is_made)
-		group_make(query, iterator);
-	if (query->is_stopped || state->next == state->keys.count)
-		return false;
-	uint32_t group = dx_keys_place(&state->keys, state->next++);
-	uint32_t first = group ? state->ends[group - 1] : 0, end = state->ends[group];
-	element->index = state->keys.keys[group];
-	element->value = dx_group_value(query, state->elements, first, end - first, &element->index);
-	return true;
-}
-
-static void group_close(void *context)
-{
-	struct group_state *state = context;
-	if (state->is_made)
-		dx_keys_fini(&state->keys);
-}
-
-const struct dx_operator dx_group_operator = {
-	.name = "GroupBy", .state_bytes = sizeof(struct group_state), .next = group_next, .close = group_close};
 
 const struct dx_method dx_methods_of_order[] = {
 	DX_LAZY("OrderBy", "o?g", DX_RESULT_SAME, &dx_order_operator, "x => key [, (a, b) => order]",

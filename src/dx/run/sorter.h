@@ -42,8 +42,8 @@ void dx_sorter_sort(struct dx_sorter *sorter);
 /** Return an element of those that all are in memory, sorted. */
 const struct dx_element *dx_sorter_at(const struct dx_sorter *sorter, uint32_t i);
 
-/** Set the next element, in the query's arena or in the sorter, and its keys unless they are NULL. False: there is none,
-    or the query is stopped. */
+/** Set the next element, in the query's arena or in the sorter, and its keys unless they are NULL. False: there is
+    none, or the query is stopped. */
 bool dx_sorter_next(struct dx_sorter *sorter, struct dx_element *element, struct dx_value *keys);
 
 /** Free what lies outside of the arena. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/** Elements that are put together in groups by an external sort: a group comes at a time, in the order of keys, with its
-    elements in their order. */
+/** Elements that are put together in groups by an external sort: a group comes at a time, in the order of keys, with
+    its elements in their order. */
 #ifndef XHEAP_DX_SPILLED_GROUPS_H
 #define XHEAP_DX_SPILLED_GROUPS_H
 
