@@ -137,7 +137,7 @@ _xheap_export() {
 	local options="-format -o -shortNames -by -timing -range -at -lifetime -size -requireFrames -requireFreeFrames -pids -threads -heap -innermost \
 		-window -closed -cullFrames -cullLists -noDefaultCull -defaultCull -lines -session -noIndex --help"
 	case $(_xheap_option "$2") in
-	-format) _xheap_reply "pprof speedscope callgrind firefox heaptrack dhat folded" "$1" ;;
+	-format) _xheap_reply "pprof otlp speedscope callgrind firefox heaptrack dhat folded" "$1" ;;
 	*)
 		case $1 in
 		-*) _xheap_reply "$options" "$1" ;;

@@ -246,7 +246,7 @@ complete -c xheap -n '__fish_seen_subcommand_from dump' -o processes -d 'Print t
 complete -c xheap -n '__fish_seen_subcommand_from dump' -o at -x -d 'With -allocations: print blocks that are live at a position'
 complete -c xheap -n '__fish_seen_subcommand_from dump' -o range -x -d 'Print events from T1 to T2'
 complete -c xheap -n '__fish_seen_subcommand_from dump' -o format -x -a 'text csv json' -d 'Choose the format'
-complete -c xheap -n '__fish_seen_subcommand_from export' -o format -x -a 'pprof speedscope callgrind firefox heaptrack dhat folded' -d 'Choose the format'
+complete -c xheap -n '__fish_seen_subcommand_from export' -o format -x -a 'pprof otlp speedscope callgrind firefox heaptrack dhat folded' -d 'Choose the format'
 complete -c xheap -n '__fish_seen_subcommand_from export' -o shortNames -d 'Names of functions as reports show them'
 complete -c xheap -n '__fish_seen_subcommand_from info' -o format -x -a 'text json' -d 'Choose the format'
 complete -c xheap -n '__fish_seen_subcommand_from help' -a 'record start update query sessions flush stop launch image autologger boottrace top merge clean symbols report view recover heap diff check explain dump export dx info'

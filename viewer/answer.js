@@ -4,6 +4,7 @@ import {AIFO} from "./cells.js";
 import {formatBytes, formatCount, formatShare, formatTime} from "./format.js";
 import {byId, fill, make, name} from "./elements.js";
 import {cutText, safeText} from "./hostile.js";
+import {splitFilters} from "./command.js";
 import {marksOf} from "./timeline.js";
 /** @import {Filter} from "./cells.js" */
 /** @import {Cells} from "./decode.js" */
@@ -204,28 +205,20 @@ export function drawFilters(app) {
 	const {filters, words} = app.store.state;
 	fill(
 		byId("filters"),
-		words &&
-			make(
-				"button",
-				{class: "filter", title: "Remove this filter", onclick: () => app.store.set({words: ""})},
-				name(cutText(safeText(words), 60)),
-				" ×",
-			),
+		...splitFilters(words).map((filter, i, typed) =>
+			chip(cutText(safeText(filter), 60), "", () => app.store.set({words: typed.toSpliced(i, 1).join(" ")})),
+		),
 		...filters.map((filter) =>
-			make(
-				"button",
-				{
-					class: "filter",
-					title: "Remove this filter",
-					onclick: () =>
-						app.store.set({filters: app.store.state.filters.filter((other) => other !== filter)}),
-				},
-				filter.hide ? "without " : "",
-				name(cutText(filterName(app, filter), 40)),
-				" ×",
+			chip(cutText(filterName(app, filter), 40), filter.hide ? "without " : "", () =>
+				app.store.set({filters: app.store.state.filters.filter((other) => other !== filter)}),
 			),
 		),
 	);
+}
+
+/** @param {string} words @param {string} before them @param {() => void} remove @returns {HTMLElement} */
+function chip(words, before, remove) {
+	return make("button", {class: "filter", title: "Remove this filter", onclick: remove}, before, name(words), " ×");
 }
 
 /** @param {App} app @param {Filter} filter @returns {string} */

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 // The command that prints the same numbers as the view.
 import {AIFI, AIFO, CLASSES} from "./cells.js";
-import {ANY_LIFE, ANY_SIZE, commandTime, lifeLimit} from "./format.js";
+import {ANY_LIFE, ANY_SIZE, commandTime, formatTime, lifeLimit} from "./format.js";
 import {patternOf, quoteWord} from "./hostile.js";
+import {NEVER_FREED} from "./store.js";
 /** @import {Filter} from "./cells.js" */
 /** @import {App} from "./picture.js" */
+/** @import {Selection} from "./store.js" */
 
 /** The option of `xheap heap` for rows. */
 const ACTIONS = /** @type {Record<string, string[]>} */ ({
@@ -30,6 +32,54 @@ export function splitWords(text) {
 	return [...text.matchAll(/"([^"]*)"|'([^']*)'|(\S+)/g)].map(
 		([, double, single, plain]) => double ?? single ?? plain,
 	);
+}
+
+/** @param {string} text filters as typed @returns {string[]} one for each option, with its values */
+export function splitFilters(text) {
+	/** @type {string[]} */
+	const filters = [];
+	for (const [word] of text.matchAll(/"[^"]*"|'[^']*'|\S+/g))
+		if (/^-\D/.test(word) || !filters.length) filters.push(word);
+		else filters[filters.length - 1] += ` ${word}`;
+	return filters;
+}
+
+const UNITS = /** @type {Record<string, number>} */ ({s: 1e9, ms: 1e6, us: 1e3, ns: 1});
+
+/** @param {string} word a time of `-range`, from the start of the trace @returns {number} nanoseconds; NaN if it is another one */
+function readTime(word) {
+	const [, number, unit = "us"] = /^(\d+(?:\.\d+)?)(s|ms|us|ns)?$/.exec(word) ?? [];
+	return Math.round(Number(number) * UNITS[unit]);
+}
+
+/**
+ * @param {string} text filters as typed
+ * @param {number} duration of the trace in nanoseconds
+ * @returns {{words: string, selection: Selection | null}} those for the server; the moment of `-at` or the window of `-range`. Throws an Error with a line of text.
+ */
+export function readFilters(text, duration) {
+	/** @type {Selection | null} */
+	let selection = null;
+	const words = splitFilters(text).filter((filter) => {
+		const [option, ...values] = splitWords(filter),
+			times = values.map(readTime),
+			wanted = /** @type {Record<string, number>} */ ({"-at": 1, "-range": 2})[option.toLowerCase()];
+		if (!wanted) return true;
+		if (times.length !== wanted || times.some(Number.isNaN))
+			throw new Error(
+				`${option} takes ${wanted > 1 ? "two times" : "a time"} from the start of the trace here, such as 12.5s or 300ms`,
+			);
+		if (times[0] > duration || times[1] < times[0])
+			throw new Error(
+				times[0] > duration ? `the trace ends at ${formatTime(duration)}` : "the range ends before it begins",
+			);
+		selection =
+			wanted > 1
+				? {kind: "window", from: times[0] - 1, to: Math.min(times[1], duration), classes: AIFI | AIFO}
+				: {kind: "moment", at: times[0]};
+		return false;
+	});
+	return {words: words.join(" "), selection};
 }
 
 /** @param {App} app @returns {string} the end of the key by which rows are sorted: c for counts */
@@ -95,7 +145,7 @@ function filterWords(trace) {
 						String(Number(key) ? 2 ** Number(key) : 1),
 					],
 		life: (key) =>
-			key === "40" || Number(key) === ANY_LIFE
+			key === NEVER_FREED || Number(key) === ANY_LIFE
 				? []
 				: [
 						"-closed",

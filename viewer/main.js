@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
 // Makes the parts of the page and connects them: a change of the state becomes one picture, which each view draws.
-import {makeModel, groupName, findGroup, nearestBound, pathKey} from "./cells.js";
+import {makeModel, groupName, findGroup, pathKey} from "./cells.js";
 import {decodeCells} from "./decode.js";
 import {byId, fill, make} from "./elements.js";
 import {formatBytes, formatCount, formatShare, formatTime} from "./format.js";
 import {cutText, safeText} from "./hostile.js";
 import {readPalette} from "./palette.js";
-import {describe, hasBoundsOf, makePicture, searchSum, selectionMark} from "./picture.js";
+import {describe, hasBoundsOf, hasTimes, makePicture, searchSum, selectionMark} from "./picture.js";
 import {keepToken, openSource, Replaced, Unreachable} from "./request.js";
 import {readAddress, Store} from "./store.js";
-import {commandOf, commandText, splitWords} from "./command.js";
+import {commandOf, commandText, readFilters, splitWords} from "./command.js";
 import {drawFilters, drawHeader} from "./answer.js";
 import {Flame} from "./flame.js";
 import {fillKeys, listenToKeys} from "./keys.js";
@@ -125,9 +125,12 @@ class Page {
 		search.addEventListener("keydown", (event) => {
 			const key = search.value.trim();
 			if (event.key !== "Enter" || !key) return;
+			if (key.startsWith("-")) {
+				this.takeFilters(search, key);
+				return;
+			}
 			search.value = "";
-			if (key.startsWith("-")) store.set({search: "", words: `${store.state.words} ${key}`.trim(), item: null});
-			else store.set({search: "", filters: [...store.state.filters, {by: "search", key, hide: false}]});
+			store.set({search: "", filters: [...store.state.filters, {by: "search", key, hide: false}]});
 		});
 		byId("copy-command").addEventListener("click", () =>
 			this.copy(commandText(commandOf(this).words), "Command copied"),
@@ -148,6 +151,23 @@ class Page {
 			byId(`view-${store.state.view}`).focus();
 			event.preventDefault();
 		});
+	}
+
+	/** @param {HTMLInputElement} search @param {string} text filters that were typed there */
+	takeFilters(search, text) {
+		const {store} = this;
+		try {
+			const {words, selection} = readFilters(text, this.trace.duration_ns);
+			search.value = "";
+			store.set({
+				search: "",
+				words: `${store.state.words} ${words}`.trim(),
+				item: null,
+				...(selection && {selection}),
+			});
+		} catch (error) {
+			this.fail(error);
+		}
 	}
 
 	/** @param {string} text @param {string} done what to say then */
@@ -344,6 +364,8 @@ class Page {
 			return;
 		}
 		if (state.words !== before.words) this.askForWords(before.words);
+		else if (state.selection !== before.selection && !this.store.isDragging && this.lacksBounds())
+			this.askForWords();
 		else if (state.range !== before.range) this.askForRange();
 		this.redraw();
 	}
@@ -353,9 +375,16 @@ class Page {
 		return splitWords(this.store.state.words).join("\n") || undefined;
 	}
 
+	/** @returns {boolean} whether no cells have the times of the selection as bounds, and a server can make some */
+	lacksBounds() {
+		const times = boundsOf(this.store.state.selection);
+		return this.source.isServer && ![this.shown, this.whole].some((model) => hasTimes(model, times));
+	}
+
 	/**
-	 * Asks for the cells that pass the words of a filter. Until they are there, those of before are drawn.
-	 * @param {string} before the words to go back to if the server refuses the new ones
+	 * Asks for the cells that pass the words of a filter, with the times of the selection as bounds. Until they are
+	 * there, those of before are drawn.
+	 * @param {string} [before] the words to go back to if the server refuses the new ones; without: they stay
 	 */
 	async askForWords(before) {
 		const {state} = this.store,
@@ -363,14 +392,17 @@ class Page {
 		try {
 			const bounds = boundsOf(state.selection),
 				query = {n: intervals(), bounds, filter: this.filter};
-			const whole = words ? this.modelOf(await this.source.cells(state.trace, query), bounds) : this.base;
+			const whole =
+				words || !hasTimes(this.base, bounds)
+					? this.modelOf(await this.source.cells(state.trace, query), bounds)
+					: this.base;
 			if (words !== this.store.state.words) return;
 			this.whole = this.shown = whole;
 			if (state.range) this.askForRange();
 			this.redraw();
 		} catch (error) {
 			this.fail(error);
-			if (error instanceof Replaced || words !== this.store.state.words) return;
+			if (before === undefined || error instanceof Replaced || words !== this.store.state.words) return;
 			const kept = before === words ? "" : before,
 				search = /** @type {HTMLInputElement} */ (byId("search"));
 			this.store.set({words: kept}, "replace");
@@ -451,7 +483,7 @@ async function exactBounds(source, state, trace, whole) {
 	const {selection} = state;
 	const times = boundsOf(selection);
 	if (!source.isServer) return whole;
-	if (times.every((time) => whole.cells.bounds[nearestBound(whole, time)] === time)) return whole;
+	if (hasTimes(whole, times)) return whole;
 	return makeModel(
 		decodeCells(
 			await source.cells(state.trace, {n: intervals(), bounds: times}),

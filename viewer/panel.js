@@ -1,12 +1,26 @@
 // SPDX-License-Identifier: MIT
 // The side panel: findings while nothing is selected, else the frame or row with its numbers and stacks.
-import {factsOf, findGroup, groupCells, groupName, pathKey, stackId, AIFO, CLASSES} from "./cells.js";
+import {
+	factsOf,
+	findGroup,
+	frameHashes,
+	groupCells,
+	groupName,
+	pathKey,
+	pathsWith,
+	stackId,
+	sumGroups,
+	AIFO,
+	CLASSES,
+} from "./cells.js";
 import {optionsOf, splitWords} from "./command.js";
 import {MARK_LIBRARY, MARK_WORD, readFrame} from "./decode.js";
 import {formatBytes, formatCount, formatShare, formatTime, formatWhole} from "./format.js";
 import {byId, fill, make, name} from "./elements.js";
 import {cutText, safeText, TITLE_MAX} from "./hostile.js";
 import {selectionMark} from "./picture.js";
+import {sumInclusive} from "./table.js";
+import {neighboursOf} from "./tree.js";
 import {GROUPING_WORDS} from "./legend.js";
 import {classNames} from "./store.js";
 /** @import {Frame} from "./decode.js" */
@@ -24,9 +38,14 @@ const GLYPHS = /** @type {Record<string, string>} */ ({
 	resident: "◧",
 	losses: "!",
 });
+/** Findings whose share is that of a stack: the function may have more. */
+const ONE_STACK = ["peak", "outstanding"];
 /** Frames of a stack that are shown at once. */
 const FRAMES_MAX = 9;
 const PROCESSES_MAX = 12;
+/** Functions that a search finds, and direct callers. */
+const FOUND_MAX = 8,
+	CALLERS_MAX = 5;
 /** Stacks that freed. */
 const FREED_MAX = 4;
 /** Kinds of resident memory, in order: member, words, class of the swatch. */
@@ -59,6 +78,12 @@ function freedBy(base) {
 	return head;
 }
 
+/** @param {any[][]} frames @param {any[][]} others @returns {number} how many both begin with; the last one of a stack is shown */
+function sameFrames(frames, others) {
+	const different = frames.findIndex((frame, i) => String(frame) !== String(others[i]));
+	return different < 0 ? frames.length - 1 : different;
+}
+
 /** Longer paths lose their first folders. Characters. */
 const PATH_MAX = 40;
 
@@ -79,28 +104,87 @@ export class Panel {
 		this.shownItem = "";
 		/** @type {any} */
 		this.frees = null;
+		/** @type {(ReturnType<typeof neighboursOf> & {hits: Uint8Array}) | null} */
+		this.callers = null;
 	}
 
 	render() {
-		const {item} = this.app.store.state,
-			key = JSON.stringify(item);
-		if (!item && key === this.shownItem) return;
+		const {item, search, filters, words} = this.app.store.state,
+			key = JSON.stringify(item ?? [search, filters, words]);
+		if (!item && !search.trim() && key === this.shownItem) return;
 		if (key !== this.shownItem) {
 			this.isLong = false;
-			this.frees = null;
+			this.frees = this.callers = null;
 			this.shownItem = key;
 			this.box.scrollTop = 0;
 		}
 		document.body.classList.toggle("has-item", item !== null);
 		if (item && this.picture.itemMask) fill(this.box, ...this.drawItem(item, this.picture.itemMask));
-		else fill(this.box, ...this.drawFindings(), ...this.drawResident(), ...this.drawProcesses());
+		else
+			fill(
+				this.box,
+				...this.drawFound(),
+				...this.drawFindings(),
+				...this.drawResident(),
+				...this.drawProcesses(),
+			);
+	}
+
+	/** @returns {Child[]} the functions that a search finds, with what stacks through them have of the selection */
+	drawFound() {
+		const {model, choice, selected, mask, hitFrames} = this.app.picture;
+		if (!hitFrames) return [];
+		const {bytes} = sumInclusive(model, sumGroups(model, choice, selected, groupCells(model, "stack"), mask)),
+			found = [...hitFrames.keys()].filter((frame) => hitFrames[frame] && bytes[frame]);
+		found.sort((a, b) => bytes[b] - bytes[a]);
+		return [
+			section("Found", formatWhole(found.length)),
+			...found.slice(0, FOUND_MAX).map((frame) => this.drawFunction(frame, formatBytes(bytes[frame]))),
+		];
+	}
+
+	/** @param {number} frame index of frames @param {string} value */
+	drawFunction(frame, value) {
+		const {short, key, full} = this.picture.model.cells.frames[frame];
+		return make(
+			"button",
+			{
+				class: "part link-row",
+				title: cutText(full, TITLE_MAX),
+				onclick: () => this.app.store.set({item: {kind: "group", by: "inclusive", key}}),
+			},
+			name(cutText(short, 200)),
+			make("span", {class: "value"}, value),
+		);
+	}
+
+	/** @param {Item} item @param {Frame | null} frame of a function @returns {Child[]} its direct callers */
+	drawCallers(item, frame) {
+		if (!frame || frame.marks & MARK_WORD || item.kind === "path" || item.by === "stack") return [];
+		const {model, selected} = this.picture;
+		if (this.callers?.hits !== selected.hits && !this.app.store.isDragging)
+			this.callers = {
+				hits: selected.hits,
+				...neighboursOf(model, selected.hits, "bytes", model.cells.frames.indexOf(frame)),
+			};
+		const rows = (this.callers?.callers ?? []).filter(({frame: caller}) => caller >= 0);
+		return [
+			rows.length > 0 &&
+				section("Called by", rows.length > CALLERS_MAX ? `${CALLERS_MAX} of ${rows.length}` : ""),
+			...rows
+				.slice(0, CALLERS_MAX)
+				.map(({frame: caller, value}) =>
+					this.drawFunction(caller, formatShare(value / (this.callers?.value ?? 1))),
+				),
+		];
 	}
 
 	/** @returns {Child[]} */
 	drawFindings() {
-		const findings = this.app.trace.findings ?? [];
+		const findings = this.app.trace.findings ?? [],
+			{filters, words} = this.app.store.state;
 		return [
-			section("Findings"),
+			section("Findings", filters.length || words ? "of the whole run, not filtered" : "of the whole run"),
 			...(findings.length ? [] : [make("p", {class: "faint"}, "Nothing stands out.")]),
 			...findings.slice(0, 5).map((/** @type {any} */ finding) => this.drawFinding(finding)),
 		];
@@ -138,7 +222,12 @@ export class Panel {
 			make(
 				"span",
 				{},
-				make("span", {class: "finding-text"}, cutText(safeText(finding.title ?? finding.text), 300)),
+				make(
+					"span",
+					{class: "finding-text"},
+					cutText(safeText(finding.title ?? finding.text), 300) +
+						(finding.stack && ONE_STACK.includes(finding.kind) ? ", in one stack" : ""),
+				),
 				finding.evidence && make("span", {class: "evidence"}, cutText(safeText(finding.evidence), 300)),
 			),
 		);
@@ -250,6 +339,7 @@ export class Panel {
 		const numbers = [
 			[mark + formatBytes(bytes), "selected"],
 			[formatShare(bytes / app.picture.selected.bytes), "of it"],
+			...this.shareOfFunction(item, about.frame, bytes),
 			[mark + formatWhole(blocks), "blocks"],
 			...(facts.isMost
 				? [[app.picture.live + formatBytes(facts.most), `at most, ${formatTime(cells.bounds[facts.mostAt])}`]]
@@ -273,9 +363,25 @@ export class Panel {
 				...numbers.map(([value, words]) => make("div", {}, make("dt", {}, words), make("dd", {}, value))),
 			),
 			this.drawButtons(item, about.frame),
+			...this.drawCallers(item, about.frame),
 			...(node >= 0 ? this.drawStack(node, item) : []),
-			...(node >= 0 ? this.drawFrees(this.freedOf(item, about.placed, node, own[0]), bytes) : []),
+			...(node >= 0 ? this.drawFrees(this.freedOf(item, node, own[0]), bytes) : []),
 		];
+	}
+
+	/** @param {Item} item @param {Frame | null} frame @param {number} bytes of the item @returns {string[][]} the share of its function in all stacks, if that is more */
+	shareOfFunction(item, frame, bytes) {
+		const {model, selected} = this.picture,
+			{cells} = model,
+			isPath = item.kind === "path";
+		if (!frame || frame.marks & MARK_WORD || (!isPath && item.by !== "stack")) return [];
+		const {keys} = groupCells(model, "function"),
+			paths = isPath ? pathsWith(model, (i) => cells.frames[i] === frame) : null;
+		let sum = 0;
+		for (let i = 0; i < cells.count; i++)
+			if (selected.hits[i] && (paths ? paths[cells.node[i]] : cells.frames[keys[i]] === frame))
+				sum += cells.bytes[i];
+		return sum > bytes ? [[formatShare(sum / this.app.picture.selected.bytes), "its function, in all stacks"]] : [];
 	}
 
 	/**
@@ -323,9 +429,9 @@ export class Panel {
 				(/** @type {any} */ frame) =>
 					frame.path === item.path && ["frame", "chain", "group"].includes(frame.kind),
 			);
-			if (!placed) return of("Frame", null, "not to be seen in this selection", "");
+			if (!placed) return of("Frame on this path", null, "not to be seen in this selection", "");
 			return of(
-				placed.kind === "group" ? GROUPING_WORDS[this.app.store.state.by] : "Frame",
+				placed.kind === "group" ? GROUPING_WORDS[this.app.store.state.by] : "Frame on this path",
 				placed.kind === "group" ? null : cells.frames[placed.frame],
 				placed.name,
 				"",
@@ -333,7 +439,12 @@ export class Panel {
 			);
 		}
 		const by = item.by === "inclusive" ? "function" : item.by,
-			words = item.by === "inclusive" ? "function, with callees" : GROUPING_WORDS[by],
+			words =
+				item.by === "inclusive"
+					? "function, with callees"
+					: by === "function"
+						? "function, in all its stacks"
+						: GROUPING_WORDS[by],
 			kind = words[0].toUpperCase() + words.slice(1),
 			key = findGroup(model, by, item.key);
 		if (key < 0) return of(kind, null, "nothing of it in this range", "");
@@ -405,14 +516,15 @@ export class Panel {
 		];
 	}
 
-	/** @param {{frame: Frame, line: number, isInlined: boolean}[]} frames */
-	drawFrames(frames) {
-		const most = this.isLong ? frames.length : FRAMES_MAX;
+	/** @param {{frame: Frame, line: number, isInlined: boolean}[]} frames @param {number} [first] the first ones are those of the stack above */
+	drawFrames(frames, first = 0) {
+		const most = this.isLong ? frames.length : first + FRAMES_MAX;
 		return make(
 			"ol",
 			{class: "stack"},
+			first > 0 && make("li", {class: "faint"}, `${first} ${first > 1 ? "frames" : "frame"} as above, then`),
 			...frames
-				.slice(0, most)
+				.slice(first, most)
 				.map(({frame, line, isInlined}) =>
 					make(
 						"li",
@@ -455,37 +567,37 @@ export class Panel {
 	}
 
 	/**
-	 * @param {Item} item @param {any} placed its frame in the flame @param {number} node its largest stack
+	 * @param {Item} item @param {number} node its largest stack
 	 * @param {number} cell one of its own
 	 * @returns {{query: Record<string, string>, isLargest: boolean}} who freed: of all stacks of the item, or, where a
 	 * question cannot name these, of the largest one
 	 */
-	freedOf(item, placed, node, cell) {
+	freedOf(item, node, cell) {
 		const {model} = this.picture,
 			{frame, frames} = model.cells,
 			{state} = this.app.store,
 			{isInverted, isMerged, isFolded, by} = state,
 			filters = [...state.filters];
-		/** @type {Record<string, string> | null} */
-		let stacks = null;
+		/** @type {Record<string, string>} */
+		let stacks = {};
 		if (item.kind === "path") {
-			const isSplit = by === "process" || by === "thread";
-			if (isSplit)
+			const hashes = frameHashes(model),
+				keys = item.path.split(".").map((word) => frames[hashes.indexOf(parseInt(word, 36))]?.key ?? "");
+			if (by === "process" || by === "thread") {
 				filters.push({by, key: groupName(model, by, groupCells(model, by).keys[cell]).id, hide: false});
-			if (placed?.kind === "group") stacks = {};
-			else if (placed && !isInverted && !isMerged) stacks = {node: pathKey(model, placed.node)};
-			else if (placed && isInverted && isFolded && !isSplit && !item.path.includes("."))
-				stacks = {asker: frames[placed.frame].key};
+				keys.shift();
+			}
+			if (keys.length) stacks = {[isInverted ? "ends" : "node"]: keys.join("\n")};
+			if (isMerged) stacks.merged = "1";
+			if (!isFolded) stacks.whole = "1";
 		} else if (item.by === "function") stacks = {asker: item.key};
 		else if (item.by === "inclusive") stacks = {through: item.key};
 		else if (item.by === "stack") stacks = {node: pathKey(model, node), asker: frames[frame[node]].key};
-		else if (item.by !== "image") {
-			stacks = {};
-			filters.push({by: item.by, key: item.key, hide: false});
-		}
+		else if (item.by === "image") stacks = {asker: `${item.key}!`};
+		else filters.push({by: item.by, key: item.key, hide: false});
 		const typed = splitWords(state.words),
 			{words, lacks} = optionsOf(this.app.trace, filters, typed),
-			isLargest = !stacks || (lacks.length > 0 && !Object.keys(stacks).length);
+			isLargest = lacks.length > 0 && !Object.keys(stacks).length;
 		return {
 			query: {...(isLargest ? {node: pathKey(model, node)} : stacks), filter: [...typed, ...words].join("\n")},
 			isLargest,
@@ -550,7 +662,7 @@ export class Panel {
 			];
 		return [
 			freedBy(base),
-			...shown.map((/** @type {any} */ stack) =>
+			...shown.map((/** @type {any} */ stack, /** @type {number} */ i) =>
 				make(
 					"div",
 					{},
@@ -566,6 +678,7 @@ export class Panel {
 							line: row[4],
 							isInlined: false,
 						})),
+						i ? sameFrames(stack.frames, shown[i - 1].frames) : 0,
 					),
 				),
 			),

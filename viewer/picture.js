@@ -55,10 +55,13 @@ import {classNames} from "./store.js";
  * @returns {boolean} whether cells of the shown range have these times as bounds
  */
 function isInShown(app, selection) {
-	const {bounds, peak} = app.shown.cells;
-	if (selection.kind === "peak") return peak >= 0;
-	const times = selection.kind === "moment" ? [selection.at] : [selection.from, selection.to];
-	return times.every((time) => bounds.includes(time));
+	if (selection.kind === "peak") return app.shown.cells.peak >= 0;
+	return hasTimes(app.shown, selection.kind === "moment" ? [selection.at] : [selection.from, selection.to]);
+}
+
+/** @param {Model} model @param {number[]} times @returns {boolean} whether they are bounds */
+export function hasTimes(model, times) {
+	return times.every((time) => model.cells.bounds[nearestBound(model, time)] === time);
 }
 
 /** @param {Model} model @param {Selection} selection @returns {Choice} */

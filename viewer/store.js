@@ -20,6 +20,9 @@ import {AIFO, AIFI, CLASSES} from "./cells.js";
 
 export const WHOLE_RUN = {kind: /** @type {const} */ ("window"), from: -1, to: Infinity, classes: AIFI | AIFO};
 
+/** The key of blocks that were never freed, among lifetimes. */
+export const NEVER_FREED = "40";
+
 /** @type {State} */
 const FIRST = {
 	trace: 0,

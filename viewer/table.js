@@ -590,7 +590,7 @@ function outermostCalls(model) {
  * @param {GroupSums} byStack
  * @returns {GroupSums}
  */
-function sumInclusive(model, byStack) {
+export function sumInclusive(model, byStack) {
 	const {frame, frames, nodeCount} = model.cells,
 		isOutermost = outermostCalls(model),
 		make = () => new Float64Array(frames.length);

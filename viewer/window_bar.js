@@ -3,7 +3,7 @@
 import {AIFO, CLASSES} from "./cells.js";
 import {formatBytes, formatTime, formatWhole} from "./format.js";
 import {byId, fill, make} from "./elements.js";
-import {WHOLE_RUN} from "./store.js";
+import {NEVER_FREED, WHOLE_RUN} from "./store.js";
 /** @import {App} from "./picture.js" */
 /** @import {State} from "./store.js" */
 
@@ -104,14 +104,27 @@ export function presetsOf(app) {
 			isOff: !growth,
 			members: growth ? {selection: {kind: "window", from: growth.from_ns, to: growth.to_ns, classes: AIFO}} : {},
 		},
-		{
-			key: "e",
-			words: "Never freed",
-			title: "Blocks that nothing frees",
-			isOn: picture.isWhole && isWindow && choice.classes === AIFO,
-			members: {selection: {...WHOLE_RUN, classes: AIFO}, range: null},
-		},
+		neverFreed(app),
 	];
+}
+
+/** @param {App} app @returns {ReturnType<typeof presetsOf>[0]} of a window its own blocks, else those of the run */
+function neverFreed({picture, store}) {
+	const {choice, isWhole} = picture,
+		{selection, filters} = store.state,
+		others = filters.filter((filter) => filter.by !== "life"),
+		isOn = filters.some((filter) => filter.by === "life" && filter.key === NEVER_FREED && !filter.hide),
+		isPart = selection.kind === "window" && !isWhole;
+	const only = {by: /** @type {const} */ ("life"), key: NEVER_FREED, hide: false};
+	return {
+		key: "e",
+		words: "Never freed",
+		title: isPart ? "Blocks that were made here and that nothing frees" : "Blocks that nothing frees",
+		isOn: isPart ? isOn : isWhole && choice.kind === "window" && choice.classes === AIFO,
+		members: isPart
+			? {selection: {...selection, classes: AIFO}, filters: isOn ? others : [...others, only]}
+			: {selection: {...WHOLE_RUN, classes: AIFO}, range: null},
+	};
 }
 
 export class WindowBar {

@@ -312,3 +312,22 @@ uint32_t export_pid(const struct export_tree *tree)
 	const struct trace_dictionary *dictionary = trace_dictionary(tree->source->trace);
 	return dictionary->process_count ? dictionary->processes[0].pid : 0;
 }
+
+const struct trace_mapping **export_mappings(const struct export_tree *tree)
+{
+	const struct trace_dictionary *dictionary = trace_dictionary(tree->source->trace);
+	const struct trace_mapping **mappings = memory_zeroed((size_t)dictionary->image_count + 1, sizeof(*mappings));
+	for (uint32_t i = dictionary->mapping_count; i-- > 0;)
+		if (dictionary->mappings[i].image < dictionary->image_count)
+			mappings[dictionary->mappings[i].image] = &dictionary->mappings[i];
+	return mappings;
+}
+
+char *export_build_id(const struct trace_image *image)
+{
+	struct sink digits;
+	sink_to_memory(&digits);
+	for (uint32_t i = 0; i < image->build_id_size; i++)
+		sink_format(&digits, "%02x", image->build_id[i]);
+	return sink_take(&digits, NULL);
+}

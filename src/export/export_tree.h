@@ -116,4 +116,10 @@ const char *export_command(const struct export_tree *tree);
 /** Return the pid of that process; 0 if it is not known. */
 uint32_t export_pid(const struct export_tree *tree);
 
+/** Return, by image of the trace, where it was mapped first; NULL: nowhere. The caller frees the array. */
+const struct trace_mapping **export_mappings(const struct export_tree *tree);
+
+/** Return the image's build-id in hexadecimal digits, "" without one; the caller frees it. */
+char *export_build_id(const struct trace_image *image);
+
 #endif

@@ -207,11 +207,7 @@ static void mapping_write(struct pprof *pprof, uint32_t image)
 {
 	const struct trace_mapping *mapping = pprof->mappings[image];
 	const struct trace_image *file = &pprof->dictionary->images[image];
-	struct sink build_id;
-	sink_to_memory(&build_id);
-	for (uint32_t i = 0; i < file->build_id_size; i++)
-		sink_format(&build_id, "%02x", file->build_id[i]);
-	char *digits = sink_take(&build_id, NULL);
+	char *digits = export_build_id(file);
 	protobuf_number(&pprof->message, MAPPING_ID, image + 1);
 	protobuf_number(&pprof->message, MAPPING_START, mapping->base);
 	protobuf_number(&pprof->message, MAPPING_LIMIT, mapping->end);
@@ -221,15 +217,6 @@ static void mapping_write(struct pprof *pprof, uint32_t image)
 		protobuf_number(&pprof->message, field, 1);
 	protobuf_message(pprof->out, PROFILE_MAPPING, &pprof->message);
 	free(digits);
-}
-
-static void mappings_find(struct pprof *pprof)
-{
-	const struct trace_dictionary *dictionary = pprof->dictionary;
-	pprof->mappings = memory_zeroed((size_t)dictionary->image_count + 1, sizeof(*pprof->mappings));
-	for (uint32_t i = dictionary->mapping_count; i-- > 0;)
-		if (dictionary->mappings[i].image < dictionary->image_count)
-			pprof->mappings[dictionary->mappings[i].image] = &dictionary->mappings[i];
 }
 
 static void head_write(struct pprof *pprof)
@@ -271,7 +258,7 @@ void export_pprof(const struct report *report, struct sink *out)
 	sink_to_memory(&pprof.message);
 	sink_to_memory(&pprof.inner);
 	export_tree_make(&pprof.tree, report);
-	mappings_find(&pprof);
+	pprof.mappings = export_mappings(&pprof.tree);
 	profile_write(&pprof);
 	gzip_end(gzip);
 	sink_end(&pprof.message);

@@ -14,8 +14,8 @@ TOTALS = ("Sum", "Average", "Min", "Max")
 # Of all processes, of the first and of the last one.
 DATA = ("@$cursession.TTD.Data.",) * 4 + ("@$curprocess.TTD.Data.", "@$cursession.Processes.Last().TTD.Data.")
 NUMBERS = {"Heap": ("Size", "Address", "PreviousAddress", "Duration", "Usable", "Index", "Heap"), "Allocations": ("Size", "Address", "Usable", "Lifetime", "Index", "Heap")}
-TEXTS = {"Heap": {"Action": ("Alloc", "Free", "ReAlloc", "Lock", "Create"), "Function": ("malloc", "free", "realloc", "nothing")},
-         "Allocations": {"End": ("free", "open", "exit", "realloc"), "Function": ("malloc", "calloc", "nothing"), "FreeFunction": ("free", "realloc")}}
+TEXTS = {"Heap": {"Action": ("Alloc", "Free", "ReAlloc", "Lock", "Create"), "Function": ("malloc", "free", "realloc", "valloc")},
+         "Allocations": {"End": ("free", "open", "exit", "realloc"), "Function": ("malloc", "calloc", "valloc"), "FreeFunction": ("free", "realloc")}}
 TRUTHS = {"Heap": ("true", "false"), "Allocations": ("x.IsOutstanding", "x.IsRealloc", "x.IsMoved", "x.IsTemporary", "x.IsNested")}
 # Without a translation: the interpreter has them, beside parts that have one.
 OTHERS = {"Heap": ("x.Size * 0.5 > 50", "x.TimeStart < x.TimeEnd", "x.Size"), "Allocations": ("x.IsMoved + x.Size > 3", "x.Stack != x.FreeStack")}

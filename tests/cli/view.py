@@ -406,6 +406,45 @@ def check_functions(server, path):
     said = [json.loads(xheap("heap", path, "-totals", "-requireFrames", key, *more, "-format", "json"))["totals"] for more in ((), ("-closed",))]
     expect(answer(through=key) == [said[0]["total_bytes"], said[0]["total_count"], said[0]["total_bytes"] - said[1]["total_bytes"]], f"{key}: {answer(through=key)}, not {said}")
     expect(server.ask("/frees?asker=app%21nothing")[0] == 422, "a function that is none")
+    check_paths(head, cells, answer)
+
+
+def check_paths(head, cells, answer):
+    """Stacks of an image, of an inner end, and of frames of which recursive calls are one: as the page walks them in its cells."""
+    key_of = ["!".join(row[0:3:2]) for row in head["functions"]]
+
+    def stack(node):
+        return [key_of[cells["function"][node]]] + (stack(cells["parent"][node] - 1) if cells["parent"][node] else [])
+
+    def inner(frames, merged):
+        return list(dict.fromkeys(frames)) if merged else frames
+
+    def outer(frames, merged):
+        path = []
+        for key in reversed(frames):
+            path = path[:path.index(key) + 1] if merged and key in path else path + [key]
+        return path
+
+    def sums(test):
+        rows = [i for i in range(head["cell_count"]) if test(cells["node"][i])]
+        return [sum(cells["bytes"][i] for i in rows), sum(cells["blocks"][i] for i in rows), sum(cells["bytes"][i] for i in rows if cells["kind"][i])]
+
+    whole = {node: stack(node) for node in set(cells["node"])}
+    folded = {node: stack(cells["asker"][node]) for node in whole}
+    image = max((key_of[cells["function"][cells["asker"][node]]].split("!")[0] for node in whole), key=lambda name: sum(frames[0].startswith(f"{name}!") for frames in folded.values()))
+    expect(answer(asker=f"{image}!") == sums(lambda node: folded[node][0].startswith(f"{image}!")), f"all of {image}")
+    recursive = max(folded, key=lambda node: len(folded[node]) - len(set(folded[node])))
+    expect(len(set(folded[recursive])) < len(folded[recursive]), "no stack is recursive")
+    for stacks, more in ((folded, {}), (whole, {"whole": 1})):
+        for merged in (False, True):
+            words = more | ({"merged": 1} if merged else {})
+            for length in (1, 3, 9):
+                path = inner(stacks[recursive], merged)[:length]
+                found = answer(ends="\n".join(path), **words)
+                expect(found == sums(lambda node: inner(stacks[node], merged)[:length] == path), f"ends {words} {path}: {found}")
+                path = outer(stacks[recursive], merged)[:length]
+                found = answer(node="\n".join(path), **words)
+                expect(found == sums(lambda node: outer(stacks[node], merged)[:length] == path), f"node {words} {path}: {found}")
 
 
 def several():

@@ -312,7 +312,8 @@ static void test_failed_conditions(void **state)
 	value_is("@$cursession.TTD.Data.Heap().FirstNonError(h => 1 / (h.Index - 4) == 1).Index", "0x5");
 	value_is("@$cursession.TTD.Data.Heap().Take(8).Select(h => 1 / h.Index).All(x => x >= 0)",
 		 "[error: division by zero]");
-	value_is("@$cursession.TTD.Data.Heap().Take(8).Select(h => 1 / h.Index).Count(x => x >= 0)", "0x7");
+	value_is("@$cursession.TTD.Data.Heap().Take(8).Select(h => 1 / h.Index).Count(x => x >= 0)",
+		 "[error: division by zero]");
 }
 
 /* With a condition, AllNonError asks whether it is true for all but errors. */

@@ -121,6 +121,8 @@ static void add_losses(struct writer *writer, const struct added *added)
 						     .mapping_count = 9,
 						     .spread = 2},
 			    parts);
+	const struct trace_page_run runs[] = {{5, 2, TRACE_MAPPING_BREAK, false}, {1, 1, TRACE_MAPPING_SHARED, true}};
+	writer_add_pages(writer, &(struct trace_pages){added->forked, 1300, UINT64_MAX, 2, 3, 0, 2}, runs);
 	writer_add_limit(writer, &(struct trace_limit){added->forked, 1, 2, TRACE_LIMIT_NONE, 4});
 	writer_add_cause(writer, &(struct trace_cause){added->forked, true, 5, 0, TRACE_CAUSE_UNKNOWN});
 }
@@ -291,10 +293,11 @@ static void test_all_rows(void **state)
 		"ffffff0105060708090a0b0c0d0e0f1080808080808080fc3f80808080808080e83f9ceb81c0c887f99b7e0000\n"
 		"20 1 01a8140102030405060708ffffffffffffffffff0109020080800480800480200e2f6c69622f6c6962632e736f2e36"
 		"03feffffffffffffffff0101ffffffffffffffffff0100\n"
+		"23 1 01a814ffffffffffffffffff010203020502020001010501\n"
 		"21 1 010102ffffffffffffffffff0104\n"
 		"22 1 01010500ffffffffffffffffff01\n"
 		"13 1 0102030405060708090affffffffffffffffff01\n"
-		"14 1 40e00d00000000002007000000000000895848545f454e44\n");
+		"14 1 40a80e00000000006807000000000000895848545f454e44\n");
 }
 
 static void test_extremes(void **state)

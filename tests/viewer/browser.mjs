@@ -8,7 +8,7 @@ import path from "node:path";
 import test, {after, before} from "node:test";
 import * as engine from "../../viewer/cells.js";
 import {decodeCells} from "../../viewer/decode.js";
-import {formatBytes, formatTime, formatWhole} from "../../viewer/format.js";
+import {formatBytes, formatShare, formatTime, formatWhole} from "../../viewer/format.js";
 import {layoutFlame} from "../../viewer/tree.js";
 import {encodeFile} from "./encode.mjs";
 import {makeBuild, makeHostile, makeLossy, makeSample, makeServer} from "./made.mjs";
@@ -202,6 +202,24 @@ test("checks 8 and 3: a drag turns on AIFO alone; sums are the engine's", async 
 	await close(page);
 });
 
+test("never freed is about the window, if there is one", async () => {
+	const page = await open("server"),
+		model = models.server,
+		of = (choice, filters) => formatBytes(engine.selectCells(model, choice, engine.filterCells(model, filters)).bytes);
+	await drag(page, model, 60, 140);
+	await press(page, "e");
+	const window = {kind: "window", from: 60, to: 140, classes: 2};
+	assert.equal((await classesOf(page))[1][1], of(window, [{by: "life", key: "40", hide: false}]));
+	assert.notEqual((await classesOf(page))[1][1], of(window, []));
+	assert.match(await text(page, "#filters"), /never freed/);
+	await press(page, "e");
+	assert.equal((await classesOf(page))[1][1], of(window, []));
+	await press(page, "p");
+	await press(page, "e");
+	assert.match(await text(page, "#selection-words"), /Whole run/);
+	await close(page);
+});
+
 test("handles and the label change the window", async () => {
 	const page = await open("server"),
 		model = models.server;
@@ -278,7 +296,7 @@ test("a selected frame has its numbers; only this, hide and focus", async () => 
 	const frame = layout.frames.find((other) => other.name === "Cache::insert" || other.name === "Image::decode");
 	await page.mouse.click(...(await pointOf(page, frame)));
 	await settle(page);
-	assert.match(await text(page, "#panel"), new RegExp(`${formatBytes(frame.value)}`));
+	assert.match(await text(page, "#panel"), new RegExp(`Frame on this path.*${formatBytes(frame.value)}`));
 	assert.match(await text(page, "#panel .stack"), /Worker::run/);
 	await click(page, "#panel .buttons button:nth-child(1)");
 	assert.match(await text(page, "#command"), /-requireFrames 'app!Image::decode\(Bytes\)'$/);
@@ -329,6 +347,37 @@ function engineSum(model, name) {
 		if (hits[i] && model.cells.frames[keys[i]].short === name) sum += model.cells.bytes[i];
 	return formatBytes(sum);
 }
+
+test("a search lists functions, and a function its callers; findings say what they are about", async () => {
+	const page = await open("server"),
+		model = models.server;
+	await page.fill("#search", "json::");
+	await settle(page);
+	const found = await page.$$eval("#panel h2:first-child ~ .link-row", (all) => all.map((row) => row.textContent));
+	assert.match(await text(page, "#panel h2"), /Found/);
+	assert.ok(found.length > 1 && found.every((row) => /^Json::\w+/.test(row)), String(found));
+	await page.$eval("#search", (input) => input.blur());
+	const [name, bytes] = /^(Json::\w+?)([\d.]+.\w+)$/.exec(found[0]).slice(1),
+		paths = engine.pathsWith(model, (i) => model.cells.frames[i].short === name),
+		{hits} = engine.selectCells(model, peakChoice(model), null);
+	let sum = 0;
+	for (let i = 0; i < hits.length; i++) if (hits[i] && paths[model.cells.node[i]]) sum += model.cells.bytes[i];
+	assert.equal(bytes, formatBytes(sum));
+	await click(page, "#panel .link-row");
+	const said = await text(page, "#panel");
+	assert.match(said, /Function, with callees/);
+	const caller = /Called by([\w:]+?)(\d+).%/.exec(said);
+	assert.ok(caller, said);
+	await page.click("#panel .link-row");
+	await settle(page);
+	assert.match(await text(page, "#panel h3"), new RegExp(caller[1]));
+	await press(page, "Escape");
+	await press(page, "Escape");
+	assert.match(await text(page, "#panel h2"), /Findingsof the whole run$/);
+	await click(page, ".legend-row");
+	assert.match(await text(page, "#panel h2"), /Findingsof the whole run, not filtered$/);
+	await close(page);
+});
 
 test("check 15: few rows are in the document", async () => {
 	const page = await open("build", {hash: "#view=table&rows=stack&by=process"});
@@ -437,12 +486,34 @@ test("a finding selects the stack that it is about", async () => {
 	assert.equal(await text(page, "#panel .numbers dd"), formatBytes(sum));
 	assert.match(await text(page, "#panel h2"), /Stack/);
 	await press(page, "Escape");
+	assert.match(await text(page, ".finding >> nth=1"), /holds 71 % of the peak, in one stack/);
+	await press(page, "Escape");
 	await click(page, ".finding >> nth=0");
 	assert.match(await text(page, "#panel h2"), /Function, with callees/, "of a stack that cells do not have");
 	assert.deepEqual(
 		(await classesOf(page)).map(([isOn]) => isOn),
 		["false", "true", "false", "false"],
 	);
+	await close(page);
+});
+
+test("a stack of a function is not taken for the function", async () => {
+	const model = models.server,
+		{cells} = model,
+		{hits, bytes} = engine.selectCells(model, {kind: "window", from: 0, to: model.last, classes: 3}, null),
+		[stacks, functions] = ["stack", "function"].map((by) => {
+			const {keys, count} = engine.groupCells(model, by),
+				sums = new Float64Array(count);
+			hits.forEach((hit, i) => (sums[keys[i]] += hit && cells.bytes[i]));
+			return sums;
+		});
+	const node = stacks.findIndex((sum, at) => sum && sum < functions[cells.frame[at]]),
+		item = {kind: "group", by: "stack", key: engine.groupName(model, "stack", node).id},
+		share = formatShare(functions[cells.frame[node]] / bytes);
+	const page = await open("server", {
+		hash: `#selection=-1~~AIFI%2BAIFO&item=${encodeURIComponent(JSON.stringify(item))}`,
+	});
+	assert.match(await text(page, "#panel .numbers"), new RegExp(`its function, in all stacks${share}`));
 	await close(page);
 });
 

@@ -81,6 +81,14 @@ const ANSWERS = {
 						blocks: 3,
 						bytes: 4096,
 					},
+					{
+						frames: [
+							["app", "Cache::drop", "Cache::drop()", "src/cache.cc", 17, 0],
+							["app", "Cache::clear", "Cache::clear()", "", 0, 0],
+						],
+						blocks: 1,
+						bytes: 2048,
+					},
 				],
 				left_out: 17,
 				blocks: 12,
@@ -305,7 +313,8 @@ test("freeing stacks are asked for", async () => {
 	const said = await text(page, "#panel");
 	assert.match(said, /src\/cache\.cc:17/);
 	assert.match(said, /Freed by\s*of 16\.0\sKiB, not the \S+\s\S+ above\s*25\s%\s4\.0\sKiB in 3 blocks/);
-	assert.match(said, /17 more stacks, 11\.0\sKiB\s*never freed, 1\.0\sKiB/);
+	assert.match(said, /17 more stacks, 9\.0\sKiB\s*never freed, 1\.0\sKiB/);
+	assert.match(said, /2\.0\sKiB in 1 blocks1 frame as above, thenCache::clear/, "stacks that begin alike differ at once");
 	const query = asked.findLast(({name}) => name === "frees").query;
 	assert.ok(query.has("asker") && !query.has("node"), `of all stacks of the function: ${query}`);
 	await close(page);

@@ -265,10 +265,19 @@ test("a zoom asks for finer cells; who freed is found", async () => {
 	for (const words of [
 		"view=table&rows=inclusive&selection=-1~~AIFI+AIFO",
 		"view=table&rows=stack",
+		"view=table&rows=image&selection=-1~~AIFI+AIFO",
 		"view=table&rows=size&selection=-1~~AIFI",
+		"selection=-1~~AIFI+AIFO&isInverted=1",
+		"selection=-1~~AIFI+AIFO&isInverted=1&isMerged=1&isFolded=0&by=thread",
+		"selection=-1~~AIFI+AIFO&isMerged=1",
 	]) {
 		await goTo(page, `#trace=0&${words.replace("+", "%2B")}`);
-		await page.click(".table-row");
+		if (words.includes("view=table")) await page.click(".table-row");
+		else {
+			await page.focus("#flame");
+			// The first one opens a chain.
+			for (const key of ["ArrowDown", "ArrowDown", "Space", "Space"]) await page.keyboard.press(key);
+		}
 		await page.waitForSelector("#freed .right:not(:empty)");
 		await isOfAll();
 	}
@@ -302,17 +311,58 @@ test("words of a filter are the server's: the sums are those of the command", as
 	assert.deepEqual(page.faults.splice(0).length, 1, "the browser says that the server refused it");
 	assert.equal(await text(page, "#filters"), "-size 64 128 ×", "what is refused changes nothing");
 	assert.equal(await page.inputValue("#search"), "-size 64", "what is refused can be mended");
-	await filter("-range 0 1s");
+	await filter("-sizes 1 2");
 	await page.waitForFunction(() =>
-		/-range is no filter here.* -window .*-size.*-closed$/.test(document.getElementById("notice").textContent),
+		/-sizes is no filter here.* -window .*-size.*-closed$/.test(document.getElementById("notice").textContent),
 	);
 	assert.equal(page.faults.splice(0).length, 1);
-	assert.equal(await page.inputValue("#search"), "-range 0 1s");
-	await page.fill("#search", "");
+	for (const [words, said] of [
+		["-at", /-at takes a time/],
+		["-at 5:6", /-at takes a time/],
+		["-range 1ms", /-range takes two times/],
+		["-range 2ms 1ms", /the range ends before it begins/],
+		["-at 100s", /the trace ends at/],
+	]) {
+		await filter(words);
+		await settle(page);
+		assert.match(await text(page, "#notice"), said);
+		assert.equal(await page.inputValue("#search"), words);
+	}
 	assert.deepEqual(await made(), classes);
-	await page.click("#filters button");
-	await settle(page);
-	assert.deepEqual(await made(), before);
+	await filter("-closed");
+	await page.waitForFunction(() => document.querySelectorAll("#filters button").length === 2);
+	assert.match(await text(page, "#command"), / -size 64 128 -closed$/);
+	for (const selector of ["#filters button >> nth=1", "#filters button"]) {
+		await page.click(selector);
+		await settle(page);
+	}
+	await showsClasses(page, before);
+	assert.equal(await text(page, "#filters"), "");
+	await close(page);
+});
+
+test("a moment and a range are typed as for the command, and exact on any time", async () => {
+	const page = await open(`${address}&trace=0`),
+		file = path.join(FOLDER, TRACES[0]),
+		filter = async (words) => {
+			await page.fill("#search", words);
+			await page.keyboard.press("Enter");
+		};
+	const {peak_bytes: bytes, peak_count: count} = heap(file, "-totals", "-at", "7654321ns").totals;
+	await filter("-at 7654.321");
+	await page.waitForFunction(
+		(words) => document.getElementById("selection-words").textContent.includes(words),
+		`At 7.65\u2009ms ${formatBytes(bytes)} live in ${formatWhole(count)} blocks`,
+	);
+	assert.match(await text(page, "#command"), /-at 7654321ns$/);
+	await filter("-size 16 4096 -range 3333333ns 15.5ms");
+	await showsClasses(
+		page,
+		CLASSES.map((code) =>
+			formatBytes(heap(file, "-totals", "-size", "16", "4096", "-window", code, "3333333ns", "15500us").totals.total_bytes),
+		),
+	);
+	assert.match(await text(page, "#command"), /-window AIFI\+AIFO 3333333ns 15500us -size 16 4096$/);
 	await close(page);
 });
 

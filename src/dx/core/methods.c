@@ -97,6 +97,7 @@ static const char *argument_check(struct dx_query *query, struct dx_value *argum
 		is_number = argument->kind == DX_NUMBER || argument->kind == DX_REAL;
 		return is_number || argument->kind == DX_POSITION || argument->kind == DX_TEXT ? NULL : "a position";
 	case 's':
+	case 'q':
 		if (!dx_elements(query, argument, &sequence))
 			return "a collection";
 		*argument = sequence;
@@ -133,6 +134,7 @@ bool dx_method_call(struct dx_query *query, struct dx_method_call *call, struct 
 		method->call(query, call, result);
 		bool has_no_result = method->result == DX_RESULT_KIND && method->kind == DX_ABSENT;
 		result->is_nothing = has_no_result && result->kind == DX_ABSENT;
+		result->is_undecided = false; /* a value is no element */
 		return true;
 	}
 	struct dx_sequence *sequence = dx_sequence_new(query, method->operation, call->receiver.sequence, call->column);

@@ -29,7 +29,7 @@ struct dx_operator {
 	bool (*next)(struct dx_query *query, struct dx_iterator *iterator, struct dx_element *element);
 	/** End what the state refers to outside of arenas; NULL: nothing. */
 	void (*close)(void *state);
-	/** Have a copy of the sequence refer to what it needs, as long as the arena lives. NULL: arguments are copied. */
+	/** Have a copy of the sequence refer to what it needs, while the arena lives. NULL: arguments are copied. */
 	void (*copy)(struct dx_arena *arena, struct dx_sequence *copy);
 	unsigned key; /**< the argument that is a group's key, plus one; 0: there is none. Other sequences lack it */
 };

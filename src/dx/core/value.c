@@ -40,6 +40,7 @@ bool dx_value_is_valid(const struct dx_value *value)
 {
 	bool is_number = value->kind == DX_NUMBER, is_position = value->kind == DX_POSITION;
 	if ((value->kind != DX_ABSENT && value->is_nothing) ||
+	    (value->kind != DX_ERROR && (value->is_gap || value->is_undecided)) ||
 	    (!is_number && (value->is_signed || value->is_decimal || value->is_address)) ||
 	    (!is_position && (value->is_estimated || (value->kind != DX_TEXT && value->step))))
 		return false;

@@ -16,9 +16,13 @@
 #include "dx/core/methods.h"
 #include "dx/model/debugger.h"
 #include "dx/model/heap_limits.h"
+#include "dx/model/member_words.h"
 #include "dx/model/objects.h"
 #include "dx/model/objects_session.h"
 #include "dx/model/stack_frames.h"
+
+/* NEAR: below this distance, a word is meant. */
+enum { NEAR = 3, LISTED_BYTES = 160 };
 
 struct known_type {
 	uint8_t kind; /* enum dx_kind, DX_ANY */
@@ -27,7 +31,7 @@ struct known_type {
 	const struct known_type *key;     /* of groups; NULL: it is none */
 	const struct dx_node *record;     /* of records: the names */
 	const struct known_type *const *fields;
-	const struct dx_member *words; /* of texts: the member, which has only some; NULL: any text */
+	const struct dx_member *words; /* of texts: the member, which may have only some; NULL: any text */
 };
 
 struct type_scope {
@@ -258,8 +262,7 @@ static void visit_names(struct checker *checker, const struct known_type *object
 static const struct known_type *type_of_member(struct checker *checker, const struct dx_class *class,
 					       const struct dx_member *member)
 {
-	const char *const *words;
-	if (!dx_member_words(class, member, &words))
+	if (member->type != DX_TEXT)
 		return type_of_kind(checker, member->type, member->class);
 	return type_new(checker, (struct known_type){.kind = DX_TEXT, .class = class, .words = member});
 }
@@ -347,6 +350,7 @@ static bool fits(const struct known_type *type, char letter)
 		return type->kind == DX_POSITION || type->kind == DX_TEXT || type->kind == DX_NUMBER ||
 		       type->kind == DX_REAL;
 	case 's':
+	case 'q':
 		return has_elements(type);
 	default:
 		return true;
@@ -408,13 +412,134 @@ static void check_made(struct checker *checker, int column, const struct dx_meth
 static const struct known_type *compared_type(struct checker *checker, const struct dx_method *method,
 					      const struct call_types *types)
 {
-	bool has_other = method->arguments[0] == 's' || method->arguments[0] == 'v';
+	bool has_other = strchr("svqe", method->arguments[0]) != NULL;
 	return has_other ? &any : types->last_lambda ? types->last_lambda : element_of(checker, types->receiver);
 }
 
 static bool is_negative(const struct dx_node *node)
 {
 	return node->kind == DX_NODE_UNARY && node->operation == DX_MINUS && node->first->kind == DX_NODE_LITERAL;
+}
+
+static const char *literal_text(const struct dx_node *node)
+{
+	return node->kind == DX_NODE_LITERAL && node->literal.kind == DX_TEXT ? node->literal.text : NULL;
+}
+
+/* Return the place of the '!' in image!function, or NULL. */
+static const char *image_mark(const char *text)
+{
+	static const char before[] = "operator";
+	const size_t length = sizeof(before) - 1;
+	for (const char *at = text; (at = strchr(at, '!')); at++)
+		if ((size_t)(at - text) < length || strncmp(at - length, before, length) != 0)
+			return at;
+	return NULL;
+}
+
+/* Say which words the member may have: the nearest one of them, or all, if these are few. */
+static void refuse_word(struct checker *checker, int column, const struct dx_member *member,
+			const struct dx_words *words, const char *text)
+{
+	char all[LISTED_BYTES];
+	struct nearest_name nearest;
+	nearest_begin(&nearest, text);
+	if (!words->are_of_trace)
+		nearest.least = NEAR;
+	for (size_t i = 0; i < words->count; i++)
+		nearest_try(&nearest, words->words[i]);
+	/* "delete" is a part of "operator delete". */
+	for (size_t i = 0; i < words->count && words->are_of_trace; i++)
+		if (strcasestr(words->words[i], text))
+			nearest.best = words->words[i];
+	text_join(all, sizeof(all), words->words, words->are_of_trace ? 0 : words->count);
+	if (nearest.best)
+		complain(checker, column, "%s is never \"%s\"%s; the nearest is \"%s\"", member->name, text,
+			 words->are_of_trace ? " in this trace" : "", nearest.best);
+	else
+		complain(checker, column, "%s is never \"%s\"%s%s", member->name, text,
+			 words->are_of_trace ? " in this trace" : ": it is one of ", all);
+}
+
+/* A comparison with a text that the member never has: its answer would always be the same. */
+static void check_words(struct checker *checker, const struct known_type *type, const struct dx_node *other)
+{
+	const char *text = literal_text(other);
+	if (!type->words || !text)
+		return;
+	const struct dx_words words = dx_member_words(checker->query, type->class, type->words);
+	const char *mark = image_mark(text);
+	if (!words.count && mark && type->class == &dx_frame_class && !strcmp(type->words->name, "Function"))
+		complain(checker, other->column,
+			 "Function is without an image: Function == \"%s\" && Image.StartsWith(\"%.*s\")", mark + 1,
+			 (int)(mark - text), text);
+	for (size_t i = 0; i < words.count; i++)
+		if (!strcmp(words.words[i], text))
+			return;
+	if (words.count)
+		refuse_word(checker, other->column, type->words, &words, text);
+}
+
+/* Whether h.Action.Contains("alloc") and its like are true for no word of the member. */
+static void check_text_call(struct checker *checker, const struct dx_node *node, const struct dx_method *method,
+			    const struct known_type *receiver)
+{
+	char all[LISTED_BYTES];
+	const char *text = node->count == 1 ? literal_text(node->children[0]) : NULL;
+	if (!receiver->words || !text || method->receiver != DX_OF_TEXT || method->kind != DX_BOOL)
+		return;
+	const struct dx_words words = dx_member_words(checker->query, receiver->class, receiver->words);
+	for (size_t i = 0; i < words.count; i++) {
+		struct dx_method_call call = {.method = method,
+					      .receiver = dx_text(words.words[i]),
+					      .arguments = {dx_text(text)},
+					      .count = 1};
+		struct dx_value answer;
+		dx_method_call(checker->query, &call, &answer);
+		if (words.are_of_trace || dx_is_true(&answer))
+			return;
+	}
+	text_join(all, sizeof(all), words.words, words.count);
+	if (words.count)
+		complain(checker, node->name_column, "%s(\"%s\") is never true: %s is one of %s", method->name, text,
+			 receiver->words->name, all);
+}
+
+/* Whether values of the types can be equal. */
+static bool are_alike(const struct known_type *one, const struct known_type *other)
+{
+	if (one->kind == DX_ANY || other->kind == DX_ANY || (is_numeric(one) && is_numeric(other)))
+		return true;
+	return one->kind == other->kind && (one->kind != DX_OBJECT || one->class == other->class);
+}
+
+/* Say why the comparison makes no sense, and which member has the other one's type. */
+static void refuse_comparison(struct checker *checker, int column, const struct known_type *one,
+			      const struct known_type *other)
+{
+	const struct known_type *object = class_of(one) ? one : other, *value = object == one ? other : one;
+	const struct dx_class *class = class_of(object);
+	const struct dx_member *row = class ? class->members : NULL;
+	while (row && row->name && (row->type != value->kind || row->flags & DX_MEMBER_HIDDEN))
+		row++;
+	bool has_member = row && row->name && value->kind != DX_OBJECT;
+	complain(checker, column, "%s and %s cannot be compared%s%s", type_name(one), type_name(other),
+		 has_member ? ": compare a member, as ." : "", has_member ? row->name : "");
+}
+
+/* What is equal to no element would be found in no collection. */
+static void check_compared(struct checker *checker, const struct dx_node *call, const struct dx_method *method,
+			   const struct call_types *types)
+{
+	char letter = dx_method_letter(method, 0);
+	if ((letter != 'e' && letter != 'q') || call->count != 1 || !types->arguments[0])
+		return;
+	const struct known_type *element = element_of(checker, types->receiver),
+				*other = letter == 'q' ? element_of(checker, types->arguments[0]) : types->arguments[0];
+	if (!are_alike(element, other))
+		refuse_comparison(checker, call->children[0]->column, element, other);
+	else if (letter == 'e')
+		check_words(checker, element, call->children[0]);
 }
 
 static void check_argument(struct checker *checker, const struct dx_method *method, struct dx_node *argument,
@@ -431,7 +556,8 @@ static void check_argument(struct checker *checker, const struct dx_method *meth
 						['t'] = "a text",
 						['b'] = "true or false",
 						['p'] = "a position",
-						['s'] = "a collection"};
+						['s'] = "a collection",
+						['q'] = "a collection"};
 	char letter = dx_method_letter(method, number);
 	bool is_lambda = argument->kind == DX_NODE_LAMBDA, is_of_element = dx_letter_is_of_element(letter);
 	bool is_result = method->result == DX_RESULT_LAMBDA && letter == 'g';
@@ -583,6 +709,8 @@ static const struct known_type *check_call(struct checker *checker, struct dx_no
 				method->shown_arguments, node->count, node->count == 1 ? "" : "s");
 	for (uint32_t i = 0; i < node->count && !checker->has_failed; i++)
 		check_argument(checker, method, node->children[i], i, scope, &types);
+	check_compared(checker, node, method, &types);
+	check_text_call(checker, node, method, types.receiver);
 	/* Without a lambda, it is of the elements themselves; a condition is then of no one. */
 	if (!node->count && !is_begun && dx_method_letter(method, 0) != 'c')
 		check_made(checker, node->name_column, method, dx_method_letter(method, 0),
@@ -591,24 +719,6 @@ static const struct known_type *check_call(struct checker *checker, struct dx_no
 }
 
 /* ---- operators ---- */
-
-/* A comparison with a text that the member never has: its answer would always be the same. */
-static void check_words(struct checker *checker, const struct known_type *type, const struct dx_node *other)
-{
-	const char *const *words, *text = other->kind == DX_NODE_LITERAL ? other->literal.text : NULL;
-	struct nearest_name nearest;
-	if (!type->words || other->kind != DX_NODE_LITERAL || other->literal.kind != DX_TEXT)
-		return;
-	size_t count = dx_member_words(type->class, type->words, &words);
-	nearest_begin(&nearest, text);
-	for (size_t i = 0; i < count; i++) {
-		if (!strcmp(words[i], text))
-			return;
-		nearest_try(&nearest, words[i]);
-	}
-	complain(checker, other->column, "%s is never \"%s\"%s%s%s", type->words->name, text,
-		 nearest.best ? "; the nearest is \"" : "", nearest.best ? nearest.best : "", nearest.best ? "\"" : "");
-}
 
 static const struct known_type *check_binary(struct checker *checker, struct dx_node *node,
 					     const struct type_scope *scope)
@@ -625,10 +735,8 @@ static const struct known_type *check_binary(struct checker *checker, struct dx_
 		return complain(checker, node->column,
 				"true and false have no order; a < x < b is written a < x && x < b");
 	if (is_order) {
-		bool are_alike = one->kind == other->kind || (is_numeric(one) && is_numeric(other));
-		if (is_known && !are_alike)
-			return complain(checker, node->column, "%s and %s cannot be compared", type_name(one),
-					type_name(other));
+		if (!are_alike(one, other))
+			refuse_comparison(checker, node->column, one, other);
 		check_words(checker, one, node->second);
 		check_words(checker, other, node->first);
 		return type_of_kind(checker, DX_BOOL, NULL);

@@ -154,7 +154,7 @@ const char *dx_specifier_text(struct dx_query *query, const struct dx_value *val
 	case DX_LAMBDA:
 		return "[lambda]";
 	case DX_ERROR:
-		return dx_format(query->arena, strncmp(value->text, "gap: ", 5) ? "[error: %s]" : "[%s]", value->text);
+		return dx_format(query->arena, value->is_gap ? "[%s]" : "[error: %s]", value->text);
 	case DX_ABSENT:
 		return value->is_nothing ? "" : "[absent]";
 	default:

@@ -51,18 +51,6 @@ struct dx_value dx_column_value(struct dx_query *query, const struct column *col
 	}
 }
 
-size_t dx_member_words(const struct dx_class *class, const struct dx_member *member, const char *const **words)
-{
-	int id = dx_member_column(member);
-	bool has_columns = class == &dx_heap_class || class == &dx_allocation_class;
-	if (id < 0 || !has_columns)
-		return 0;
-	const struct column *column =
-		column_find(class == &dx_heap_class ? COLUMNS_OF_EVENTS : COLUMNS_OF_ALLOCATIONS, (enum column_id)id);
-	*words = column->words;
-	return column->type == TYPE_WORD ? column->word_count : 0;
-}
-
 /* Objects of the class of the ids [first, count): of the process, unless that is TRACE_NONE. */
 enum { IDS_FIRST, IDS_COUNT, IDS_PROCESS, IDS_CLASS, IDS_COUNTED, IDS_ARGUMENTS };
 

@@ -203,10 +203,9 @@ DX_GETTER_IF(get_error, (event_of(object)->row.flags & EVENT_FAILED) != 0, dx_si
 
 static void get_state(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
-	static const char *const words[] = {"ok", "unknown", "double"};
 	const struct dx_event *event = event_of(object);
 	if (event->row.kind == EVENT_FREE || event->row.kind == EVENT_REALLOC)
-		*value = dx_text(words[dx_fault_of(query, event)]);
+		*value = dx_text(dx_fault_words[dx_fault_of(query, event)]);
 }
 
 static void get_block(struct dx_query *query, const struct dx_value *object, struct dx_value *value)

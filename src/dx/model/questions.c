@@ -91,7 +91,7 @@ static void call_analyze(struct dx_query *query, struct dx_method_call *call, st
 		uint64_t address = event->row.kind == EVENT_REALLOC ? event->row.previous : event->row.address;
 		if (process != TRACE_NONE && process != event->row.process)
 			continue;
-		const struct dx_value values[] = {dx_text(faults[i].kind == DX_FAULT_DOUBLE ? "double" : "unknown"),
+		const struct dx_value values[] = {dx_text(dx_fault_words[faults[i].kind]),
 						  dx_address(address), dx_object(&dx_heap_class, event),
 						  events_of_address(query, event->row.process, address, call->column)};
 		const struct dx_record record = {4, names, values};

@@ -37,6 +37,7 @@ struct group_function {
 	const struct dx_closure *closure;
 	uint32_t value; /* of an order: its computed value; PLAN_NOTHING: it is a condition */
 	uint8_t kind;   /* of an order: that of all its values; DX_ABSENT: there was none */
+	bool is_descending;
 };
 
 struct group_plan {
@@ -246,7 +247,7 @@ static uint64_t real_order(double real)
 	return bits >> 63 ? ~bits : bits | UINT64_C(1) << 63;
 }
 
-/* Set *number, which has the order of the language among values of an order. Errors come last.
+/* Set *number, which has the order of the language among values of an order. Errors come first.
    False: the value is something else, or of another kind than the values before. */
 static bool order_number(struct group_plan *planned, struct group_function *lambda, const struct dx_value *value,
 			 uint64_t *number)
@@ -254,13 +255,14 @@ static bool order_number(struct group_plan *planned, struct group_function *lamb
 	if (value->kind == DX_ERROR) {
 		if (!planned->error)
 			planned->error = dx_copy_text(&planned->query->whole, value->text, strlen(value->text));
-		*number = UINT64_MAX;
+		*number = lambda->is_descending ? UINT64_MAX : 0;
 		return !strcmp(planned->error, value->text);
 	}
 	lambda->kind = lambda->kind == DX_ABSENT ? value->kind : lambda->kind;
 	*number = value->kind == DX_REAL ? real_order(value->real) : value->number ^ UINT64_C(1) << 63;
 	return value->kind == lambda->kind && (value->kind == DX_REAL || value->kind == DX_NUMBER) &&
-	       (value->kind == DX_REAL || value->is_signed || value->number <= INT64_MAX) && *number != UINT64_MAX;
+	       (value->kind == DX_REAL || value->is_signed || value->number <= INT64_MAX) && *number != UINT64_MAX &&
+	       *number;
 }
 
 /* The plan's finishing. */
@@ -356,10 +358,13 @@ static bool lambdas_take(struct group_plan *planned, struct group_chain *chain)
 }
 
 /* Conditions, and orders that are no output, are computed for each group. */
-static void lambda_add(struct group_plan *planned, const struct dx_closure *closure, bool is_order)
+static void lambda_add(struct group_plan *planned, const struct dx_closure *closure,
+		       const struct dx_operator *operation)
 {
 	struct group_function *lambda = &planned->lambdas[planned->lambda_count++];
-	*lambda = (struct group_function){closure, is_order ? planned->finishing.count++ : PLAN_NOTHING, DX_ABSENT};
+	*lambda = (struct group_function){closure,
+					  dx_operator_is_order(operation) ? planned->finishing.count++ : PLAN_NOTHING,
+					  DX_ABSENT, dx_operator_is_descending(operation)};
 }
 
 /* Orders go from the last OrderBy to the first one, each before its ThenBy (pipeline.c). */
@@ -371,7 +376,7 @@ static bool orders_make(struct group_plan *planned, const struct group_chain *ch
 		outputs[i] = is_order ? order_output(planned, chain->lambdas[i]) : PLAN_NOTHING;
 		if (i == chain->select || (is_order && outputs[i] != PLAN_NOTHING))
 			continue;
-		lambda_add(planned, chain->lambdas[i], is_order);
+		lambda_add(planned, chain->lambdas[i], chain->steps[i]->operation);
 	}
 	planned->absence = dx_plan_keys_may_be_absent(planned->keys) ? planned->finishing.count++ : PLAN_NOTHING;
 	planned->finishing.finish = group_finish;

@@ -116,7 +116,9 @@ static void cell_add(struct dx_query *query, struct dx_arena *arena, const struc
 	bool is_condition = call->kind == DX_GROUP_COUNT || call->kind == DX_GROUP_ANY || call->kind == DX_GROUP_FIRST;
 	if (is_condition && cell->sum.error.kind == DX_ERROR)
 		return;
-	if (is_condition && value.kind == DX_ERROR && element->kind != DX_ERROR) {
+	bool has_failed = value.is_undecided || (has_lambda && value.kind == DX_ERROR && !value.is_gap);
+	value.is_undecided = false;
+	if (is_condition && has_failed) {
 		cell->sum.error = dx_value_copy(arena, &value);
 		return;
 	}
@@ -125,7 +127,7 @@ static void cell_add(struct dx_query *query, struct dx_arena *arena, const struc
 		break;
 	case DX_GROUP_COUNT:
 	case DX_GROUP_ANY:
-		cell->sum.count += passes;
+		cell->sum.count += passes && !value.is_gap;
 		break;
 	case DX_GROUP_FIRST:
 		cell->sum.count += passes;
@@ -212,7 +214,9 @@ static struct dx_value group_result(struct dx_query *query, const struct group_s
 	*at = (struct group_place){{&sums->calls, group_answer}, sums, key, cells};
 	const struct dx_value group = dx_object(&dx_group_class, at),
 			      lambda = {.kind = DX_LAMBDA, .closure = sums->lambda};
-	return dx_call(query, &lambda, &group);
+	struct dx_value result = dx_call(query, &lambda, &group);
+	result.is_gap = false;
+	return result;
 }
 
 /* ---- groups in the file ---- */

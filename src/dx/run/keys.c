@@ -9,10 +9,16 @@
 
 enum { SLOTS_MIN = 64 };
 
+static bool has_value(const struct dx_value *key)
+{
+	return key->kind != DX_ABSENT && key->kind != DX_ERROR;
+}
+
 int dx_key_order(struct dx_query *query, const struct dx_value *compare, const struct dx_value *one,
 		 const struct dx_value *other)
 {
-	if (!compare)
+	/* A comparator gets values: what is absent or an error is equal to its like alone. */
+	if (!compare || !has_value(one) || !has_value(other))
 		return dx_order(one, other);
 	assert(compare->kind == DX_LAMBDA);
 	struct dx_mark mark = dx_mark(query->arena);

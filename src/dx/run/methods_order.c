@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Orders; the operator of groups is in groups.c. */
+/* Orders; groups are in kept_groups.c. */
 #include <stdlib.h>
 
 #include "base/memory.h"
@@ -57,8 +57,10 @@ static int keys_order(const void *context, const struct dx_element *one, const s
 		const struct dx_sequence *step = order->steps[i];
 		const struct dx_value *a = &one[i].value, *b = &other[i].value;
 		bool has_comparator = step->argument_count > 1;
-		/* Absent keys come last, whichever way the others go. */
-		if (!has_comparator && (a->kind == DX_ABSENT) != (b->kind == DX_ABSENT))
+		/* Errors come first, so that Take() shows them, and absent keys last, whichever way the others go. */
+		if ((a->kind == DX_ERROR) != (b->kind == DX_ERROR))
+			return a->kind == DX_ERROR ? -1 : 1;
+		if ((a->kind == DX_ABSENT) != (b->kind == DX_ABSENT))
 			return a->kind == DX_ABSENT ? 1 : -1;
 		int result = dx_key_order(order->query, has_comparator ? &step->arguments[1] : NULL, a, b);
 		if (result)

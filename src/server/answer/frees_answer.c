@@ -7,10 +7,10 @@
 
 #include "base/json.h"
 #include "base/memory.h"
-#include "cells/cell_below.h"
 #include "cells/cell_names.h"
 #include "query/scan.h"
 #include "server/answer/question.h"
+#include "server/answer/question_stacks.h"
 #include "table/weight.h"
 
 enum { FRAMES_MAX = 64 };
@@ -30,59 +30,6 @@ struct frees_answer {
 };
 
 /* ---- which blocks ---- */
-
-/* Return by node whether its function has this key, or, if it is to be `through` it, a caller's. */
-static bool *nodes_called(const struct heap_names *names, const char *key, bool is_through)
-{
-	const uint32_t name_count = heap_names_count(names), count = heap_names_node_count(names);
-	bool *is_name = memory_zeroed((size_t)name_count + 1, sizeof(*is_name));
-	bool *called = memory_zeroed(count, sizeof(*called));
-	for (uint32_t name = 0; name < name_count; name++)
-		is_name[name] = cell_name_is(names, name, key);
-	called[0] = cell_name_is(names, CELL_NO_STACK, key);
-	for (uint32_t node = 1; node < count; node++) {
-		const struct heap_frame *frame = heap_names_frame(names, node);
-		called[node] = is_name[frame->name] || (is_through && frame->parent && called[frame->parent]);
-	}
-	free(is_name);
-	return called;
-}
-
-/* Leave out the sites whose stacks do not go through a function, or, with `cull`, whose asker is another one. */
-static void sites_restrict(bool *sites, const struct action_source *source, const uint32_t *nodes, const char *key,
-			   struct heap_cull *cull)
-{
-	if (!key)
-		return;
-	bool *called = nodes_called(source->names, key, !cull);
-	for (uint32_t i = 0; i < source->table->site_count; i++)
-		if (sites[i])
-			sites[i] = called[cull && nodes[i] ? heap_cull_node(cull, source->names, nodes[i]) : nodes[i]];
-	free(called);
-}
-
-/* Return by site whether its stack is asked for; NULL: none is. */
-static bool *sites_choose(const struct frees_answer *answer, const struct action_source *source, const uint32_t *nodes,
-			  struct heap_cull *cull)
-{
-	const struct heap_table *table = source->table;
-	const struct question *question = answer->question;
-	bool *sites;
-	if (question->node) {
-		sites = cell_below_find(table, source->names, nodes, question->node);
-	} else {
-		sites = memory_zeroed((size_t)table->site_count + 1, sizeof(*sites));
-		memset(sites, true, table->site_count);
-	}
-	if (!sites || (!question->asker && !question->through))
-		return sites;
-	sites_restrict(sites, source, nodes, question->asker, cull);
-	sites_restrict(sites, source, nodes, question->through, NULL);
-	if (memchr(sites, true, table->site_count))
-		return sites;
-	free(sites);
-	return NULL;
-}
 
 static bool is_asked(const struct question *question, const struct heap_allocation *block)
 {
@@ -193,7 +140,7 @@ static int answer_make(void *context, struct analysis *analysis, struct diag *di
 	const uint32_t *nodes = shown_trace_nodes(answer->shown, source);
 	if (!nodes)
 		return diag_fail(diag, ECANCELED, "the question was cancelled");
-	bool *sites = sites_choose(answer, source, nodes, analysis->input.cull);
+	bool *sites = question_stacks_choose(answer->question, source, nodes, analysis->input.cull);
 	if (!sites)
 		return diag_fail(diag, ENOENT,
 				 "no stack of the trace has these frames; lumped ones are not told apart");

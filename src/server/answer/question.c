@@ -75,14 +75,21 @@ int question_set(struct question *question, const char *word, const char *text, 
 		return bounds_set(question, text, why);
 	if (!strcmp(word, "classes"))
 		return classes_set(question, text, why);
-	if (!strcmp(word, "node"))
-		question->node = *text ? text : NULL;
-	if (!strcmp(word, "asker"))
-		question->asker = *text ? text : NULL;
-	if (!strcmp(word, "through"))
-		question->through = *text ? text : NULL;
-	if (!strcmp(word, "filter"))
-		question->filter = *text ? text : NULL;
+	const struct {
+		const char *word, **member;
+	} texts[] = {{"node", &question->node},
+		     {"ends", &question->ends},
+		     {"asker", &question->asker},
+		     {"through", &question->through},
+		     {"filter", &question->filter}};
+	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
+		if (!strcmp(word, texts[i].word))
+			*texts[i].member = *text ? text : NULL;
+	const bool is_on = !strcmp(text, "1");
+	if (!strcmp(word, "merged"))
+		question->is_merged = is_on;
+	if (!strcmp(word, "whole"))
+		question->is_whole = is_on;
 	return 0;
 }
 

@@ -16,7 +16,7 @@
 enum {
 	GROWTH_PART = 32, /* a maximum that is larger than the last one that was read, by this part of it, is read */
 	RISE_PART = 128,  /* a smaller one if the process stays there */
-	SHARE = 64        /* of one processor's time */
+	SHARE = 128       /* of one processor's time */
 };
 #define STAY_NS UINT64_C(100000000)
 
@@ -123,8 +123,12 @@ static void answer_write(struct logger *logger, struct residents *residents)
 	struct mappings_answer *answer = &residents->answer;
 	answer->row.process = residents->process;
 	answer->row.time_ns = residents->time_ticks;
-	if (!answer->error)
+	answer->pages.process = answer->row.process;
+	answer->pages.time_ns = answer->row.time_ns;
+	if (!answer->error) {
 		writer_add_resident(logger->writer, &answer->row, answer->parts);
+		writer_add_pages(logger->writer, &answer->pages, answer->runs);
+	}
 	mappings_answer_fini(answer);
 }
 

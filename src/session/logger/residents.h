@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /**
- * When the resident memory of a process is read by kind of mapping: at rising maxima, by a thread, for at most a 64th
+ * When the resident memory of a process is read by kind of mapping: at rising maxima, by a thread, for at most a 128th
  * of the time of one processor. The largest sample of a process then has its parts, or one less than a 32nd below it,
  * unless the process grew and ended at once.
  */

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/** Which stacks a question is about: those of a frame or of a row of the page. */
+#ifndef XHEAP_SERVER_QUESTION_STACKS_H
+#define XHEAP_SERVER_QUESTION_STACKS_H
+
+#include "action/report/action.h"
+#include "server/answer/question.h"
+
+/** Return by site of the source's table whether its stack is asked for: the caller's. NULL: none is. nodes: by site,
+    its node. */
+bool *question_stacks_choose(const struct question *question, const struct action_source *source, const uint32_t *nodes,
+			     struct heap_cull *cull);
+
+#endif
