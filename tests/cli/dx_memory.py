@@ -8,13 +8,15 @@ import subprocess
 import sys
 
 BUILD, XHEAP = pathlib.Path(os.environ["BUILD"]), os.environ["XHEAP"]
-HEAP = "@$cursession.TTD.Data.Heap()"
+HEAP, BLOCKS = "@$cursession.TTD.Data.Heap()", "@$cursession.TTD.Data.Allocations()"
 TICKS = os.sysconf("SC_CLK_TCK")
 failures = []
 # Of these every element fits, and all of them do not.
 ORDERS = (".OrderBy(h => h.Size).Select(h => h.Index)", ".OrderByDescending(h => h.Function).ThenBy(h => h.Index % 7).Select(h => h.Index)", ".OrderBy(h => h.Parameters.Count()).Select(h => h.Index)",
           ".Select(h => new { A = h.Action, B = new { T = h.TimeStart, S = h.Stack } }).OrderBy(r => r.B.S).ThenByDescending(r => r.A)",
           ".OrderBy(h => h.Index % 10, (a, b) => a < b ? 1 : a > b ? -1 : 0).Select(h => h.Index)", ".OrderByDescending(h => h.Size / 0).Select(h => h.Index)")
+# Of more blocks than are read at a time: with calls that are read beside each other, and without.
+BLOCK_ORDERS = (".OrderBy(b => b.Size).Select(b => b.FreeEvent.Index)", ".OrderByDescending(b => b.Lifetime).Where(b => b.TimeStart != b.TimeEnd).Select(b => b.Address)")
 # Groups of plans, and their keys: as many as events, and each of them several times.
 GROUPS = (".GroupBy(h => h.Index).Select(g => new { N = g.Count(), S = g.Sum(h => h.Size) })", ".GroupBy(h => h.Index % 9000).Select(g => new { N = g.Count(), L = g.Min(h => h.Size), M = g.Max(h => h.Duration) })",
           ".GroupBy(h => new { I = h.Index * 10 / 11, S = h.Stack }).Select(g => new { I = g.First().Index, A = g.Average(h => h.Size) })",
@@ -46,11 +48,13 @@ def check(is_good, what):
 
 
 def check_orders():
-    for query in ORDERS:
-        answers = {(done.returncode, done.stdout, done.stderr) for words in (("4M",), ("7M", "-noPlan"), ("4G",))
-                   for done in (ask("events.xht", HEAP + query, "-r2", "-format", "csv", "-memory", *words),)}
+    for query in [HEAP + query for query in ORDERS] + [BLOCKS + query for query in BLOCK_ORDERS]:
+        answers = {(done.returncode, done.stdout, done.stderr) for words in (("1M",) if query.startswith(BLOCKS) else ("4M",), ("7M", "-noPlan"), ("4G",))
+                   for done in (ask("events.xht", query, "-r2", "-format", "csv", "-memory", *words),)}
         status, rows, said = answers.pop()
-        check(not answers and not status and rows.count("\n") > 9000, f"{query}: other rows with less memory: {status} {said} {[len(other[1]) for other in answers]}")
+        check(not answers and not status and rows.count("\n") > 3000, f"{query}: other rows with less memory: {status} {said} {[len(other[1]) for other in answers]}")
+    done = ask("events.xht", HEAP + ".OrderBy(h => h.Size)", "-explain", "-memory", "1M")
+    check("no plan: calls in an order need Take() behind it" in done.stdout, f"too many passes: {done.stdout[-300:]} {done.stderr}")
     done = subprocess.run([XHEAP, "dx", "events.xht", "-memory", "4M", "-noPlan", HEAP + ORDERS[2]], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                           env=dict(os.environ, TMPDIR="/no/such/directory"))
     check(done.returncode == 2 and "OrderBy: the temporary file for sorting: No such file or directory" in done.stderr, f"no place to sort: {done.returncode} {done.stderr}")
