@@ -30,6 +30,7 @@ _xheap_recording() {
 	--file-mode) _xheap_reply "sequential circular append newfile flight none keep-live" "$1" ;;
 	--keep) _xheap_reply "live" "$1" ;;
 	--clock) _xheap_reply "auto tsc monotonic" "$1" ;;
+	--index) _xheap_reply "always idle never" "$1" ;;
 	--trigger) _xheap_reply "rss= memory-limit exit crash" "$1" ;;
 	-p | --pid) _xheap_reply "$(ps -u "$(id -u)" -o pid= 2>/dev/null)" "$1" ;;
 	--duration | --stack-depth | --wait-limit | --buffer-size | --min-buffers | --max-buffers | --sample | --max-file | --permissions | --flush-timer | --generations) ;;
@@ -46,6 +47,7 @@ _xheap_record() {
 		word=${COMP_WORDS[i]}
 		case $word in
 		--) i=$((i + 1)); break ;;
+		--index) case ${COMP_WORDS[i + 1]} in always | idle | never) i=$((i + 1)) ;; esac ;;
 		-*) case $taking in *" $word "*) i=$((i + 1)) ;; esac ;;
 		*) break ;;
 		esac
@@ -249,7 +251,7 @@ _xheap() {
 
 	COMPREPLY=()
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		_xheap_reply "record start update query sessions flush stop launch image autologger boottrace top report view recover heap diff check explain symbols merge clean dump export dx info help version" "$current"
+		_xheap_reply "record start update query sessions flush stop launch image autologger boottrace top report view recover heap diff check explain why symbols merge clean dump export dx info help version" "$current"
 		return
 	fi
 	case ${COMP_WORDS[1]} in
@@ -284,6 +286,14 @@ _xheap() {
 		*,-*) _xheap_reply "-top -more -shortLived -noDefaultCull -range -at -lifetime -size -requireFrames -requireFreeFrames -pids -threads -heap -innermost -window -closed -format -o -session -noIndex -width -fullNames -allFrames --help" "$current" ;;
 		*) _xheap_traces "$current" ;;
 		esac ;;
+	why)
+		case $previous,$current in
+		-format,* | --format,*) _xheap_reply "text json" "$current" ;;
+		-at,* | --at,*) _xheap_reply "peak end" "$current" ;;
+		-o,* | --o,*) COMPREPLY=($(compgen -f -- "$current")) ;;
+		*,-*) _xheap_reply "-p -pid -at -top -format -o -session -noIndex -width -fullNames -allFrames --help" "$current" ;;
+		*) _xheap_traces "$current" ;;
+		esac ;;
 	explain)
 		case $previous,$current in
 		-format,* | --format,*) _xheap_reply "text json" "$current" ;;
@@ -304,7 +314,7 @@ _xheap() {
 		case $previous in
 		image) _xheap_reply "add list show remove enable disable watch" "$current" ;;
 		autologger) _xheap_reply "add list show enable disable remove run stop" "$current" ;;
-		*) _xheap_reply "record start update query sessions flush stop launch image autologger boottrace top report view recover heap diff check explain symbols merge clean dump export dx info version --help" "$current" ;;
+		*) _xheap_reply "record start update query sessions flush stop launch image autologger boottrace top report view recover heap diff check explain why symbols merge clean dump export dx info version --help" "$current" ;;
 		esac ;;
 	version) _xheap_reply "--help" "$current" ;;
 	esac

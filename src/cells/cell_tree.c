@@ -2,6 +2,7 @@
 #include "cells/cell_tree.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/map.h"
 #include "base/memory.h"
@@ -62,14 +63,14 @@ static uint32_t function_of(const struct cell_paths *paths, const struct heap_na
 /* Shares of nodes, with all that they call. */
 static void levels_find(struct cell_paths *paths, const struct cell_weights *weights, const struct cell_weights *all)
 {
-	struct cell_weights *sums = memory_zeroed(paths->node_count, sizeof(*sums));
+	struct cell_weights *sums = memory_zeroed((size_t)paths->all_count + 1, sizeof(*sums));
 	for (uint32_t i = paths->all_count; i-- > 0;) {
-		uint32_t node = paths->all[i].node;
+		struct cell_path_node *at = &paths->all[i];
 		double share;
-		weights_add(&sums[node], &weights[node]);
-		weights_add(&sums[paths->all[i].parent], &sums[node]);
-		for (share = share_of(&sums[node], all); paths->levels[node] < CELL_LEVELS && share < 1; share *= 2)
-			paths->levels[node]++;
+		weights_add(&sums[i + 1], &weights[at->node]);
+		weights_add(&sums[at->parent], &sums[i + 1]);
+		for (share = share_of(&sums[i + 1], all); at->level < CELL_LEVELS && share < 1; share *= 2)
+			at->level++;
 	}
 	free(sums);
 }
@@ -77,23 +78,25 @@ static void levels_find(struct cell_paths *paths, const struct cell_weights *wei
 /* Nodes of paths, and of all that is around them. */
 static void all_list(struct cell_paths *paths, const struct heap_names *names)
 {
-	bool *is_on = memory_zeroed(paths->node_count, sizeof(*is_on));
+	uint32_t *numbers = paths->numbers;
 	for (uint32_t i = 0; i < paths->count; i++)
-		is_on[paths->nodes[i]] = true;
-	is_on[0] = false;
+		numbers[paths->nodes[i]] = 1;
+	numbers[0] = 0;
 	for (uint32_t node = paths->node_count; node-- > 1;) {
-		paths->all_count += is_on[node];
-		if (is_on[node])
-			is_on[heap_names_frame(names, node)->parent] = true;
+		paths->all_count += numbers[node];
+		if (numbers[node])
+			numbers[heap_names_frame(names, node)->parent] = 1;
 	}
+	numbers[0] = 0;
 	paths->all = memory_zeroed(paths->all_count, sizeof(*paths->all));
 	for (uint32_t node = 1, at = 0; node < paths->node_count; node++) {
-		if (!is_on[node])
+		if (!numbers[node])
 			continue;
 		const struct heap_frame *frame = heap_names_frame(names, node);
-		paths->all[at++] = (struct cell_path_node){node, frame->parent, frame->name};
+		paths->all[at] =
+			(struct cell_path_node){.node = node, .name = frame->name, .parent = numbers[frame->parent]};
+		numbers[node] = ++at;
 	}
-	free(is_on);
 }
 
 static void functions_rank(struct cell_paths *paths, const struct cell_share *items, const struct cell_weights *all,
@@ -131,7 +134,7 @@ void cell_paths_find(struct cell_paths *paths, const struct cell_weights *weight
 	size_t capacity = 0;
 	*paths = (struct cell_paths){.askers = memory_zeroed(nodes, sizeof(uint32_t)),
 				     .ranks = memory_zeroed(nodes, sizeof(uint32_t)),
-				     .levels = memory_zeroed(nodes, sizeof(uint8_t)),
+				     .numbers = memory_zeroed(nodes, sizeof(uint32_t)),
 				     .node_count = nodes};
 	for (uint32_t node = 0; node < nodes; node++)
 		weights_add(&all, &weights[node]);
@@ -164,7 +167,7 @@ void cell_paths_fini(struct cell_paths *paths)
 	free(paths->bytes);
 	free(paths->askers);
 	free(paths->ranks);
-	free(paths->levels);
+	free(paths->numbers);
 	*paths = (struct cell_paths){.nodes = NULL};
 }
 
@@ -175,7 +178,8 @@ struct tree_making {
 	struct cell_tree *tree;
 	const struct cell_paths *paths;
 	const struct heap_names *names;
-	uint32_t *places; /* by node of the names: its node in the tree plus 1, if it is on a kept path */
+	uint32_t *
+		places; /* by number of all plus 1: its node in the tree plus 1, if it is on a kept path; first, of none */
 	uint32_t *above;  /* likewise: the place of the last frame under which others may be lumped, itself included */
 	struct map lumps; /* a node of the tree plus 1, or 0, and a name: the lump under it */
 };
@@ -192,23 +196,24 @@ static uint32_t node_add(struct cell_tree *tree, uint32_t parent, uint32_t frame
 static void kept_add(struct tree_making *making, const struct cell_kept *kept)
 {
 	const struct cell_paths *paths = making->paths;
+	uint32_t *places = making->places, *above = making->above;
+	memset(places, 0, ((size_t)paths->all_count + 1) * sizeof(*places));
 	for (uint32_t i = 0; i < kept->paths; i++)
 		if (paths->ranks[paths->nodes[i]] < kept->functions)
-			making->places[paths->nodes[i]] = 1;
+			places[paths->numbers[paths->nodes[i]]] = 1;
+	bool has_none = places[0];
 	for (uint32_t i = paths->all_count; i-- > 0;)
-		if (making->places[paths->all[i].node] && paths->all[i].parent)
-			making->places[paths->all[i].parent] = 1;
-	if (making->places[0])
-		making->places[0] = node_add(making->tree, 0, HEAP_NONE, CELL_NO_STACK) + 1;
+		places[paths->all[i].parent] |= places[i + 1];
+	places[0] = has_none ? node_add(making->tree, 0, HEAP_NONE, CELL_NO_STACK) + 1 : 0;
 	for (uint32_t i = 0; i < paths->all_count; i++) {
 		const struct cell_path_node *at = &paths->all[i];
-		making->above[at->node] = making->above[at->parent];
-		if (!making->places[at->node])
+		above[i + 1] = above[at->parent];
+		if (!places[i + 1])
 			continue;
-		uint32_t parent = at->parent ? making->places[at->parent] : 0;
-		making->places[at->node] = node_add(making->tree, parent, at->node, at->name) + 1;
-		if (paths->levels[at->node] <= kept->levels)
-			making->above[at->node] = making->places[at->node];
+		uint32_t parent = at->parent ? places[at->parent] : 0;
+		places[i + 1] = node_add(making->tree, parent, at->node, at->name) + 1;
+		if (at->level <= kept->levels)
+			above[i + 1] = places[i + 1];
 	}
 }
 
@@ -223,7 +228,7 @@ static uint32_t lump_below(struct tree_making *making, uint32_t place, uint32_t 
 /* Lump a path. */
 static uint32_t path_lump(struct tree_making *making, uint32_t path, bool has_function)
 {
-	uint32_t lump = lump_below(making, making->above[path], CELL_SMALLER_STACKS),
+	uint32_t lump = lump_below(making, making->above[making->paths->numbers[path]], CELL_SMALLER_STACKS),
 		 asker = making->paths->askers[path];
 	making->tree->nodes[lump].stacks++;
 	making->tree->lumped_stacks++;
@@ -236,38 +241,52 @@ static uint32_t path_lump(struct tree_making *making, uint32_t path, bool has_fu
 	return lump;
 }
 
-void cell_tree_make(struct cell_tree *tree, const struct cell_paths *paths, const struct cell_kept *kept,
-		    const struct heap_names *names)
+static void tree_begin(struct cell_tree *tree, const struct cell_paths *paths)
 {
 	if (!tree->of_path) {
 		tree->of_path = memory_zeroed(paths->node_count, sizeof(uint32_t));
 		tree->is_lumped = memory_zeroed(paths->node_count, sizeof(bool));
 		tree->is_plain = memory_zeroed(paths->node_count, sizeof(bool));
-		tree->places = memory_zeroed(paths->node_count, sizeof(uint32_t));
-		tree->above = memory_zeroed(paths->node_count, sizeof(uint32_t));
+		tree->places = memory_zeroed((size_t)paths->all_count + 1, sizeof(uint32_t));
+		tree->above = memory_zeroed((size_t)paths->all_count + 1, sizeof(uint32_t));
 	}
+	tree->count = tree->lumped_stacks = 0;
+}
+
+static void nodes_make(struct cell_tree *tree, const struct cell_paths *paths, const struct cell_kept *kept,
+		       const struct heap_names *names)
+{
 	struct tree_making making = {
 		.tree = tree, .paths = paths, .names = names, .places = tree->places, .above = tree->above};
-	tree->count = tree->lumped_stacks = 0;
 	tree->lumped_functions = paths->functions - kept->functions;
-	making.places[0] = 0;
-	for (uint32_t i = 0; i < paths->all_count; i++)
-		making.places[paths->all[i].node] = 0;
 	kept_add(&making, kept);
 	for (uint32_t i = 0; i < paths->count; i++) {
-		uint32_t path = paths->nodes[i];
+		uint32_t path = paths->nodes[i], place = making.places[paths->numbers[path]];
 		bool has_function = paths->ranks[path] < kept->functions;
-		tree->is_plain[path] = i >= kept->classed;
 		tree->is_lumped[path] = false;
-		if (!making.places[path] || !has_function) {
+		if (!place || !has_function) {
 			tree->of_path[path] = path_lump(&making, path, has_function);
 			continue;
 		}
-		uint32_t place = making.places[path] - 1, asker = making.places[paths->askers[path]];
-		tree->of_path[path] = place;
-		tree->nodes[place].asker = asker ? asker - 1 : place;
+		uint32_t asker = making.places[paths->numbers[paths->askers[path]]];
+		tree->of_path[path] = place - 1;
+		tree->nodes[place - 1].asker = asker ? asker - 1 : place - 1;
 	}
 	map_fini(&making.lumps);
+}
+
+void cell_tree_make(struct cell_tree *tree, const struct cell_paths *paths, const struct cell_kept *kept,
+		    const struct heap_names *names)
+{
+	bool is_other = !tree->of_path || kept->functions != tree->kept.functions || kept->paths != tree->kept.paths ||
+			kept->levels != tree->kept.levels;
+	if (is_other) {
+		tree_begin(tree, paths);
+		nodes_make(tree, paths, kept, names);
+	}
+	for (uint32_t i = 0; i < paths->count; i++)
+		tree->is_plain[paths->nodes[i]] = i >= kept->classed;
+	tree->kept = *kept;
 }
 
 void cell_tree_fini(struct cell_tree *tree)

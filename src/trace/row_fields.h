@@ -239,7 +239,7 @@ enum rows_folded_kind { ROWS_FOLD, ROWS_SUM, ROWS_SEQUENCE };
 #define FIELDS_pages(X) \
 	X(NUMBER, PROCESS, process, UINT32_MAX, "process id") \
 	X(SIGNED, TIME, time_ns, INT64_MAX, "time") \
-	X(NUMBER, PLAIN, huge_bytes, UINT64_MAX, "bytes of all resident memory that are in huge pages; 2^64 - 1: unknown") \
+	X(NUMBER, PLAIN, huge_bytes, UINT64_MAX, "resident bytes in huge pages; 2^64 - 1: unknown") \
 	X(NUMBER, PLAIN, swapped_bytes, UINT64_MAX, "bytes of the process that are swapped out") \
 	X(NUMBER, PLAIN, left_out_bytes, UINT64_MAX, "resident bytes of runs that are left out, behind the last one") \
 	X(NUMBER, PLAIN, spread, UINT32_MAX, "number of runs, which follow")

@@ -24,6 +24,7 @@ WRITERS = {
     ("heap", "-o"): lambda out: ("heap", "a.xht", "-totals", "-o", out),
     ("export", "-o"): lambda out: ("export", "a.xht", "-format", "pprof", "-o", out),
     ("explain", "-o"): lambda out: ("explain", "a.xht", address(), "-o", out),
+    ("why", "-o"): lambda out: ("why", "a.xht", "-o", out),
     ("diff", "-o"): lambda out: ("diff", "a.xht", "b.xht", "-o", out),
     ("check", "--junit"): lambda out: ("check", "a.xht", "--budget", "a.budget", "--junit", out),
     ("check", "--update"): lambda out: ("check", "a.xht", "--budget", out, "--update"),

@@ -185,6 +185,19 @@ static void resident(struct scene *scene)
 				     .bytes = {MIB, MIB / 2, 3 * MIB, 13 * MIB, 8192, MIB / 4, MIB / 8, 4096, 4096},
 				     .mapping_count = 30,
 				     .spread = 4};
+	const struct trace_page_run runs[] = {
+		{0x1000, 3 * MIB / TRACE_PAGE_BYTES, TRACE_MAPPING_BREAK, false},
+		{0x100000, 2, TRACE_MAPPING_CODE, false},
+		{0x7efefed00 - 2, 8 * MIB / TRACE_PAGE_BYTES, TRACE_MAPPING_ANONYMOUS, false},
+		{0xf800, 4 * MIB / TRACE_PAGE_BYTES, TRACE_MAPPING_ANONYMOUS, false},
+		{0xfc00, MIB / TRACE_PAGE_BYTES, TRACE_MAPPING_ANONYMOUS, false},
+		{0x1000, MIB / 4 / TRACE_PAGE_BYTES, TRACE_MAPPING_SHARED, false},
+	};
+	struct trace_pages pages = {.process = process,
+				    .time_ns = 5000,
+				    .huge_bytes = 2 * MIB,
+				    .swapped_bytes = MIB / 2,
+				    .spread = sizeof(runs) / sizeof(runs[0])};
 	scene->stack = scene_stack(scene, 0x1000, 0x2000, 0);
 	scene_alloc(scene, thread, 1000, 0x1000000, 2 * MIB);      /* in the break, of which 3 MiB are resident */
 	scene_alloc(scene, thread, 1100, 0x7f0000000000, MIB);     /* beside 7 MiB of the program's own */
@@ -194,13 +207,18 @@ static void resident(struct scene *scene)
 	writer_add_sample(scene->writer, &(struct trace_sample){process, 1500, 9 * MIB});
 	writer_add_sample(scene->writer, &(struct trace_sample){process, 5000, 18 * MIB});
 	writer_add_resident(scene->writer, &row, parts);
+	writer_add_pages(scene->writer, &pages, runs);
 	writer_add_sample(scene->writer, &(struct trace_sample){process, 6000, 18 * MIB + 4096});
 	uint32_t child = scene_process(scene, 200, process, 6500), child_thread = scene_thread(scene, child, 200);
 	scene_alloc(scene, child_thread, 7000, 0x7f0000200000, MIB);
 	row.process = child;
 	row.time_ns = 8000;
+	pages.process = child;
+	pages.time_ns = 8000;
+	pages.huge_bytes = TRACE_HUGE_UNKNOWN;
 	writer_add_sample(scene->writer, &(struct trace_sample){child, 8000, 18 * MIB});
 	writer_add_resident(scene->writer, &row, parts);
+	writer_add_pages(scene->writer, &pages, runs);
 	uint32_t other = scene_process(scene, 300, TRACE_NONE, 7000), other_thread = scene_thread(scene, other, 300);
 	scene_alloc(scene, other_thread, 7500, 0x7f0000010010, 64);
 	writer_add_sample(scene->writer, &(struct trace_sample){other, 8000, MIB});

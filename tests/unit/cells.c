@@ -528,6 +528,60 @@ static void samples_are_parts_of_all_cells(void **state)
 	subject_fini(&subject);
 }
 
+/* The level of the sample of a trace that has so many stacks with one block each, and then blocks of one stack. */
+static unsigned level_of(uint32_t stacks, bool is_guessing)
+{
+	enum { ROWS = 6000, MOST = 390, SAMPLE_MOST = 100 };
+	struct scene scene;
+	scene_open(&scene, path);
+	uint32_t thread = scene_thread(&scene, scene_process(&scene, 100, TRACE_NONE, 0), 100);
+	for (uint32_t i = 0; i < ROWS; i++) {
+		uint32_t stack = i < stacks ? i : 0;
+		scene.stack = scene_stack(&scene, (uint64_t)0x1000 + 16 * stack, (uint64_t)0);
+		scene_alloc(&scene, thread, (int64_t)i + 1, 0x10000 + 0x100 * (uint64_t)i, 1);
+	}
+	struct trace *trace = scene_read(&scene, path);
+	struct heap_table *table = scene_match(trace);
+	struct heap_filter filter;
+	struct cell_bounds bounds;
+	struct cell_scan_result result;
+	heap_filter_init_for(&filter, table);
+	uint32_t *nodes = memory_zeroed(table->site_count, sizeof(*nodes));
+	bool *sites = memory_zeroed(table->site_count, sizeof(*sites));
+	for (uint32_t i = 0; i < table->site_count; i++) {
+		nodes[i] = i;
+		sites[i] = true;
+	}
+	cell_bounds_make(&bounds, -1, table->duration_ns, 64, NULL, 0);
+	const struct cell_scan scan = {.table = table,
+				       .filter = &filter,
+				       .bounds = &bounds,
+				       .nodes = nodes,
+				       .sites = is_guessing ? NULL : sites,
+				       .most = MOST,
+				       .sample_most = SAMPLE_MOST,
+				       .node_count = table->site_count};
+	cell_scan(&scan, &result);
+	unsigned level = result.level;
+	cell_scan_result_fini(&result);
+	cell_bounds_fini(&bounds);
+	free(nodes);
+	free(sites);
+	heap_filter_fini(&filter);
+	scene_remove(path, trace, table);
+	return level;
+}
+
+/* Cells that begin as if they were too many make no sample, unless they are. */
+static void a_guess_changes_no_sample(void **state)
+{
+	(void)state;
+	assert_int_equal(level_of(300, true), 0);
+	assert_int_equal(level_of(300, false), 0);
+	for (uint32_t stacks = 1000; stacks <= 5000; stacks += 1000)
+		assert_int_equal(level_of(stacks, true), level_of(stacks, false));
+}
+
 /* The number behind a key of an answer's head. */
 static uint64_t head_number(const char *head, const char *key)
 {
@@ -613,6 +667,7 @@ int main(void)
 		cmocka_unit_test(classes_of_lifetimes_are_two_a_power),
 		cmocka_unit_test(lumping_loses_the_path_only),
 		cmocka_unit_test(samples_are_parts_of_all_cells),
+		cmocka_unit_test(a_guess_changes_no_sample),
 		cmocka_unit_test(what_is_too_much_is_lumped),
 		cmocka_unit_test(cancelled_cells_are_not_written),
 	};

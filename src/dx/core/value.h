@@ -37,6 +37,7 @@ struct dx_value {
 	bool is_signed;    /**< of DX_NUMBER: an int64_t */
 	bool is_decimal;   /**< of DX_NUMBER: written in decimal unless a specifier says otherwise */
 	bool is_address;   /**< of DX_NUMBER: written in hexadecimal by all formats */
+	bool is_time;      /**< of DX_NUMBER, a literal: a time in nanoseconds */
 	bool is_estimated; /**< of DX_POSITION: not a point, but one less or plus a duration */
 	bool is_nothing;   /**< of DX_ABSENT: no value is meant, as the result of a method that has none */
 	bool is_gap;       /**< of DX_ERROR: it stands for lost events, and is no element that counts */

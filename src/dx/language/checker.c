@@ -342,6 +342,8 @@ static bool fits(const struct known_type *type, char letter)
 		return type->kind == DX_LAMBDA;
 	case 'n':
 		return type->kind == DX_NUMBER;
+	case 'd':
+		return type->kind == DX_NUMBER || type->kind == DX_TEXT;
 	case 't':
 		return type->kind == DX_TEXT;
 	case 'b':
@@ -449,7 +451,7 @@ static void refuse_word(struct checker *checker, int column, const struct dx_mem
 	for (size_t i = 0; i < words->count; i++)
 		nearest_try(&nearest, words->words[i]);
 	/* "delete" is a part of "operator delete". */
-	for (size_t i = 0; i < words->count && words->are_of_trace; i++)
+	for (size_t i = words->count; i-- > 0 && words->are_of_trace;)
 		if (strcasestr(words->words[i], text))
 			nearest.best = words->words[i];
 	text_join(all, sizeof(all), words->words, words->are_of_trace ? 0 : words->count);
@@ -513,11 +515,21 @@ static bool are_alike(const struct known_type *one, const struct known_type *oth
 	return one->kind == other->kind && (one->kind != DX_OBJECT || one->class == other->class);
 }
 
-/* Say why the comparison makes no sense, and which member has the other one's type. */
+/* Say why the comparison makes no sense, and which member has the other one's type. `text` is of a literal, or NULL. */
 static void refuse_comparison(struct checker *checker, int column, const struct known_type *one,
-			      const struct known_type *other)
+			      const struct known_type *other, const char *text)
 {
 	const struct known_type *object = class_of(one) ? one : other, *value = object == one ? other : one;
+	uint64_t size;
+	int64_t time_ns;
+	if (object->kind == DX_POSITION && (is_numeric(value) || value->kind == DX_TEXT))
+		complain(checker, column,
+			 "a position and %s cannot be compared: a time is 10ms, a position is \"1770:1\", and its "
+			 "nanoseconds are .Sequence",
+			 type_name(value));
+	else if (text && is_numeric(one->kind == DX_TEXT ? other : one) &&
+		 (text_parse_size(text, &size) || text_parse_time(text, &time_ns)))
+		complain(checker, column, "a number and a text cannot be compared: write %s without quotes", text);
 	const struct dx_class *class = class_of(object);
 	const struct dx_member *row = class ? class->members : NULL;
 	while (row && row->name && (row->type != value->kind || row->flags & DX_MEMBER_HIDDEN))
@@ -537,7 +549,7 @@ static void check_compared(struct checker *checker, const struct dx_node *call, 
 	const struct known_type *element = element_of(checker, types->receiver),
 				*other = letter == 'q' ? element_of(checker, types->arguments[0]) : types->arguments[0];
 	if (!are_alike(element, other))
-		refuse_comparison(checker, call->children[0]->column, element, other);
+		refuse_comparison(checker, call->children[0]->column, element, other, literal_text(call->children[0]));
 	else if (letter == 'e')
 		check_words(checker, element, call->children[0]);
 }
@@ -553,6 +565,7 @@ static void check_argument(struct checker *checker, const struct dx_method *meth
 						['k'] = one_parameter,
 						['g'] = "a lambda of two parameters, (a, b) => ...",
 						['n'] = "a whole number from 0 on",
+						['d'] = "a time from 0 on, as 10us",
 						['t'] = "a text",
 						['b'] = "true or false",
 						['p'] = "a position",
@@ -582,7 +595,7 @@ static void check_argument(struct checker *checker, const struct dx_method *meth
 	}
 	type = check(checker, argument, scope);
 	types->arguments[number] = type;
-	bool is_number_out = (letter == 'n' && is_negative(argument)) ||
+	bool is_number_out = ((letter == 'n' || letter == 'd') && is_negative(argument)) ||
 			     (letter == 'b' && argument->kind == DX_NODE_LITERAL &&
 			      argument->literal.kind == DX_NUMBER && argument->literal.number > 1);
 	if (is_number_out)
@@ -720,10 +733,42 @@ static const struct known_type *check_call(struct checker *checker, struct dx_no
 
 /* ---- operators ---- */
 
+/* h.TimeStart < 10ms compares nanoseconds: a position's with those of the literal. h.TimeStart < "1770:1" compares two
+   positions. Return the type that the position's side has then. */
+static const struct known_type *check_time(struct checker *checker, struct dx_node **position, struct dx_node *literal,
+					   const struct known_type **type)
+{
+	static const struct known_type of_position = {.kind = DX_POSITION}, of_number = {.kind = DX_NUMBER};
+	const char *text = literal_text(literal);
+	int64_t time_ns = (int64_t)literal->literal.number;
+	bool is_time = literal->kind == DX_NODE_LITERAL && literal->literal.is_time;
+	if (text && dx_position_parse(text, &literal->literal)) {
+		*type = &of_position;
+		return &of_position;
+	}
+	if (!is_time && !(text && text_parse_time(text, &time_ns)))
+		return &of_position;
+	struct dx_node *member = dx_new(&checker->query->whole, struct dx_node, 1);
+	*member = (struct dx_node){.kind = DX_NODE_MEMBER,
+				   .column = (*position)->column,
+				   .name_column = (*position)->column,
+				   .height = (uint16_t)((*position)->height + 1),
+				   .name = "Sequence",
+				   .first = *position};
+	*position = member;
+	literal->literal = dx_decimal((uint64_t)time_ns);
+	*type = &of_number;
+	return &of_number;
+}
+
 static const struct known_type *check_binary(struct checker *checker, struct dx_node *node,
 					     const struct type_scope *scope)
 {
 	const struct known_type *one = check(checker, node->first, scope), *other = check(checker, node->second, scope);
+	if (node->operation >= DX_LESS && node->operation <= DX_UNEQUAL && one->kind == DX_POSITION)
+		one = check_time(checker, &node->first, node->second, &other);
+	else if (node->operation >= DX_LESS && node->operation <= DX_UNEQUAL && other->kind == DX_POSITION)
+		other = check_time(checker, &node->second, node->first, &one);
 	bool is_known = one->kind != DX_ANY && other->kind != DX_ANY;
 	bool is_order = node->operation >= DX_LESS && node->operation <= DX_UNEQUAL;
 	if (node->operation == DX_AND || node->operation == DX_OR) {
@@ -735,8 +780,9 @@ static const struct known_type *check_binary(struct checker *checker, struct dx_
 		return complain(checker, node->column,
 				"true and false have no order; a < x < b is written a < x && x < b");
 	if (is_order) {
+		const char *text = one->kind == DX_TEXT ? literal_text(node->first) : literal_text(node->second);
 		if (!are_alike(one, other))
-			refuse_comparison(checker, node->column, one, other);
+			refuse_comparison(checker, node->column, one, other, text);
 		check_words(checker, one, node->second);
 		check_words(checker, other, node->first);
 		return type_of_kind(checker, DX_BOOL, NULL);

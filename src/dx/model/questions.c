@@ -91,8 +91,8 @@ static void call_analyze(struct dx_query *query, struct dx_method_call *call, st
 		uint64_t address = event->row.kind == EVENT_REALLOC ? event->row.previous : event->row.address;
 		if (process != TRACE_NONE && process != event->row.process)
 			continue;
-		const struct dx_value values[] = {dx_text(dx_fault_words[faults[i].kind]),
-						  dx_address(address), dx_object(&dx_heap_class, event),
+		const struct dx_value values[] = {dx_text(dx_fault_words[faults[i].kind]), dx_address(address),
+						  dx_object(&dx_heap_class, event),
 						  events_of_address(query, event->row.process, address, call->column)};
 		const struct dx_record record = {4, names, values};
 		const struct dx_element element = {dx_object(&dx_record_class, &record), dx_number(event->number)};
@@ -294,7 +294,7 @@ const struct dx_method dx_methods_of_questions[] = {
 	DX_WRITTEN(dx_data_class, "Longest", "?n", &dx_allocation_class,
 		   "data.Allocations().OrderByDescending(b => b.Lifetime).Take(count)", "[count]",
 		   "the blocks that lived longest: 10, or this count"),
-	DX_WRITTEN(dx_data_class, "SlowCalls", "n", &dx_heap_class, "data.Heap(false).Where(h => h.Duration >= count)",
-		   "nanoseconds", "heap calls that took at least this time"),
+	DX_WRITTEN(dx_data_class, "SlowCalls", "d", &dx_heap_class, "data.Heap(false).Where(h => h.Duration >= count)",
+		   "time", "heap calls that took at least this time, in nanoseconds or as 10us"),
 	{0},
 };

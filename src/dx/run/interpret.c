@@ -11,6 +11,7 @@
 #include "dx/language/specifier.h"
 #include "dx/model/debugger.h"
 #include "dx/model/objects.h"
+#include "dx/run/subqueries.h"
 
 /* ---- operators ---- */
 
@@ -172,8 +173,9 @@ static struct dx_value evaluate_unary(struct dx_query *query, const struct dx_no
 	if (!is_integer(&value))
 		return dx_error(query, "this operator is for numbers, not for %s", dx_kind_name(value.kind));
 	__int128 number = dx_integer_of(&value);
+	/* Of decimal literals it is an int, as in C++. */
 	return node->operation == DX_COMPLEMENT
-		       ? dx_number(~(uint64_t)number)
+		       ? value.is_decimal ? integer_value(query, ~number, true) : dx_number(~(uint64_t)number)
 		       : integer_value(query, node->operation == DX_MINUS ? -number : number, value.is_decimal);
 }
 
@@ -318,6 +320,24 @@ static void written_call(struct dx_query *query, const struct dx_method_call *ca
 	*result = dx_evaluate(query, node, scope);
 }
 
+/* Put values in the places of what depends on no element. */
+static void subqueries_settle(struct dx_query *query, struct dx_node *lambda)
+{
+	struct dx_node *part;
+	while (!query->is_stopped && (part = dx_subquery_take(lambda))) {
+		struct dx_mark mark = dx_mark(query->arena);
+		query->lambda_depth++;
+		struct dx_value value = dx_evaluate(query, part, NULL);
+		query->lambda_depth--;
+		part->kind = DX_NODE_LITERAL;
+		part->literal = dx_value_copy(&query->kept, &value);
+		dx_release(query->arena, mark);
+		if (query->explanation)
+			sink_format(query->explanation->out, "column %d: evaluated once, for all elements\n",
+				    part->column + 1);
+	}
+}
+
 static struct dx_value evaluate_call(struct dx_query *query, const struct dx_node *node, const struct dx_scope *scope)
 {
 	struct dx_method_call call = {.column = node->name_column};
@@ -346,6 +366,7 @@ static struct dx_value evaluate_call(struct dx_query *query, const struct dx_nod
 	if (node->count < least || node->count > most)
 		return dx_error(query, "%s takes %s", call.method->name, call.method->shown_arguments);
 	for (unsigned i = 0; i < node->count && i < DX_ARGUMENTS_MAX; i++) {
+		subqueries_settle(query, node->children[i]);
 		call.arguments[call.count++] = dx_evaluate(query, node->children[i], scope);
 		if (call.arguments[i].kind == DX_ERROR && dx_method_letter(call.method, i) != 'v')
 			return call.arguments[i];

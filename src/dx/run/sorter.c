@@ -89,19 +89,23 @@ static void spill_failed(const struct dx_sorter *sorter)
 		strerror(sorter->spill.file.error));
 }
 
+/* Write an element behind its keys. */
+static void element_write(struct dx_sorter *sorter, const struct dx_element *keys, const struct dx_element *element)
+{
+	for (uint32_t k = 0; k < sorter->key_count; k++)
+		dx_spill_write(&sorter->spill, &keys[k].value);
+	dx_spill_write(&sorter->spill, &element->index);
+	dx_spill_write(&sorter->spill, &element->value);
+}
+
 /* Write what is in memory to the file, sorted. */
 static void run_spill(struct dx_sorter *sorter)
 {
 	assert(dx_list_count(sorter->keys) == dx_list_count(sorter->elements) * sorter->key_count);
 	if (!run_sort(sorter))
 		return;
-	for (uint32_t i = 0; i < sorter->count && dx_step_kept(sorter->query, sorter->iterator); i++) {
-		const struct dx_element *element = dx_sorter_at(sorter, i), *keys = keys_of(sorter, sorter->numbers[i]);
-		for (uint32_t k = 0; k < sorter->key_count; k++)
-			dx_spill_write(&sorter->spill, &keys[k].value);
-		dx_spill_write(&sorter->spill, &element->index);
-		dx_spill_write(&sorter->spill, &element->value);
-	}
+	for (uint32_t i = 0; i < sorter->count && dx_step_kept(sorter->query, sorter->iterator); i++)
+		element_write(sorter, keys_of(sorter, sorter->numbers[i]), dx_sorter_at(sorter, i));
 	dx_list_clear(sorter->elements);
 	dx_list_clear(sorter->keys);
 	if (!dx_spill_end_run(&sorter->spill))
@@ -152,33 +156,79 @@ static void head_read(struct dx_sorter *sorter, uint32_t run)
 			!dx_spill_read(&head->run, &head->arena, &head->element.value);
 }
 
-static void merge_begin(struct dx_sorter *sorter)
+/* Begin to read `count` runs from `first` on beside each other. */
+static void heads_open(struct dx_sorter *sorter, uint32_t first, uint32_t count, size_t buffer)
 {
-	const struct dx_query *query = sorter->query;
-	const struct dx_sequence *sequence = sorter->iterator->sequence;
-	uint32_t count = sorter->spill.run_count;
-	assert(count);
-	size_t buffer = query->budget.limit_bytes / BUFFERS_PART / count;
-	/* An arena for each head, and its buffer. */
-	buffer = buffer > HEAD_BYTES ? buffer - HEAD_BYTES : 0;
-	if (buffer < BUFFER_LEAST) {
-		dx_stop(sorter->query, sequence->column, "%s: sorting needs more memory than the %zu MiB of -memory",
-			sequence->operation->name, query->budget.limit_bytes >> 20);
-		return;
-	}
-	sorter->heads = memory_zeroed(count, sizeof(*sorter->heads));
-	sorter->head_keys = memory_zeroed((size_t)count * sorter->key_count, sizeof(*sorter->head_keys));
-	sorter->queue = memory_zeroed(count, sizeof(*sorter->queue));
 	for (uint32_t i = 0; i < count; i++) {
-		dx_arena_init(&sorter->heads[i].arena, &sorter->query->budget);
-		run_open(&sorter->heads[i].run, &sorter->spill.file, sorter->spill.runs[i],
-			 buffer < BUFFER_MOST ? buffer : BUFFER_MOST);
+		struct sorter_head *head = &sorter->heads[i];
+		dx_arena_init(&head->arena, &sorter->query->budget);
+		run_open(&head->run, &sorter->spill.file, sorter->spill.runs[first + i], buffer);
+		head->is_over = false;
 		sorter->head_count = i + 1;
 		head_read(sorter, i);
-		if (!sorter->heads[i].is_over)
+		if (!head->is_over)
 			sorter->queue[sorter->queue_count++] = i;
 	}
 	run_queue_make(sorter, sorter->queue, sorter->queue_count);
+}
+
+static void heads_close(struct dx_sorter *sorter)
+{
+	for (uint32_t i = 0; i < sorter->head_count; i++) {
+		run_close(&sorter->heads[i].run);
+		dx_arena_fini(&sorter->heads[i].arena);
+	}
+	sorter->head_count = sorter->queue_count = 0;
+}
+
+/* Go on behind the least head. */
+static void heads_advance(struct dx_sorter *sorter)
+{
+	uint32_t run = sorter->queue[0];
+	head_read(sorter, run);
+	if (sorter->heads[run].is_over)
+		run_queue_pop(sorter, sorter->queue, --sorter->queue_count);
+	else
+		run_queue_sink(sorter, sorter->queue, sorter->queue_count, 0);
+}
+
+/* Merge each `most` runs to one, until there are no more than these. Merged ones keep the order of the first ones. */
+static void runs_join(struct dx_sorter *sorter, uint32_t most, size_t buffer)
+{
+	const struct dx_query *query = sorter->query;
+	struct dx_spill *spill = &sorter->spill;
+	while (spill->run_count > most && !query->is_stopped) {
+		uint32_t count = spill->run_count;
+		for (uint32_t first = 0; first < count && !query->is_stopped; first += most) {
+			heads_open(sorter, first, count - first < most ? count - first : most, buffer);
+			for (; sorter->queue_count && dx_step_kept(sorter->query, sorter->iterator);
+			     heads_advance(sorter))
+				element_write(sorter, keys_of(sorter, sorter->queue[0]),
+					      &sorter->heads[sorter->queue[0]].element);
+			heads_close(sorter);
+			if (!dx_spill_end_run(spill))
+				spill_failed(sorter);
+		}
+		dx_spill_forget(spill, count);
+	}
+}
+
+static void merge_begin(struct dx_sorter *sorter)
+{
+	uint32_t count = sorter->spill.run_count;
+	assert(count);
+	/* An arena for each head, and its buffer. */
+	size_t memory = sorter->query->budget.limit_bytes / BUFFERS_PART, most = memory / (HEAD_BYTES + BUFFER_LEAST);
+	most = most > 2 ? most : 2;
+	count = count < most ? count : (uint32_t)most;
+	size_t buffer = memory / count > HEAD_BYTES + BUFFER_LEAST ? memory / count - HEAD_BYTES : BUFFER_LEAST;
+	buffer = buffer < BUFFER_MOST ? buffer : BUFFER_MOST;
+	sorter->heads = memory_zeroed(count, sizeof(*sorter->heads));
+	sorter->head_keys = memory_zeroed((size_t)count * sorter->key_count, sizeof(*sorter->head_keys));
+	sorter->queue = memory_zeroed(count, sizeof(*sorter->queue));
+	runs_join(sorter, count, buffer);
+	if (!sorter->query->is_stopped)
+		heads_open(sorter, 0, sorter->spill.run_count, buffer);
 }
 
 static bool merge_next(struct dx_sorter *sorter, struct dx_element *element, struct dx_value *keys)
@@ -191,11 +241,7 @@ static bool merge_next(struct dx_sorter *sorter, struct dx_element *element, str
 	element->index = dx_value_copy(arena, &sorter->heads[run].element.index);
 	for (uint32_t i = 0; keys && i < sorter->key_count; i++)
 		keys[i] = dx_value_copy(arena, &keys_of(sorter, run)[i].value);
-	head_read(sorter, run);
-	if (sorter->heads[run].is_over)
-		run_queue_pop(sorter, sorter->queue, --sorter->queue_count);
-	else
-		run_queue_sink(sorter, sorter->queue, sorter->queue_count, 0);
+	heads_advance(sorter);
 	if (sorter->spill.file.error)
 		spill_failed(sorter);
 	return !sorter->query->is_stopped;
@@ -235,10 +281,7 @@ bool dx_sorter_next(struct dx_sorter *sorter, struct dx_element *element, struct
 
 void dx_sorter_end(struct dx_sorter *sorter)
 {
-	for (uint32_t i = 0; i < sorter->head_count; i++) {
-		run_close(&sorter->heads[i].run);
-		dx_arena_fini(&sorter->heads[i].arena);
-	}
+	heads_close(sorter);
 	free(sorter->heads);
 	free(sorter->head_keys);
 	free(sorter->queue);
@@ -248,5 +291,5 @@ void dx_sorter_end(struct dx_sorter *sorter)
 	sorter->heads = NULL;
 	sorter->head_keys = NULL;
 	sorter->queue = sorter->numbers = sorter->scratch = NULL;
-	sorter->count = sorter->next = sorter->head_count = sorter->queue_count = 0;
+	sorter->count = sorter->next = 0;
 }

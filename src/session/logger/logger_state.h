@@ -135,6 +135,7 @@ struct logger {
 	uint64_t stopping_ns;  /* when recording was to end; 0: it continues */
 	bool is_elsewhere_noted;   /* a region outside the session's directory was reported */
 	struct indexing *indexing; /* NULL: no index is made during the recording */
+	bool is_index_begun;       /* or could not begin */
 	int64_t flushed_until_ns;  /* everything up to that time of the trace was written when the last flush ended */
 	struct indexing_cut cut;   /* the newest; until_ns is 0 before the first */
 	int error;

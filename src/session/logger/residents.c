@@ -87,26 +87,27 @@ static const struct inject *inject_of(const struct target *target, const struct 
 	return member->inject ? member->inject : &target->inject;
 }
 
-bool residents_ask(struct logger *logger, struct target *target, uint32_t index, uint64_t resident_bytes, uint64_t now,
-		   int64_t ticks)
+static struct residents *residents_of(struct logger *logger)
+{
+	if (!logger->residents) {
+		logger->residents = memory_zeroed(1, sizeof(*logger->residents));
+		logger->residents->doorbell = &logger->doorbell;
+	}
+	return logger->residents;
+}
+
+/* Begin to read. Return false if that is not possible. */
+static bool reading_begin(struct logger *logger, struct target *target, uint32_t index, uint64_t resident_bytes,
+			  uint64_t now, int64_t ticks)
 {
 	struct member *member = &target->member[index];
 	struct residents *residents = logger->residents;
-	uint32_t process = drain_process(target->drain, index);
-	if (!is_due(member, resident_bytes, now) || process == TRACE_NONE)
-		return false;
-	if (!residents) {
-		residents = logger->residents = memory_zeroed(1, sizeof(*residents));
-		residents->doorbell = &logger->doorbell;
-	}
-	if (residents->is_begun || now < residents->next_ns)
-		return false;
 	struct mappings_request *question = &residents->question;
 	question->pid = member->pid;
 	question->resident_bytes = resident_bytes;
 	question->recorder_count = inject_spans(inject_of(target, member), member->pid, question->recorder);
 	threads_collect(question, target, index);
-	residents->process = process;
+	residents->process = drain_process(target->drain, index);
 	residents->time_ticks = ticks;
 	residents->is_done = false;
 	residents->is_begun = thread_begin(&residents->thread, reading_run, residents);
@@ -114,6 +115,16 @@ bool residents_ask(struct logger *logger, struct target *target, uint32_t index,
 	if (residents->is_begun)
 		member->split_bytes = resident_bytes;
 	return residents->is_begun;
+}
+
+bool residents_ask(struct logger *logger, struct target *target, uint32_t index, uint64_t resident_bytes, uint64_t now,
+		   int64_t ticks)
+{
+	if (!is_due(&target->member[index], resident_bytes, now) || drain_process(target->drain, index) == TRACE_NONE)
+		return false;
+	const struct residents *residents = residents_of(logger);
+	return !residents->is_begun && now >= residents->next_ns &&
+	       reading_begin(logger, target, index, resident_bytes, now, ticks);
 }
 
 /* ---- the answer ---- */
@@ -141,6 +152,30 @@ void residents_take(struct logger *logger)
 	residents->is_begun = false;
 	residents->next_ns = monotonic_now_ns() + residents->cost_ns * SHARE;
 	answer_write(logger, residents);
+}
+
+/* Wait for the reading that is under way, up to a time. Return whether none is any more. */
+static bool reading_wait(struct logger *logger, uint64_t until_ns, void (*serve)(struct logger *logger))
+{
+	enum { PAUSE_NS = 200000 };
+	struct residents *residents = logger->residents;
+	while (residents->is_begun && !__atomic_load_n(&residents->is_done, __ATOMIC_ACQUIRE) &&
+	       monotonic_now_ns() < until_ns) {
+		monotonic_pause(PAUSE_NS);
+		/* The process that is read may wait for room. */
+		serve(logger);
+	}
+	residents_take(logger);
+	return !residents->is_begun;
+}
+
+bool residents_read_now(struct logger *logger, struct target *target, uint32_t index, uint64_t resident_bytes,
+			int64_t ticks, uint64_t until_ns, void (*serve)(struct logger *logger))
+{
+	residents_of(logger);
+	return drain_process(target->drain, index) != TRACE_NONE && reading_wait(logger, until_ns, serve) &&
+	       reading_begin(logger, target, index, resident_bytes, monotonic_now_ns(), ticks) &&
+	       reading_wait(logger, until_ns, serve);
 }
 
 void residents_end(struct logger *logger)

@@ -2,7 +2,8 @@
 /**
  * When the resident memory of a process is read by kind of mapping: at rising maxima, by a thread, for at most a 128th
  * of the time of one processor. The largest sample of a process then has its parts, or one less than a 32nd below it,
- * unless the process grew and ended at once.
+ * unless the process grew and ended at once. Commands that ask for what was recorded up to now, triggers, and the
+ * end of the recording have it read, too.
  */
 #ifndef XHEAP_SESSION_RESIDENTS_H
 #define XHEAP_SESSION_RESIDENTS_H
@@ -14,6 +15,11 @@
     monotonic_now_ns(). */
 bool residents_ask(struct logger *logger, struct target *target, uint32_t index, uint64_t resident_bytes, uint64_t now,
 		   int64_t ticks);
+
+/** Read the mappings of a member although it has no maximum, and write them into the trace. Wait for it up to a time of
+    monotonic_now_ns(), and call `serve` meanwhile. Return whether a reading has the time `ticks`. */
+bool residents_read_now(struct logger *logger, struct target *target, uint32_t index, uint64_t resident_bytes,
+			int64_t ticks, uint64_t until_ns, void (*serve)(struct logger *logger));
 
 /** Write what has been read into the trace. */
 void residents_take(struct logger *logger);

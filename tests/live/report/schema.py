@@ -210,6 +210,8 @@ def check_trace(trace, is_sample=False, is_folded=False):
     ask("heap", "-frames", "-inclusive")
     if not is_sample and not is_folded:
         check("heap-map.json", json.loads(output("heap", trace, "-map", "-format", "json")), f"map of {trace}")
+        if any(json.loads(line)["files_bytes"] for line in output("dump", trace, "-memory", "-format", "json").splitlines() if "files_bytes" in line):
+            ask("why")
     if not is_sample and not is_folded:
         ask("heap", "-chains")
         ask("heap", "-innermost", "-closed", "-size", "1", "1G", "-lifetime", "0", "1000s", "-window", "AIFI", "0", "1000s")
