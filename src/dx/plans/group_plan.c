@@ -514,7 +514,9 @@ bool dx_group_plan_count(struct dx_query *query, const struct dx_sequence *seque
 		planned->run = plan_open(&planned->plan, &planned->target);
 		while ((status = plan_next(planned->run, &planned->rows, &diag)) > 0)
 			count += planned->rows.count;
-		if (planned->is_wrong || dx_plan_keys_are_wrong(planned->keys))
+		/* Nobody knows whether a group whose key is an error is one of its own: then the count is that error. */
+		if (planned->is_wrong || dx_plan_keys_are_wrong(planned->keys) ||
+		    dx_plan_keys_have_errors(planned->keys))
 			status = -ENOTSUP;
 		group_plan_end(planned);
 	}
