@@ -55,7 +55,16 @@ class Maker:
             one, other = other, one
         return f"({one} {self.one(('+', '-', '*', '/', '/', '%', '&', '|', '^', '<<', '>>'))} {other})"
 
+    def position(self):
+        """Mostly of a call of the trace, whose points may be alone in their nanosecond or not."""
+        call = f"@$cursession.TTD.Data.Heap(false).First(y => y.Index >= {self.choose.randrange(900)})"
+        return self.one((f"{call}.TimeStart", f"{call}.TimeEnd", f"{call}.TimeEnd", '@$position("50%")', '@$position("1us")', "@$cursession.TTD.Lifetime.MaxPosition"))
+
     def comparison(self):
+        if self.choose.random() < 0.15:
+            sides = f"x.{self.one(('TimeStart', 'TimeEnd'))}", self.position()
+            one, other = sides if self.choose.random() < 0.7 else sides[::-1]
+            return f"{one} {self.one(('<', '<=', '>', '>=', '==', '!='))} {other}"
         if self.choose.random() < 0.08:
             member = self.value(1)
             return self.one((f"{member} == null", f"null != {member}"))
