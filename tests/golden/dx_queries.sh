@@ -140,6 +140,8 @@ explain '@$cursession.TTD.Data.Allocations().Count(a => a.Size > 5)'
 explain '@$cursession.TTD.Data.Heap().Where(h => h.TimeStart > h.TimeEnd).GroupBy(h => h.Size).Select(g => g.Count())'
 explain '@$cursession.TTD.Data.Heap().GroupBy(h => h.Stack).Select(g => g.Last())'
 explain '@$cursession.TTD.Data.Heap().OrderBy(h => h.Size)'
+explain '@$cursession.TTD.Data.Heap().OrderByDescending(h => h.Size).GroupBy(h => h.Size).Select(g => g.Count())'
+explain '@$cursession.TTD.Data.Heap().OrderBy(h => h.Address).GroupBy(h => h.Size).Select(g => g.Count())'
 explain '@$cursession.TTD.Data.Heap().Count(h => h.TimeStart < @$position("50%"))'
 cat > variables.dx <<'END'
 dx @$limit = 100
