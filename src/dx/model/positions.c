@@ -110,6 +110,19 @@ static int last_step_find(uint32_t *last, const struct trace *trace, int64_t tim
 	return status < 0 ? status : 0;
 }
 
+bool dx_position_is_alone(const struct trace *trace, int64_t time_ns)
+{
+	struct heap_stream *stream = heap_stream_new(trace, HEAP_ORDER_POINTS, time_ns, time_ns);
+	struct diag diag = {""};
+	struct heap_point at;
+	uint32_t count = 0;
+	int status;
+	while (count < 2 && (status = heap_stream_next(stream, &at, &diag)) > 0 && at.time_ns <= time_ns)
+		count += at.time_ns == time_ns;
+	heap_stream_free(stream);
+	return status >= 0 && count < 2;
+}
+
 /* A block that ends with its process is still there at this position. */
 static struct dx_value process_end(struct dx_query *query, uint32_t process)
 {
