@@ -23,6 +23,7 @@ struct dx_operator {
 	const char *name;
 	size_t state_bytes; /**< of the iterator, zeroed */
 	bool opens_source;  /**< the source is not opened before: the operator does it */
+	bool may_repeat;    /**< several elements may have one index, as images of a pid have */
 	/** Prepare the iterator's state; NULL: zeroes are enough. */
 	void (*open)(struct dx_query *query, struct dx_iterator *iterator);
 	/** Set the next element, or return false at the end. */

@@ -166,12 +166,13 @@ static bool percent_parse(const char *text, double *percent)
 }
 
 /* A nanosecond without a step, as positions behind all its points are printed: 1DC1F35. Short ones without letters are
-   percentages out of range. */
+   percentages out of range, and letters alone are a word. */
 static bool nanosecond_parse(struct dx_query *query, const char *text, struct dx_value *position)
 {
-	bool is_one = strlen(text) > 3 || text[strspn(text, "0123456789.")];
-	bool is_parsed =
-		is_one && !strchr(text, ':') && dx_position_parse(dx_format(query->arena, "%s:", text), position);
+	size_t length = strlen(text), digits = strspn(text, "0123456789");
+	bool is_one = length == strspn(text, "0123456789ABCDEF") && strpbrk(text, "0123456789") &&
+		      (digits < length || length > 3);
+	bool is_parsed = is_one && dx_position_parse(dx_format(query->arena, "%s:", text), position);
 	if (is_parsed && position->sequence_ns < INT64_MAX)
 		position->step = UINT32_MAX;
 	return is_parsed;
