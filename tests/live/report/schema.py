@@ -380,6 +380,9 @@ def sessions():
     try:
         xheap("start", NAME, "-o", "full.xht", "-p", program.pid, "--max-file", "64K")
         query(NAME)
+        # A directory that is not there: a trouble, and a profile that is dropped.
+        xheap("push", NAME, f"file:{os.path.abspath('no-directory')}", "--once", status=None)
+        expect(query(NAME)["push"]["error"], "no trouble of a push is told")
         state = wait_for("end of the file", lambda: (state := query(NAME)).get("calls_after_end") and state, 60, 0.1)
         expect("greatest size" in state["error"], f"{state['error']}")
         sessions_with(NAME)
