@@ -6,11 +6,6 @@ import {byId, fill, make, name} from "./elements.js";
 import {cutText, safeText} from "./hostile.js";
 import {splitFilters} from "./command.js";
 import {marksOf} from "./timeline.js";
-/** @import {Filter, Trace} from "./cells.js" */
-/** @import {Cells} from "./decode.js" */
-/** @import {Child} from "./elements.js" */
-/** @import {App} from "./picture.js" */
-/** @import {State} from "./store.js" */
 
 /** Longer names are cut. Characters. */
 const NAME_MAX = 60;

@@ -5,7 +5,6 @@ import {FREED, MARK_EARLIER} from "./decode.js";
 import {extendKey, hashText} from "./hash.js";
 import {safeText} from "./hostile.js";
 import {sizeName, lifeName} from "./format.js";
-/** @import {Cells} from "./decode.js" */
 
 /** Window classes, as bits. */
 export const AIFI = 1,
@@ -13,27 +12,6 @@ export const AIFI = 1,
 	AOFI = 4,
 	AOFO = 8;
 export const CLASSES = /** @type {const} */ (["AIFI", "AIFO", "AOFI", "AOFO"]);
-
-/**
- * Indexes of bounds. A moment has equal ones.
- * @typedef {{kind: "moment", at: number} | {kind: "window", from: number, to: number, classes: number}} Choice
- * @typedef {"function" | "stack" | "image" | "thread" | "process" | "heap" | "size" | "life"} Grouping
- * @typedef {"bytes" | "blocks" | "peak" | "temporaries"} Measure
- * @typedef {{name: string, detail: string, id: string}} GroupName
- * @typedef {{by: Grouping | "search", key: string, hide: boolean}} Filter by function, image or search: one of the frames on the path has it
- *
- * @typedef {Record<string, any> & Record<"traces" | "processes" | "threads" | "heaps", any[]> & Partial<Record<"findings" | "state" | "marks" | "gaps", any[]>>} Trace README.md has its members; some may be absent
- *
- * @typedef {object} Grouped which group a cell is in
- * @property {Uint32Array} keys a group for each cell @property {number} count of groups
- *
- * @typedef {object} Model cells of a trace with what is derived from them
- * @property {Cells} cells @property {Trace} trace
- * @property {string[]} images @property {Uint32Array} imageOf of each function
- * @property {number} last index of the last bound
- * @property {Model | null} whole model of the whole run, if this one is of a range: it decides about colours
- * @property {Map<string, any>} cache
- */
 
 /** @param {Cells} cells @param {Trace} trace @param {Model | null} whole @returns {Model} */
 export function makeModel(cells, trace, whole = null) {
@@ -212,15 +190,6 @@ export function filterCells(model, filters) {
 }
 
 /**
- * @typedef {object} Selected
- * @property {Change | null} change what differs from the selection that this one was made of; null: made anew
- * @property {Uint8Array} bits for each cell: its class as a bit, 0 for none @property {Uint8Array} hits whether it is selected
- * @property {Float64Array} classBytes of AIFI, AIFO, AOFI, AOFO; zeros for a moment @property {Float64Array} classBlocks
- * @property {Float64Array} bytesOf by bits @property {Float64Array} blocksOf
- * @property {number} bytes @property {number} blocks @property {number} earlierBytes of older blocks from before the trace, which no class has
- */
-
-/**
  * @param {Model} model
  * @returns {Uint8Array | null} for each cell whether its blocks are from before the trace. null: none are. No total
  * has them; they are live.
@@ -233,13 +202,6 @@ function earlierCells(model) {
 			: null;
 	});
 }
-
-/**
- * A step of a drag: most cells keep their class.
- * @typedef {object} Change
- * @property {Selected} of the selection before, whose arrays this one has taken
- * @property {Uint32Array} cells that changed @property {Uint8Array} bits which these had before @property {Uint8Array} now which they have
- */
 
 /** Places of a cell's ends as to a window: before it, in it, behind it; of an end that is no free: before it, or not. */
 const BEFORE = 0,
@@ -474,13 +436,6 @@ export function addBelow(model, sums) {
 	}
 }
 
-/**
- * @typedef {object} GroupSums for each group
- * @property {Float64Array} bytes selected @property {Float64Array} blocks selected
- * @property {Float64Array} made bytes that began in the window, or in the whole range if a moment is chosen @property {Float64Array} calls their blocks
- * @property {Float64Array} change AIFO less AOFI; zeros for a moment
- */
-
 /** The columns of sums that the class of a cell decides about. @param {GroupSums} sums @param {number} key @param {number} sign @param {number} bit @param {number} classes @param {boolean} isWindow @param {number} bytes @param {number} blocks */
 function addCell(sums, key, sign, bit, classes, isWindow, bytes, blocks) {
 	if (bit & classes) {
@@ -618,13 +573,6 @@ export function groupPeaks(model, by) {
 
 /** Colours are for so many groups; the rest are others. */
 export const SERIES_MAX = 6;
-
-/**
- * @typedef {object} Series of the timeline
- * @property {number[]} groups of the model of the whole run that have a colour, the largest first
- * @property {Uint8Array} ofGroup index of the colour of each group; SERIES_MAX: others
- * @property {number} others how many
- */
 
 /**
  * @param {Model} model

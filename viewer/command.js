@@ -4,10 +4,6 @@ import {AIFI, AIFO, CLASSES} from "./cells.js";
 import {ANY_LIFE, ANY_SIZE, commandTime, formatTime, lifeLimit} from "./format.js";
 import {patternOf, quoteWord} from "./hostile.js";
 import {NEVER_FREED} from "./store.js";
-/** @import {Filter, Trace} from "./cells.js" */
-/** @import {Side} from "./compare.js" */
-/** @import {App} from "./picture.js" */
-/** @import {Selection} from "./store.js" */
 
 /** The option of `xheap heap` for rows. */
 const ACTIONS = /** @type {Record<string, string[]>} */ ({
@@ -56,10 +52,10 @@ function readTime(word) {
 /**
  * @param {string} text filters as typed
  * @param {number} duration of the trace in nanoseconds
- * @returns {{words: string, selection: Selection | null}} those for the server; the moment of `-at` or the window of `-range`. Throws an Error with a line of text.
+ * @returns {{words: string, selection: When | null}} those for the server; the moment of `-at` or the window of `-range`. Throws an Error with a line of text.
  */
 export function readFilters(text, duration) {
-	/** @type {Selection | null} */
+	/** @type {When | null} */
 	let selection = null;
 	const words = splitFilters(text).filter((filter) => {
 		const [option, ...values] = splitWords(filter),

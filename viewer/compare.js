@@ -3,18 +3,11 @@
 import {cellWeights, filterCells, groupCells, groupName, makeModel, nodeSums, selectCells, sumGroups} from "./cells.js";
 import {choose} from "./picture.js";
 import {sumInclusive} from "./table.js";
-/** @import {Filter, Grouping, Measure, Model} from "./cells.js" */
-/** @import {Selection} from "./store.js" */
-
-/**
- * @typedef {ReturnType<typeof makeSide>} Side
- * @typedef {{id: string, name: string, detail: string, bytes: [number, number], blocks: [number, number]}} ComparedRow of A and B
- */
 
 /** What a filter is about that is something else in another trace. */
 const OF_ONE_TRACE = ["thread", "process", "heap"];
 
-/** @param {Model} model @param {Selection} selection @param {Filter[]} filters @param {boolean} isOther whether the filters were made in another trace */
+/** @param {Model} model @param {When} selection @param {Filter[]} filters @param {boolean} isOther whether the filters were made in another trace */
 export function makeSide(model, selection, filters, isOther) {
 	const choice = choose(model, selection),
 		own = filters.filter(({by}) => !isOther || !OF_ONE_TRACE.includes(by)),

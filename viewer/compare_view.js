@@ -11,13 +11,6 @@ import {GROUPING_WORDS} from "./legend.js";
 import {titleOf} from "./picture.js";
 
 import {cellsOnPath} from "./tree.js";
-/** @import {ComparedRow, Side} from "./compare.js" */
-/** @import {GridColumn} from "./grid.js" */
-/** @import {App, Picture} from "./picture.js" */
-/** @import {Other} from "./store.js" */
-/** @import {Placed} from "./tree.js" */
-
-/** @typedef {GridColumn & {value?: (row: ComparedRow) => number, text?: (value: number) => string}} ComparedColumn */
 
 /** @param {number} count @returns {string} with a sign */
 function formatMore(count) {

@@ -2,31 +2,6 @@
 // Bytes of cells to columns. README.md describes the bytes. They may come from a damaged file: each number that is an index is checked here, once.
 import {safeText} from "./hostile.js";
 
-/**
- * @typedef {object} Frame a function
- * @property {string} image @property {string} short @property {string} full @property {string} file
- * @property {number} marks @property {string} key image!full, as it arrived
- *
- * @typedef {object} Cells
- * @property {boolean} whole the range is the whole run
- * @property {Float64Array} bounds nanoseconds, one more than intervals
- * @property {number} peak index of the bound that is the peak, or -1
- * @property {number} count @property {number} nodeCount
- * @property {number} lumpedBytes @property {number} lumpedStacks @property {number} lumpedFunctions
- * @property {number} plainBytes
- * @property {boolean} isRounded sums are above 2^53
- * @property {Frame[]} frames
- * @property {Uint32Array} node @property {Uint32Array} thread @property {Uint32Array} heap
- * @property {Uint16Array} birth @property {Uint16Array} end
- * @property {Uint8Array} kind @property {Uint8Array} size @property {Uint8Array} life
- * @property {Float64Array} blocks @property {Float64Array} bytes @property {Float64Array} reallocs @property {Float64Array} temporaries
- * @property {Int32Array} parent -1 for outermost frames
- * @property {Uint32Array} frame index of frames @property {Uint32Array} line @property {Uint8Array} inlined
- * @property {Uint32Array} asker @property {Uint32Array} stacks
- * @property {Float64Array} maxBytes @property {Float64Array} calls
- * @property {Float64Array} resident NaN where it was not measured
- */
-
 export const FREED = 0,
 	OPEN = 1,
 	ENDED = 2;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Makes elements of the page. Text becomes text nodes; nothing here takes HTML.
 
-/** @typedef {Node | string | null | undefined | false} Child */
-
 /**
  * @template {keyof HTMLElementTagNameMap} T
  * @param {T | `${T}.${string}`} tag with classes behind dots @param {Record<string, any>} [attributes] attributes, properties (`hidden`, `disabled`, `value`), and listeners (`onclick`) @param {Child[]} children

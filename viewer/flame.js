@@ -8,10 +8,6 @@ import {frameColors} from "./palette.js";
 import {selectionMark, sumOf} from "./picture.js";
 import {MARK_WORD} from "./decode.js";
 import {cached, chosenBits} from "./cells.js";
-/** @import {Model} from "./cells.js" */
-/** @import {Child} from "./elements.js" */
-/** @import {App, Picture} from "./picture.js" */
-/** @import {FlameQuestion, Placed} from "./tree.js" */
 
 /** Pixels. */
 const FRAME_ROW = 24,

@@ -2,18 +2,12 @@
 // A table whose rows are in the document only while they can be seen. Views extend it: what its columns are, and what a cell has.
 import {byId, fill, make, name} from "./elements.js";
 import {cutText, TITLE_MAX} from "./hostile.js";
-/** @import {App} from "./picture.js" */
 
 /** Pixels. */
 export const ROW = 28;
 const HEAD = 32;
 /** Rows above and below those that are seen. */
 const SPARE = 6;
-
-/**
- * @typedef {{id: string, title: string, hint: string, class: string, isWide?: boolean, isSortable: boolean}} GridColumn
- * @typedef {{id: string}} GridRow
- */
 
 /** @template V, T @param {string} id @param {string} title @param {string} hint @param {V} value @param {T} text @param {boolean} [isWide] @returns a column of numbers */
 export function numberColumn(id, title, hint, value, text, isWide = false) {

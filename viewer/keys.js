@@ -4,13 +4,6 @@ import {byId, fill, make} from "./elements.js";
 import {markOther} from "./compare_view.js";
 import {ZOOM} from "./timeline.js";
 import {choosePreset} from "./window_bar.js";
-/** @import {App} from "./picture.js" */
-/** @import {State} from "./store.js" */
-
-/**
- * @typedef {{keys: string[], words: string, run: (app: App & {timeline: any, toggleTheme: () => void, openKeys: () => void}, key: string) => void}}
- * Action
- */
 
 const VIEW_KEYS = /** @type {Record<string, State["view"]>} */ ({1: "flame", 2: "table", 6: "compare"});
 

@@ -5,8 +5,6 @@ import {formatBytes, formatTime, MISSING} from "./format.js";
 import {byId, fill, make, name} from "./elements.js";
 import {cutText, TITLE_MAX} from "./hostile.js";
 import {itemCells} from "./picture.js";
-/** @import {Filter, Grouping, Model} from "./cells.js" */
-/** @import {App} from "./picture.js" */
 
 /** Words for what the timeline and the table are divided by. */
 export const GROUPING_WORDS = /** @type {Record<Grouping, string>} */ ({

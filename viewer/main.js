@@ -19,10 +19,6 @@ import {Panel} from "./panel.js";
 import {Table} from "./table.js";
 import {Timeline} from "./timeline.js";
 import {WindowBar} from "./window_bar.js";
-/** @import {Filter, Grouping, Measure, Model, Trace} from "./cells.js" */
-/** @import {App, Ink, Picture} from "./picture.js" */
-/** @import {CellsQuery, Source} from "./request.js" */
-/** @import {Other, Selection, State} from "./store.js" */
 
 /** Intervals of the timeline; more on wide screens. */
 const INTERVALS = 256,
@@ -505,7 +501,7 @@ function isDark() {
 	return theme ? theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
 }
 
-/** @param {Selection} selection @returns {number[]} its times, which have to be bounds */
+/** @param {When} selection @returns {number[]} its times, which have to be bounds */
 function boundsOf(selection) {
 	const times =
 		selection.kind === "peak" ? [] : selection.kind === "moment" ? [selection.at] : [selection.from, selection.to];

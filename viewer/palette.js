@@ -27,11 +27,6 @@ const NAMES = [
 ];
 
 /**
- * @typedef {Record<string, string> & {series: string[], strength: number}} Palette colours as #rrggbb, and how much
- * of a series' colour a frame has
- */
-
-/**
  * @param {(name: string) => string} read a property of style.css, without its dashes: a value, light-dark(a, b) or var(--other)
  * @param {boolean} isDark @returns {Palette}
  */
@@ -83,8 +78,6 @@ export function contrastOf(a, b) {
 	const [low, high] = [luminance(a), luminance(b)].sort((x, y) => x - y);
 	return (high + 0.05) / (low + 0.05);
 }
-
-/** @typedef {{ground: string, edge: string, text: string, value: string}} FrameColors */
 
 /** @type {WeakMap<Palette, Map<string, FrameColors>>} */
 const knownColors = new WeakMap();

@@ -23,10 +23,6 @@ import {sumInclusive} from "./table.js";
 import {neighboursOf} from "./tree.js";
 import {GROUPING_WORDS} from "./legend.js";
 import {classNames} from "./store.js";
-/** @import {Frame} from "./decode.js" */
-/** @import {Child} from "./elements.js" */
-/** @import {App} from "./picture.js" */
-/** @import {Item} from "./store.js" */
 
 const GLYPHS = /** @type {Record<string, string>} */ ({
 	growth: "↗",

@@ -21,38 +21,10 @@ import {
 import {cellsOnPath} from "./tree.js";
 import {formatBytes, formatTime, formatCount} from "./format.js";
 import {classNames} from "./store.js";
-/** @import {Choice, Filter, Measure, Model, Selected, Trace} from "./cells.js" */
-/** @import {Palette} from "./palette.js" */
-/** @import {Source} from "./request.js" */
-/** @import {Item, Other, Selection, State, Store} from "./store.js" */
-
-/**
- * @typedef {object} Picture
- * @property {Model} model whose bounds the selection has
- * @property {Model} shown of the timeline
- * @property {Choice} choice @property {Uint8Array | null} mask of the filters @property {Selected} selected
- * @property {boolean} isPeak whether the moment is the exact peak @property {boolean} isWhole whether the window is the whole run
- * @property {Uint8Array | null} hitPaths for each node whether the search hits its path @property {Uint8Array | null} hitFrames for each function
- * @property {Uint8Array | null} itemMask cells of the selected frame or row
- * @property {string} title the selection in words @property {string} made mark before sums of what was made @property {string} live mark before live bytes
- * @property {boolean} isUncertain live bytes may be too large @property {number} passMs time of the pass over the cells
- *
- * @typedef {object} App
- * @property {Store} store @property {Source} source @property {Trace} trace
- * @property {Model} whole @property {Model} shown @property {string | undefined} filter words of the state, as a request has them
- * @property {Picture} picture @property {Picture} detail of the flame: as picture, or of the finer cells of its focus @property {Palette} palette
- * @property {(ink: Ink | null) => void} hover @property {Ink | null} ink what the pointer is on @property {number} cursor a bound under the pointer, or -1
- * @property {(text: string) => void} say to screen readers @property {(text: string) => void} warn a line of text
- * @property {(filter: Filter) => string} groupWords @property {() => boolean} isResidentOff whether resident memory is left out of the timeline
- * @property {{model: Model, trace: any} | null} other cells to compare with, when they are there @property {() => Other | null} otherOf what is compared with
- * @property {() => void} redraw @property {() => void} redrawTimeline
- *
- * @typedef {{key: string, mask: (model: Model) => Uint8Array, model?: Model}} Ink cells whose live curve is drawn; `key` tells one from another; `model` has them, if its bounds are the shown ones
- */
 
 /**
  * @param {Pick<App, "shown">} app
- * @param {Selection} selection
+ * @param {When} selection
  * @returns {boolean} whether cells of the shown range have these times as bounds
  */
 function isInShown(app, selection) {
@@ -65,7 +37,7 @@ export function hasTimes(model, times) {
 	return times.every((time) => model.cells.bounds[nearestBound(model, time)] === time);
 }
 
-/** @param {Model} model @param {Selection} selection @returns {Choice} */
+/** @param {Model} model @param {When} selection @returns {Choice} */
 export function choose(model, selection) {
 	if (selection.kind === "peak") return {kind: "moment", at: Math.max(0, model.cells.peak)};
 	if (selection.kind === "moment") return {kind: "moment", at: nearestBound(model, selection.at)};

@@ -9,20 +9,6 @@ const PATIENCE_MS = 600000;
 const BEING_MADE = 202,
 	PROGRESS_MS = 20;
 
-/**
- * @typedef {object} CellsQuery
- * @property {number} [from] nanoseconds @property {number} [to] @property {number} [n] intervals
- * @property {number[]} [bounds] times that must be bounds @property {string} [filter] words with line feeds between them
- * @property {string} [node] outermost frames of stacks: only these
- * @property {string} [lane] which requests this one replaces: those with the same one
- *
- * @typedef {object} Source
- * @property {boolean} isServer whether it answers more than the whole run
- * @property {(trace: number) => Promise<any>} trace
- * @property {(trace: number, query: CellsQuery) => Promise<ArrayBuffer>} cells a newer request of the same name aborts an older one
- * @property {(trace: number, query: Record<string, string>) => Promise<any>} frees
- */
-
 /** A request that a newer one has replaced. */
 export class Replaced extends Error {}
 /** The server cannot be reached. */

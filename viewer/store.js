@@ -1,25 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The state of the page: one object. Views read it and set it; the address has all of it, so an address is a picture, and each step can be undone.
 import {AIFO, AIFI, CLASSES} from "./cells.js";
-/** @import {Filter, Grouping, Measure} from "./cells.js" */
-
-/**
- * Times, so that a selection means the same with other bounds.
- * @typedef {{kind: "peak"} | {kind: "moment", at: number} | {kind: "window", from: number, to: number, classes: number}} Selection
- * @typedef {{kind: "path", path: string} | {kind: "group", by: Grouping | "inclusive", key: string}} Item a frame of the flame view, or a row; "inclusive": a function with all that is below it
- *
- * @typedef {{trace: number, isB: boolean, selection: Selection}} Other what the selection is compared with: as A, or as B
- *
- * @typedef {object} State
- * @property {number} trace @property {"flame" | "table" | "compare"} view @property {Grouping} by of the timeline; "" before a trace is known
- * @property {Selection} selection @property {{from: number, to: number} | null} range that the timeline shows; null: the whole run
- * @property {Filter[]} filters @property {string} words filters of xheap heap that the server applies, as typed @property {Measure} measure
- * @property {boolean} isInverted @property {boolean} isFolded @property {boolean} isMerged
- * @property {string} focus path of a frame @property {number[]} opened chains
- * @property {Grouping | "inclusive"} rows of the table @property {string} sort a column @property {boolean} isRising @property {string} expanded key of a row
- * @property {string} search @property {Item | null} item that is selected
- * @property {Other | null} other
- */
 
 export const WHOLE_RUN = {kind: /** @type {const} */ ("window"), from: -1, to: Infinity, classes: AIFI | AIFO};
 
@@ -69,14 +50,14 @@ function readClasses(text) {
 	);
 }
 
-/** @param {Selection} selection */
+/** @param {When} selection */
 function writeSelection(selection) {
 	if (selection.kind === "peak") return "peak";
 	if (selection.kind === "moment") return String(selection.at);
 	return `${selection.from}~${selection.to === Infinity ? "" : selection.to}~${classNames(selection.classes)}`;
 }
 
-/** @param {string} text @returns {Selection} */
+/** @param {string} text @returns {When} */
 function readSelection(text) {
 	const [from, to, classes] = text.split("~");
 	if (classes !== undefined)

@@ -23,9 +23,6 @@ import {cutText} from "./hostile.js";
 import {listChildren, neighboursOf} from "./tree.js";
 import {itemCells, selectionMark} from "./picture.js";
 import {GROUPING_WORDS} from "./legend.js";
-/** @import {GroupSums, Grouping, Model} from "./cells.js" */
-/** @import {GridColumn} from "./grid.js" */
-/** @import {App, Ink} from "./picture.js" */
 
 /** Pixels. */
 const SPARK_HEIGHT = 18;
@@ -36,13 +33,6 @@ const NEIGHBOURS_MAX = 8;
 const NONE = new Float64Array(0);
 /** Columns that need a pane as wide as this. Pixels. */
 const WIDE_TABLE = 1100;
-
-/**
- * @typedef {object} Row
- * @property {number} key group @property {string} name @property {string} detail @property {string} id
- *
- * @typedef {GridColumn & {value?: (sums: GroupSums, key: number, table: Table) => number, text?: (value: number, app: App) => string}} Column
- */
 
 /** @type {Column[]} */
 const TABLE_COLUMNS = [

@@ -8,9 +8,6 @@ import {currentInk, inkCurve} from "./picture.js";
 import {mixColors} from "./palette.js";
 import {WHOLE_RUN} from "./store.js";
 import {markOther} from "./compare_view.js";
-/** @import {Other} from "./store.js" */
-/** @import {Trace} from "./cells.js" */
-/** @import {App} from "./picture.js" */
 
 /** Pixels. */
 const LEFT = 68,
@@ -47,10 +44,7 @@ const MARK_KINDS = /** @type {Record<string, [string, string, string, boolean]>}
 	user: ["◆", "", "", false],
 });
 
-/**
- * @typedef {{time: number, sign: string, words: string, isLoud: boolean}} Mark
- * @param {Trace} trace @returns {Mark[]} in the order of time
- */
+/** @param {Trace} trace @returns {Mark[]} in the order of time */
 export function marksOf(trace) {
 	return (trace.marks ?? [])
 		.map((mark) => {

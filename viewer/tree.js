@@ -16,7 +16,6 @@ import {
 	orderCells,
 	SERIES_MAX,
 } from "./cells.js";
-/** @import {Grouping, Measure, Model, Selected} from "./cells.js" */
 
 /** Narrower frames are merged to one block. Pixels. */
 const WIDTH_MIN = 2.5;
@@ -28,39 +27,6 @@ const CHAIN_SHARE = 0.98,
 /** The colour of a frame is that of the series with more than this share. */
 const SERIES_SHARE = 0.5;
 const COLORS = SERIES_MAX + 1;
-
-/**
- * @typedef {object} CallTree
- * @property {Int32Array} parent @property {Uint32Array} frame @property {Uint32Array} ofNode the node of this tree for each node of the cells
- * @property {Uint32Array} source a node of the cells for each one of this tree
- * @property {Uint32Array} begins of each node's children in `children`; those of the root come last @property {Uint32Array} children
- *
- * @typedef {object} Branch
- * @property {number} frame index of frames; -1 a group or the root @property {number} value @property {number} self
- * @property {Float64Array | null} colors sums by series; null: one colour
- * @property {number} node of the cells, or -1
- * @property {(least: number) => Division} divide
- *
- * @typedef {{branches: Branch[], count: number, value: number}} Division children in any order; those below a least value are counted, with their sum
- * @typedef {{rows: {branch: Branch, placed: Placed}[], count: number, value: number}} Sorted
- *
- * @typedef {object} Placed a frame with its place
- * @property {"root" | "group" | "frame" | "chain" | "small"} kind
- * @property {number} key the same for the same path in another layout @property {number} parent index in the layout, or -1
- * @property {number} depth row @property {number} x @property {number} width in pixels
- * @property {number} value @property {number} self @property {number} frame index of frames, or -1
- * @property {number[]} run frames of a chain, outermost first
- * @property {number} count frames of a chain, or blocks that were merged
- * @property {Float64Array | null} colors sums by series, until the next layout
- * @property {number} series index of the colour, or -1 for grey @property {number} node of the cells, or -1 @property {string} name
- * @property {string} path for the address
- *
- * @typedef {object} FlameQuestion
- * @property {Uint8Array} hits @property {Selected | null} [selected] that has these hits @property {number} [total] of the selection, if these cells are a part of it @property {number} [classes] bits of it that are hits @property {Measure} measure @property {Grouping} by of the timeline
- * @property {boolean} isFolded @property {boolean} isInverted @property {boolean} isMerged recursive calls are one
- * @property {number} width @property {Set<number>} opened keys of chains @property {string} focus a path, or empty
- * @property {Map<number, number> | null} order places of keys while dragging, or null to sort by value @property {string} title
- */
 
 /**
  * @param {Int32Array} parent
@@ -124,17 +90,6 @@ export function callTree(model, isMerged) {
 function isSplit(question) {
 	return question.by === "process" || question.by === "thread";
 }
-
-/**
- * The call tree, once for each group of a split view: only the nodes that the group's cells have.
- * @typedef {object} Forest
- * @property {CallTree} tree
- * @property {Int32Array} parent -1 for outermost frames @property {Uint32Array} node of the call tree
- * @property {Uint32Array} ofCell the innermost node of each cell @property {Uint32Array} groups where each group's nodes begin @property {Uint32Array} roots where its outermost nodes begin in `children`
- * @property {Uint32Array} begins @property {Uint32Array} children as of a call tree
- * @property {Float64Array} own sums of each node alone, of the selection `of` and by its colours if it has some; a step of a drag changes them @property {any[]} of
- * @property {Float64Array} self @property {Float64Array} value of a layout, made anew for each one @property {Float64Array | null} colors
- */
 
 /** @param {Model} model @param {FlameQuestion} question @returns {Forest} */
 function forestOf(model, question) {
@@ -291,11 +246,6 @@ function dividerFromRoot({tree, node, begins, children, self, value, colors}) {
 	};
 	return divide;
 }
-
-/**
- * @typedef {{at: number, origin: number, value: number, color: number}} Rest of a stack: `at` is its next frame, -1
- * none
- */
 
 /** @param {Forest} forest @param {number} from @param {number} to nodes @returns {Rest[]} whole stacks */
 function stacksOf({node, self, colors}, from, to) {

@@ -4,8 +4,6 @@ import {AIFO, CLASSES} from "./cells.js";
 import {formatBytes, formatTime, formatWhole} from "./format.js";
 import {byId, fill, make} from "./elements.js";
 import {NEVER_FREED, WHOLE_RUN} from "./store.js";
-/** @import {App} from "./picture.js" */
-/** @import {State} from "./store.js" */
 
 const WORDS = ["made and freed here", "made here, still there", "older, freed here", "older, still there"];
 /** Bars of the pictures, with where they end: freed, or going on. The window is from 10 to 22. */
