@@ -116,11 +116,7 @@ export function stackId(keys) {
 	return keys.reduce((key, text) => extendKey(key, hashText(text)), 0).toString(36);
 }
 
-/**
- * @param {Model} model
- * @param {(frame: number) => boolean} matches
- * @returns {Uint8Array} for each node: whether a frame of its path matches
- */
+/** @param {Model} model @param {(frame: number) => boolean} matches @returns {Uint8Array} for each node: whether a frame of its path matches */
 export function pathsWith(model, matches) {
 	const {parent, frame, nodeCount} = model.cells;
 	const matching = Uint8Array.from(model.cells.frames, (_, i) => Number(matches(i)));
@@ -131,20 +127,7 @@ export function pathsWith(model, matches) {
 	return found;
 }
 
-/** @param {Model} model @param {number} top @returns {Uint8Array} for each node: whether it is `top` or below it */
-export function nodesBelow(model, top) {
-	const {parent, nodeCount} = model.cells;
-	const found = new Uint8Array(nodeCount);
-	for (let node = top; node < nodeCount; node++)
-		found[node] = Number(node === top || (parent[node] >= 0 && found[parent[node]] === 1));
-	return found;
-}
-
-/**
- * @param {Model} model
- * @param {string} text
- * @returns {Uint8Array | null} for each function whether its name has this text, in any case. null: no text
- */
+/** @param {Model} model @param {string} text @returns {Uint8Array | null} for each function whether its name has this text, in any case. null: no text */
 export function findFrames(model, text) {
 	const wanted = text.trim().toLowerCase();
 	if (!wanted) return null;
@@ -173,10 +156,7 @@ function filterTest(model, filter) {
 	return (i) => keys[i] === key;
 }
 
-/**
- * @param {Model} model @param {Filter[]} filters
- * @returns {Uint8Array | null} for each cell: whether it passes all filters. null: there are none
- */
+/** @param {Model} model @param {Filter[]} filters @returns {Uint8Array | null} for each cell: whether it passes all filters. null: there are none */
 export function filterCells(model, filters) {
 	if (!filters.length) return null;
 	return cached(model, `filter ${JSON.stringify(filters)}`, () => {
@@ -189,11 +169,7 @@ export function filterCells(model, filters) {
 	});
 }
 
-/**
- * @param {Model} model
- * @returns {Uint8Array | null} for each cell whether its blocks are from before the trace. null: none are. No total
- * has them; they are live.
- */
+/** @param {Model} model @returns {Uint8Array | null} for each cell whether its blocks are from before the trace. null: none are. No total has them; they are live. */
 function earlierCells(model) {
 	return cached(model, "earlier", () => {
 		const {frames, frame, node} = model.cells;
@@ -236,13 +212,7 @@ function placesOf(model, from, to) {
 	};
 }
 
-/**
- * The class of each cell, without a branch.
- * @param {Model} model
- * @param {number} from
- * @param {number} to bounds
- * @param {Uint8Array | null} mask @returns {Uint8Array} bits; 0 for none
- */
+/** The class of each cell, without a branch. @param {Model} model @param {number} from @param {number} to bounds @param {Uint8Array | null} mask @returns {Uint8Array} bits; 0 for none */
 function classifyCells(model, from, to, mask) {
 	const {birth, count} = model.cells,
 		ends = endsOfCells(model),
@@ -253,12 +223,7 @@ function classifyCells(model, from, to, mask) {
 	return bits;
 }
 
-/**
- * @param {Model} model
- * @param {Choice} choice
- * @param {Uint8Array | null} mask
- * @returns {Selected} one pass over all cells
- */
+/** @param {Model} model @param {Choice} choice @param {Uint8Array | null} mask @returns {Selected} one pass over all cells */
 export function selectCells(model, choice, mask) {
 	const {bytes, blocks, count} = model.cells,
 		isMoment = choice.kind === "moment",
@@ -285,12 +250,7 @@ export function selectCells(model, choice, mask) {
 	return {bits, hits, ...sumsOfClasses(bytesOf, blocksOf, isMoment, classes), earlierBytes, change: null};
 }
 
-/**
- * @param {Float64Array} bytesOf by bits
- * @param {Float64Array} blocksOf by bits
- * @param {boolean} isMoment
- * @param {number} classes
- */
+/** @param {Float64Array} bytesOf by bits @param {Float64Array} blocksOf by bits @param {boolean} isMoment @param {number} classes */
 function sumsOfClasses(bytesOf, blocksOf, isMoment, classes) {
 	const ofClasses = (/** @type {Float64Array} */ sums) =>
 		Float64Array.from(CLASSES, (_, i) => (isMoment ? 0 : sums[1 << i]));
@@ -320,10 +280,7 @@ function orderBy(column, count) {
 /** A step that moves more cells than this share is made anew. */
 const STEP_MAX = 0.25;
 
-/**
- * @param {Model} model @param {number[][]} moved pairs of bounds, before and now
- * @returns {Uint32Array[]} cells that begin or end between them: no others change their class. null: too many
- */
+/** @param {Model} model @param {number[][]} moved pairs of bounds, before and now @returns {Uint32Array[]} cells that begin or end between them: no others change their class. null: too many */
 function cellsBetween(model, moved) {
 	const {birth, end, count} = model.cells,
 		orders = cached(model, "by bound", () => [orderBy(birth, model.last + 2), orderBy(end, model.last + 2)]),
@@ -393,17 +350,7 @@ export function chosenBits(choice) {
 	return choice.kind === "moment" ? AOFO | AOFI : choice.classes;
 }
 
-/** @param {Uint8Array} hits of cells @param {Float64Array} column @returns {number} the sum of a column over selected cells */
-export function sumHits(hits, column) {
-	let sum = 0;
-	for (let i = 0; i < hits.length; i++) sum += hits[i] * column[i];
-	return sum;
-}
-
-/**
- * What a cell counts for. The peak: bytes of blocks that live at the exact peak of the whole run.
- * @param {Model} model @param {Measure} measure @returns {Float64Array}
- */
+/** What a cell counts for. The peak: bytes of blocks that live at the exact peak of the whole run. @param {Model} model @param {Measure} measure @returns {Float64Array} */
 export function cellWeights(model, measure) {
 	if (measure !== "peak") return model.cells[measure];
 	return cached(model, "weights of the peak", () => {
@@ -412,13 +359,7 @@ export function cellWeights(model, measure) {
 	});
 }
 
-/**
- * @param {Model} model
- * @param {Uint8Array} hits
- * @param {Float64Array} weights
- * @param {boolean} isFolded
- * @returns {Float64Array} for each node, without those below it
- */
+/** @param {Model} model @param {Uint8Array} hits @param {Float64Array} weights @param {boolean} isFolded @returns {Float64Array} for each node, without those below it */
 export function nodeSums(model, hits, weights, isFolded) {
 	const {node, asker, nodeCount, count} = model.cells;
 	const sums = new Float64Array(nodeCount);
@@ -450,10 +391,7 @@ function addCell(sums, key, sign, bit, classes, isWindow, bytes, blocks) {
 	if (bit & (AIFO | AOFI)) sums.change[key] += bit === AIFO ? sign * bytes : -sign * bytes;
 }
 
-/**
- * The sums of the selection before become those of this one.
- * @param {Model} model @param {Choice} choice @param {Change} change @param {Grouped} grouped @param {GroupSums} sums
- */
+/** The sums of the selection before become those of this one. @param {Model} model @param {Choice} choice @param {Change} change @param {Grouped} grouped @param {GroupSums} sums */
 export function followGroups(model, choice, change, grouped, sums) {
 	const {bytes, blocks} = model.cells,
 		isWindow = choice.kind === "window",
@@ -465,14 +403,7 @@ export function followGroups(model, choice, change, grouped, sums) {
 	}
 }
 
-/**
- * @param {Model} model
- * @param {Choice} choice
- * @param {Selected} selected
- * @param {Grouped} grouped
- * @param {Uint8Array | null} mask
- * @returns {GroupSums}
- */
+/** @param {Model} model @param {Choice} choice @param {Selected} selected @param {Grouped} grouped @param {Uint8Array | null} mask @returns {GroupSums} */
 export function sumGroups(model, choice, selected, grouped, mask) {
 	const {bytes, blocks, count} = model.cells,
 		{keys} = grouped;
@@ -497,11 +428,7 @@ export function sumGroups(model, choice, selected, grouped, mask) {
 	return sums;
 }
 
-/**
- * @param {Model} model
- * @param {Grouping} by
- * @returns {{order: Uint32Array, begins: Uint32Array}} cells in the order of groups, and where each group begins
- */
+/** @param {Model} model @param {Grouping} by @returns {{order: Uint32Array, begins: Uint32Array}} cells in the order of groups, and where each group begins */
 export function orderCells(model, by) {
 	return cached(model, `order ${by}`, () => {
 		const {keys, count} = groupCells(model, by);
@@ -514,10 +441,7 @@ function addUp(steps) {
 	for (let i = 1; i < steps.length; i++) steps[i] += steps[i - 1];
 }
 
-/**
- * Live bytes at each bound.
- * @param {Model} model @param {Uint8Array | null} mask of cells @returns {Float64Array}
- */
+/** Live bytes at each bound. @param {Model} model @param {Uint8Array | null} mask of cells @returns {Float64Array} */
 export function liveCurve(model, mask) {
 	const {birth, end, bytes, count} = model.cells;
 	const steps = new Float64Array(model.last + 2);
@@ -530,13 +454,7 @@ export function liveCurve(model, mask) {
 	return steps.subarray(0, model.last + 1);
 }
 
-/**
- * @param {Model} model
- * @param {Grouping} by
- * @param {number} key
- * @param {Uint8Array | null} mask
- * @returns {Float64Array} live bytes of a group at each bound
- */
+/** @param {Model} model @param {Grouping} by @param {number} key @param {Uint8Array | null} mask @returns {Float64Array} live bytes of a group at each bound */
 export function groupCurve(model, by, key, mask) {
 	const {birth, end, bytes} = model.cells,
 		{order, begins} = orderCells(model, by);
@@ -574,11 +492,7 @@ export function groupPeaks(model, by) {
 /** Colours are for so many groups; the rest are others. */
 export const SERIES_MAX = 6;
 
-/**
- * @param {Model} model
- * @param {Grouping} by
- * @returns {Series} the groups that had the most live bytes at a bound. Blocks from before the trace have no colour.
- */
+/** @param {Model} model @param {Grouping} by @returns {Series} the groups that had the most live bytes at a bound. Blocks from before the trace have no colour. */
 export function findSeries(model, by) {
 	return cached(model, `series ${by}`, () => {
 		if (model.whole) return seriesInRange(model, model.whole, by);
@@ -593,12 +507,7 @@ export function findSeries(model, by) {
 	});
 }
 
-/**
- * @param {Model} model of a range
- * @param {Model} whole
- * @param {Grouping} by
- * @returns {Series} the same colours as those of the whole run
- */
+/** @param {Model} model of a range @param {Model} whole @param {Grouping} by @returns {Series} the same colours as those of the whole run */
 function seriesInRange(model, whole, by) {
 	const {groups, others} = findSeries(whole, by),
 		ofGroup = new Uint8Array(groupCells(model, by).count).fill(SERIES_MAX);
@@ -609,12 +518,7 @@ function seriesInRange(model, whole, by) {
 	return {groups, ofGroup, others};
 }
 
-/**
- * @param {Model} model
- * @param {Grouping} by
- * @param {Filter[]} filters
- * @returns {Float64Array[]} a curve for each colour, and the last one of the others
- */
+/** @param {Model} model @param {Grouping} by @param {Filter[]} filters @returns {Float64Array[]} a curve for each colour, and the last one of the others */
 export function seriesCurves(model, by, filters) {
 	return cached(model, `curves ${by} ${JSON.stringify(filters)}`, () => {
 		const {birth, end, bytes, count} = model.cells,
@@ -684,12 +588,7 @@ export function nearestBound(model, time) {
 	return time - bounds[low] <= bounds[high] - time ? low : high;
 }
 
-/**
- * @param {Model} model
- * @param {number} from
- * @param {number} to bounds
- * @returns {boolean} whether a gap of the trace touches this time
- */
+/** @param {Model} model @param {number} from @param {number} to bounds @returns {boolean} whether a gap of the trace touches this time */
 export function touchesGap(model, from, to) {
 	const {bounds} = model.cells;
 	return (model.trace.gaps ?? []).some((gap) => gap.from_ns <= bounds[to] && gap.to_ns > bounds[from]);

@@ -78,13 +78,7 @@ function readHead(buffer) {
 	return {head, base: 16 + size};
 }
 
-/**
- * @param {ArrayBuffer} buffer
- * @param {number} base
- * @param {any} row of `columns`
- * @param {number} count
- * @param {string} wanted type
- */
+/** @param {ArrayBuffer} buffer @param {number} base @param {any} row of `columns` @param {number} count @param {string} wanted type */
 function readColumn(buffer, base, row, count, wanted) {
 	const View = VIEWS[row?.type];
 	expect(View && row.count === count && row.at >= 0 && row.at % 8 === 0, `column ${safeText(row?.name)}`);
@@ -135,10 +129,7 @@ function checkIndexes(cells, threads, heaps) {
 	for (let i = 1; i <= last; i++) expect(cells.bounds[i] > cells.bounds[i - 1], `bound ${i}`);
 }
 
-/**
- * Puts the cells in the order of their nodes: sums by node, which each picture makes, then go through memory once.
- * @param {Cells} cells
- */
+/** Puts the cells in the order of their nodes: sums by node, which each picture makes, then go through memory once. @param {Cells} cells */
 function sortCells(cells) {
 	const {node, count, nodeCount} = cells;
 	if (node.every((value, i) => !i || node[i - 1] <= value)) return; // as servers send them
@@ -156,10 +147,7 @@ function sortCells(cells) {
 	}
 }
 
-/**
- * @param {ArrayBuffer} buffer @param {number} threads how many the trace has @param {number} heaps likewise
- * @returns {Cells} in the order of nodes. Throws an Error with a line of text.
- */
+/** @param {ArrayBuffer} buffer @param {number} threads how many the trace has @param {number} heaps likewise @returns {Cells} in the order of nodes. Throws an Error with a line of text. */
 export function decodeCells(buffer, threads, heaps) {
 	const {head, base} = readHead(buffer);
 	const bounds = Float64Array.from(head.bounds, Number);

@@ -26,10 +26,7 @@ const NAMES = [
 	"chosen",
 ];
 
-/**
- * @param {(name: string) => string} read a property of style.css, without its dashes: a value, light-dark(a, b) or var(--other)
- * @param {boolean} isDark @returns {Palette}
- */
+/** @param {(name: string) => string} read a property of style.css, without its dashes: a value, light-dark(a, b) or var(--other) @param {boolean} isDark @returns {Palette} */
 export function readPalette(read, isDark) {
 	/** @param {string} name @returns {string} */
 	const valueOf = (name) => {
@@ -129,11 +126,7 @@ function findFrameColors(palette, series, style, change) {
 /** Least contrast of text. */
 export const CONTRAST_MIN = 4.5;
 
-/**
- * @param {string} ground
- * @param {string[]} wanted in order of preference
- * @returns {string} the first that can be read on the ground, else the best one
- */
+/** @param {string} ground @param {string[]} wanted in order of preference @returns {string} the first that can be read on the ground, else the best one */
 export function readable(ground, wanted) {
 	const best = wanted.reduce((most, color) => (contrastOf(color, ground) > contrastOf(most, ground) ? color : most));
 	return wanted.find((color) => contrastOf(color, ground) >= CONTRAST_MIN) ?? best;

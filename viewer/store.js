@@ -29,6 +29,7 @@ const FIRST = {
 	search: "",
 	item: null,
 	other: null,
+	block: "",
 };
 
 /** @param {number} classes @returns {string} AIFO+AOFI */
@@ -37,7 +38,7 @@ export function classNames(classes) {
 }
 
 /** @param {string} text @returns {number} */
-function readClasses(text) {
+export function readClasses(text) {
 	return (
 		text
 			.split("+")
@@ -90,7 +91,7 @@ const oneOf = (/** @type {string[]} */ ...words) => ({
 	write: String,
 	read: (/** @type {string} */ text) => (words.includes(text) ? text : undefined),
 });
-const GROUPING_KEYS = ["function", "stack", "image", "thread", "process", "heap", "size", "life"];
+export const GROUPING_KEYS = ["function", "stack", "image", "thread", "process", "heap", "size", "life"];
 const isFilter = (/** @type {any} */ filter) =>
 	[...GROUPING_KEYS, "search"].includes(filter?.by) &&
 	typeof filter.key === "string" &&
@@ -103,7 +104,7 @@ const FILTERS_MAX = 32,
 /** How each member of the state is written in the address. */
 const CODECS = /** @type {Record<keyof State, {write: (value: any) => string, read: (text: string) => any}>} */ ({
 	trace: {write: String, read: (text) => Number(text) >>> 0},
-	view: oneOf("flame", "table", "compare"),
+	view: oneOf("flame", "table", "blocks", "compare"),
 	by: oneOf(...GROUPING_KEYS),
 	selection: {write: writeSelection, read: readSelection},
 	range: json((value) => value === null || (Number.isFinite(value.from) && value.to > value.from)),
@@ -126,6 +127,7 @@ const CODECS = /** @type {Record<keyof State, {write: (value: any) => string, re
 			(value.kind === "path" && typeof value.path === "string") ||
 			([...GROUPING_KEYS, "inclusive"].includes(value.by) && typeof value.key === "string"),
 	),
+	block: word,
 	other: {
 		write: (other) => (other ? `${other.trace},${Number(other.isB)},${writeSelection(other.selection)}` : ""),
 		read: (text) => {
@@ -194,10 +196,7 @@ export class Store {
 		this.changed(before);
 	}
 
-	/**
-	 * @param {Partial<State>} members
-	 * @param {"push" | "replace" | "none"} [step] a step that can be undone, one that is no step, or one of a drag
-	 */
+	/** @param {Partial<State>} members @param {"push" | "replace" | "none"} [step] a step that can be undone, one that is no step, or one of a drag */
 	set(members, step = "push") {
 		const before = writeAddress(this.state),
 			next = {...this.state, ...members},

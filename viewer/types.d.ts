@@ -110,7 +110,7 @@ type Item = {kind: "path"; path: string} | {kind: "group"; by: Grouping | "inclu
 type Other = {trace: number; isB: boolean; selection: When};
 interface State {
 	trace: number;
-	view: "flame" | "table" | "compare";
+	view: "flame" | "table" | "blocks" | "compare";
 	by: Grouping; // of the timeline; "" before a trace is known
 	selection: When;
 	range: {from: number; to: number} | null; // that the timeline shows; null: the whole run
@@ -129,6 +129,7 @@ interface State {
 	search: string;
 	item: Item | null; // that is selected
 	other: Other | null;
+	block: string; // number of a selected block
 }
 interface CallTree {
 	parent: Int32Array;
@@ -238,6 +239,10 @@ interface App {
 	isResidentOff: () => boolean; // whether resident memory is left out of the timeline
 	other: {model: Model; trace: any} | null; // cells to compare with, when they are there
 	otherOf: () => Other | null; // what is compared with
+	panel: any;
+	timeline: any;
+	compare: any; // views that others ask
+	fail: (error: unknown) => void; // says what went wrong
 	redraw: () => void;
 	redrawTimeline: () => void;
 }
@@ -266,6 +271,10 @@ type Side = ReturnType<typeof import("./compare.js").makeSide>;
 type ComparedRow = {id: string; name: string; detail: string; bytes: [number, number]; blocks: [number, number]};
 /** *. */
 type ComparedColumn = GridColumn & {value?: (row: ComparedRow) => number; text?: (value: number) => string};
+/** As the server sends it. */
+type BlockRow = any;
+/** *. */
+type BlockColumn = GridColumn & {value?: null; text?: (row: BlockRow) => string};
 interface CellsQuery {
 	from?: number; // nanoseconds
 	to?: number;
@@ -277,9 +286,8 @@ interface CellsQuery {
 }
 interface Source {
 	isServer: boolean; // whether it answers more than the whole run
-	trace: (trace: number) => Promise<any>;
+	json: (name: string, trace: number, query?: Record<string, string>) => Promise<any>; // an answer that is no cells
 	cells: (trace: number, query: CellsQuery) => Promise<ArrayBuffer>; // a newer request of the same name aborts an older one
-	frees: (trace: number, query: Record<string, string>) => Promise<any>;
 }
 type Action = {
 	keys: string[];
