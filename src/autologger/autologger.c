@@ -328,6 +328,7 @@ void autologger_recording(const struct autologger *logger, struct session_option
 	session_options_init(session);
 	autologger_path(logger, path);
 	session->session_name = logger->name;
+	session->index = SESSION_INDEX_NEVER;
 	session->trace_path = path;
 	session->buffer_size = (uint32_t)(buffer_kb < BUFFER_KB_MIN ? BUFFER_KB_MIN : buffer_kb) * KB;
 	session->buffer_size = (session->buffer_size + PAGE_BYTES - 1) & ~(uint32_t)(PAGE_BYTES - 1);

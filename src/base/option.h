@@ -70,6 +70,7 @@ struct option {
 	uint64_t least, most;
 	uint64_t initial; /**< without the option; of VALUE_CHOICE and VALUE_SET a number of `choices` */
 	const struct option_choice *choices;
+	const char *bare;         /**< of VALUE_CHOICE: the choice if none follows the option; NULL: one must follow */
 	const char *value;        /**< what --help calls the value; NULL: there is none */
 	const char *help;         /**< without range, choices and initial value, which --help adds */
 	const char *initial_help; /**< the initial value for --help; NULL: as a text of `initial` */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/protobuf.h"
 
-enum { TYPE_NUMBER = 0, TYPE_LENGTH = 2, TYPE_BITS = 3, DIGIT_BITS = 7, NUMBER_BYTES = 10 };
+enum { TYPE_NUMBER = 0, TYPE_FIXED = 1, TYPE_LENGTH = 2, TYPE_BITS = 3, DIGIT_BITS = 7, NUMBER_BYTES = 10 };
 
 /* Digits of seven bits, the lowest first; all but the last one have the highest bit set. Return how many. */
 static size_t digits(char to[NUMBER_BYTES], uint64_t number)
@@ -30,6 +30,13 @@ void protobuf_number(struct sink *out, unsigned field, uint64_t number)
 		return;
 	put_key(out, field, TYPE_NUMBER);
 	put(out, number);
+}
+
+void protobuf_fixed(struct sink *out, unsigned field, uint64_t number)
+{
+	put_key(out, field, TYPE_FIXED);
+	for (unsigned bits = 0; bits < 64; bits += 8)
+		sink_put(out, (char)(number >> bits));
 }
 
 void protobuf_bytes(struct sink *out, unsigned field, const char *data, size_t size)

@@ -12,6 +12,9 @@
 /** Write a number. Negative numbers are cast. */
 void protobuf_number(struct sink *out, unsigned field, uint64_t number);
 
+/** Write a number in eight bytes, also 0. */
+void protobuf_fixed(struct sink *out, unsigned field, uint64_t number);
+
 /** Write bytes, or a text, which has to be UTF-8, also an empty one. */
 void protobuf_bytes(struct sink *out, unsigned field, const char *data, size_t size);
 

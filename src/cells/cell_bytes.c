@@ -92,26 +92,23 @@ struct cell_writing {
 
 enum column_of { OF_CELL, OF_NODE, OF_INTERVAL };
 
+/* Set `values` to those of a column, `count` from number `first` on. */
+typedef void column_values(const struct cell_writing *writing, uint32_t first, uint32_t count, uint64_t *values);
+
+#define COLUMN(name, row, expression) \
+	static void name(const struct cell_writing *writing, uint32_t first, uint32_t count, uint64_t *values) \
+	{ \
+		for (uint32_t i = first; i < first + count; i++) { \
+			row; \
+			values[i - first] = expression; \
+		} \
+	}
 #define CELL_COLUMN(name, expression) \
-	static uint64_t cell_##name(const struct cell_writing *writing, uint32_t i) \
-	{ \
-		const struct cell *cell = &writing->answer->set->cells[i]; \
-		const struct cell_keys keys = cell_keys_of(cell); \
-		(void)keys; \
-		return expression; \
-	}
+	COLUMN(cell_##name, const struct cell *cell = &writing->answer->set->cells[i]; \
+	       const struct cell_keys keys = cell_keys_of(cell); (void)keys, expression)
 #define NODE_COLUMN(name, expression) \
-	static uint64_t node_##name(const struct cell_writing *writing, uint32_t i) \
-	{ \
-		const struct cell_node *node = &writing->answer->tree->nodes[i]; \
-		(void)node; \
-		return expression; \
-	}
-#define INTERVAL_COLUMN(name) \
-	static uint64_t interval_##name(const struct cell_writing *writing, uint32_t i) \
-	{ \
-		return writing->answer->name[i]; \
-	}
+	COLUMN(node_##name, const struct cell_node *node = &writing->answer->tree->nodes[i]; (void)node, expression)
+#define INTERVAL_COLUMN(name) COLUMN(interval_##name, , writing->answer->name[i])
 
 static const struct heap_frame *frame_of(const struct cell_writing *writing, const struct cell_node *node)
 {
@@ -144,7 +141,7 @@ INTERVAL_COLUMN(resident)
 struct column_kind {
 	const char *name;
 	enum column_of of;
-	uint64_t (*value)(const struct cell_writing *writing, uint32_t i);
+	column_values *values;
 };
 
 static const struct column_kind kinds[] = {
@@ -172,14 +169,28 @@ static uint32_t count_of(const struct cell_answer *answer, enum column_of of)
 	return of == OF_CELL ? answer->set->count : of == OF_NODE ? answer->tree->count : answer->bounds->count - 1;
 }
 
+/* So many values are made at a time. */
+enum { BATCH = 512 };
+
+static uint32_t batch_make(const struct cell_writing *writing, const struct column_kind *kind, uint32_t first,
+			   uint32_t count, uint64_t values[BATCH])
+{
+	uint32_t length = count - first < BATCH ? count - first : BATCH;
+	kind->values(writing, first, length, values);
+	return length;
+}
+
 static void columns_place(const struct cell_writing *writing, struct column_place places[COLUMN_COUNT])
 {
-	uint64_t at = 0;
+	uint64_t values[BATCH], at = 0;
 	for (unsigned i = 0; i < COLUMN_COUNT; i++) {
 		uint32_t count = count_of(writing->answer, kinds[i].of);
 		uint64_t any = 0;
-		for (uint32_t k = 0; k < count; k++)
-			any |= kinds[i].value(writing, k);
+		for (uint32_t first = 0; first < count; first += BATCH) {
+			uint32_t length = batch_make(writing, &kinds[i], first, count, values);
+			for (uint32_t k = 0; k < length; k++)
+				any |= values[k];
+		}
 		unsigned width = any <= UINT8_MAX ? 1 : any <= UINT16_MAX ? 2 : any <= UINT32_MAX ? 4 : 8;
 		places[i] = (struct column_place){count, width, at};
 		at = aligned(at + (uint64_t)count * width);
@@ -198,12 +209,25 @@ static void number_write(struct sink *out, uint64_t number, unsigned width)
 		sink_put(out, (char)(number >> 8 * i));
 }
 
+/* Write the low bytes of each value. */
+static void values_write(struct sink *out, const uint64_t values[BATCH], uint32_t count, unsigned width)
+{
+	char bytes[BATCH * sizeof(*values)];
+	for (uint32_t i = 0; i < count; i++)
+		for (unsigned k = 0; k < width; k++)
+			bytes[i * width + k] = (char)(values[i] >> 8 * k);
+	sink_bytes(out, bytes, (size_t)count * width);
+}
+
 static void columns_write(const struct cell_writing *writing, const struct column_place places[COLUMN_COUNT],
 			  struct sink *out)
 {
+	uint64_t values[BATCH];
 	for (unsigned i = 0; i < COLUMN_COUNT; i++) {
-		for (uint32_t k = 0; k < places[i].count; k++)
-			number_write(out, kinds[i].value(writing, k), places[i].width);
+		for (uint32_t first = 0; first < places[i].count; first += BATCH) {
+			uint32_t length = batch_make(writing, &kinds[i], first, places[i].count, values);
+			values_write(out, values, length, places[i].width);
+		}
 		zeros_write(out, (uint64_t)places[i].count * places[i].width);
 	}
 }

@@ -11,7 +11,7 @@
 #include "trace/sum_rows.h"
 #include "trace/trace.h"
 
-enum { LEVEL_MAX = 40 };
+enum { LEVEL_MAX = 40, GUESSED_LEVEL = 2 };
 
 /* Cells that are found, or a sample of them. */
 struct scan_found {
@@ -28,7 +28,10 @@ struct scan_part {
 	struct heap_peak_search *search;
 	unsigned number;
 	uint32_t *shared;
-	bool *is_over; /* of all parts */
+	bool *is_over;                 /* of all parts */
+	uint64_t begun_rows, all_rows; /* that begin in the range: those it has seen, and all; 0: nothing is guessed */
+	uint32_t next_guess;           /* at so many cells */
+	bool is_guessed;               /* a sample was taken before it was necessary */
 };
 
 static void weights_add(struct scan_found *found, const struct cell *cell, const struct cell_sums *sums)
@@ -135,6 +138,23 @@ static __attribute__((noinline)) void sums_weigh(struct cell_sums *sums, const s
 	sums->reallocs *= weight.count;
 }
 
+/* Cells that a sample loses anyway need not be found: take one as soon as those so far promise too many for the whole
+   range. The level has to rise again then, which proves that a sample was necessary, and that no lower level would do. */
+static void sample_guess(struct scan_part *part, const struct heap_rows *rows)
+{
+	const struct cell_scan *scan = part->found.of;
+	uint32_t count = part->found.set.count;
+	if ((int64_t)rows->columns.numbers[PACK_BIRTH][rows->count - 1] > scan->bounds->times[0])
+		part->begun_rows += rows->count;
+	if (part->found.level || !part->all_rows || !part->begun_rows || count < part->next_guess)
+		return;
+	part->next_guess = 2 * count;
+	double cells = (double)count * (double)part->all_rows / (double)part->begun_rows;
+	part->is_guessed = cells > 1.5 * (double)((uint64_t)scan->sample_most << GUESSED_LEVEL);
+	if (part->is_guessed)
+		found_thin(&part->found, GUESSED_LEVEL);
+}
+
 /* Return false if there are too many cells. */
 static bool rows_add(struct scan_part *part, const struct heap_rows *rows, const struct heap_row_moments *moments)
 {
@@ -183,12 +203,17 @@ static void part_run(void *context)
 	const struct cell_bounds *bounds = part->found.of->bounds;
 	struct heap_row_moments moments;
 	bool is_good = true;
+	if (part->found.of->node_count) {
+		part->calls = memory_zeroed(bounds->count, sizeof(*part->calls));
+		part->found.weights = memory_table(part->found.of->node_count, sizeof(*part->found.weights));
+	}
 	heap_scan_begin(&scan, part->found.of->table, &plan, part->shared);
 	while (is_good && !__atomic_load_n(part->is_over, __ATOMIC_RELAXED) && (rows = heap_scan_next(&scan))) {
 		moments_set(&moments, bounds, rows);
 		if (part->search)
 			heap_peak_search_add_between(part->search, part->number, rows, &moments);
 		is_good = rows_add(part, rows, &moments);
+		sample_guess(part, rows);
 	}
 	if (!is_good)
 		__atomic_store_n(part->is_over, true, __ATOMIC_RELAXED);
@@ -279,28 +304,41 @@ static void peaks_take(struct heap_peak_search *search, const struct cell_bounds
 	free(peaks);
 }
 
-void cell_scan(const struct cell_scan *scan, struct cell_scan_result *result)
+/* How many rows begin in the range, or a few more. */
+static uint64_t rows_between(const struct heap_groups *groups, const struct cell_bounds *bounds)
+{
+	uint64_t rows = 0;
+	for (uint32_t i = 0; i < groups->count; i++)
+		if (groups->items[i].first_ns <= bounds->times[bounds->count - 1] &&
+		    groups->items[i].last_ns > bounds->times[0])
+			rows += groups->items[i].row_count;
+	return rows;
+}
+
+/* Make a pass. all_rows: as in struct scan_part. Return whether what was guessed was right: no lower level would do. */
+static bool scan_run(const struct cell_scan *scan, uint64_t all_rows, struct cell_scan_result *result)
 {
 	unsigned width = heap_scan_width(scan->table);
-	uint32_t shared = 0, intervals = scan->bounds->count - 1;
+	bool is_guessed = false;
+	uint32_t shared = 0;
 	struct scan_part *parts = memory_zeroed(width, sizeof(*parts));
-	struct heap_peak_search *search = scan->node_count
-						  ? heap_peak_search_new_between(scan->table, scan->filter, scan->sites,
-										 scan->bounds->times, intervals)
-						  : NULL;
+	struct heap_peak_search *search =
+		scan->node_count ? heap_peak_search_new_between(scan->table, scan->filter, scan->sites,
+								scan->bounds->times, scan->bounds->count - 1)
+				 : NULL;
 	*result = (struct cell_scan_result){.is_over = false};
 	for (unsigned i = 0; i < width; i++) {
 		parts[i] = (struct scan_part){.found = {.of = scan},
 					      .search = search,
 					      .number = i,
 					      .shared = &shared,
-					      .is_over = &result->is_over};
-		if (!scan->node_count)
-			continue;
-		parts[i].calls = memory_zeroed(intervals, sizeof(*parts[i].calls));
-		parts[i].found.weights = memory_zeroed(scan->node_count, sizeof(*parts[i].found.weights));
+					      .is_over = &result->is_over,
+					      .all_rows = all_rows,
+					      .next_guess = scan->sample_most / 4};
 	}
 	heap_scan_threads(part_run, parts, sizeof(*parts), width);
+	for (unsigned i = 0; i < width; i++)
+		is_guessed |= parts[i].is_guessed;
 	parts_merge(scan, parts, width, &result->is_over);
 	sums_add(&parts[0]);
 	if (scan->node_count)
@@ -312,6 +350,18 @@ void cell_scan(const struct cell_scan *scan, struct cell_scan_result *result)
 	if (search)
 		peaks_take(search, scan->bounds, result);
 	free(parts);
+	return !is_guessed || result->level > GUESSED_LEVEL;
+}
+
+void cell_scan(const struct cell_scan *scan, struct cell_scan_result *result)
+{
+	/* If many groups may be left out, it is not known how far a pass has come. */
+	bool is_known = scan->node_count && !scan->sites && !scan->filter->selection,
+	     can_guess = is_known && (uint64_t)scan->sample_most << GUESSED_LEVEL > scan->most;
+	if (scan_run(scan, can_guess ? rows_between(&scan->table->groups, scan->bounds) : 0, result))
+		return;
+	cell_scan_result_fini(result);
+	scan_run(scan, 0, result);
 }
 
 void cell_scan_result_fini(struct cell_scan_result *result)

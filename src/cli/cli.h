@@ -36,9 +36,9 @@ struct command {
 extern const struct command command_autologger, command_boottrace;
 extern const struct command command_check, command_clean, command_diff, command_dump, command_dx, command_explain,
 	command_export, command_flush, command_fold, command_heap, command_help, command_image, command_index,
-	command_info, command_launch, command_merge, command_query, command_record, command_recover, command_report,
-	command_sessions, command_start, command_stop, command_symbols, command_top, command_update, command_version,
-	command_view;
+	command_info, command_launch, command_merge, command_push, command_query, command_record, command_recover,
+	command_report, command_sessions, command_start, command_stop, command_symbols, command_top, command_update,
+	command_version, command_view, command_why;
 
 /** The command with this name in any case, or NULL. */
 const struct command *command_find(const char *name);
@@ -119,5 +119,9 @@ char *cli_trace_path(const char *given);
 /** The trace of a session that runs, with all events that it has recorded so far; NULL after a message. The caller's
     (free). */
 char *cli_session_trace(const char *name);
+
+/** The trace of the session that records a process, with all of its events so far; NULL after a message. The caller's
+    (free). */
+char *cli_process_trace(uint32_t pid);
 
 #endif

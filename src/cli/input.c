@@ -23,6 +23,12 @@ int input_take_session(void *context, struct words *words, int number)
 	return input->session_path ? input_take_path(input, input->session_path) : CLI_FAILED;
 }
 
+int input_take_process(struct input *input, uint32_t pid)
+{
+	input->session_path = cli_process_trace(pid);
+	return input->session_path ? input_take_path(input, input->session_path) : CLI_FAILED;
+}
+
 void input_fini(struct input *input)
 {
 	free(input->session_path);

@@ -18,6 +18,10 @@ int input_take_path(struct input *input, char *word);
 /** `take` of an option -session NAME that stores in a struct input: the session's trace in place of a FILE. 0, or
     CLI_FAILED after a message. */
 int input_take_session(void *input, struct words *words, int number);
+
+/** Take the trace of the session that records a process. 0, or CLI_FAILED after a message. */
+int input_take_process(struct input *input, uint32_t pid);
+
 /** Free the path of a session's trace. */
 void input_fini(struct input *input);
 

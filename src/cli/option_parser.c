@@ -74,7 +74,10 @@ static int take_option(struct command_line *reading, struct found found, char *v
 	if (!option_has_value(found.option))
 		return value ? cli_fail("%s: %s%s takes no value", typed, reading->grammar->dashes, found.option->name)
 			     : take_value(reading, found, NULL);
-	if (!value && reading->words.next == reading->words.end)
+	const char *next = options_peek(&reading->words), *bare = found.option->bare;
+	if (!value && bare && !(next && option_choice_find(found.option->choices, next)))
+		return take_value(reading, found, bare);
+	if (!value && !next)
 		return cli_fail("%s: a value is missing; see xheap help %s", typed, reading->grammar->command);
 	return take_value(reading, found, value ? value : *reading->words.next++);
 }

@@ -20,6 +20,7 @@
 #include "dx/print/print_tree.h"
 #include "dx/run/interpret.h"
 #include "dx/run/operators.h"
+#include "dx/run/subqueries.h"
 
 enum { LEVELS_MAX = 50, LINE_MAX_SHOWN = 400 };
 
@@ -221,6 +222,7 @@ static enum dx_status query_run(struct dx_query *query, const struct dx_command 
 		return refuse(errors, command->text, &complaint);
 	if (read_specifier(query, command->text, rest, &layout, &complaint))
 		return refuse(errors, command->text, &complaint);
+	dx_subqueries_mark(node);
 	layout.specifier.is_raw |= layout.is_raw;
 	/* The answer repeats the expression with its specifiers. */
 	size_t length = strlen(command->text);

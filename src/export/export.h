@@ -33,6 +33,8 @@ enum { EXPORT_BLOCKS_MAX = 2000000 };
 #define TOOL_FORMATS(X) \
 	X(PPROF, "pprof", EXPORT_ALL_STACKS | EXPORT_LINES | EXPORT_BINARY, export_pprof, \
 	  "pprof and what reads its profiles: Pyroscope, Parca", "peaks, lifetimes or times") \
+	X(OTLP, "otlp", EXPORT_ALL_STACKS | EXPORT_LINES | EXPORT_BINARY, export_otlp, \
+	  "a Collector of OpenTelemetry: POST it to /v1development/profiles", "peaks, lifetimes or times") \
 	X(SPEEDSCOPE, "speedscope", EXPORT_ALL_STACKS, export_speedscope, "speedscope", "lifetimes or times") \
 	X(CALLGRIND, "callgrind", EXPORT_ALL_STACKS | EXPORT_LINES, export_callgrind, \
 	  "KCachegrind, QCachegrind, callgrind_annotate", "lifetimes or times; its calls are allocations") \

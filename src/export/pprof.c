@@ -207,11 +207,7 @@ static void mapping_write(struct pprof *pprof, uint32_t image)
 {
 	const struct trace_mapping *mapping = pprof->mappings[image];
 	const struct trace_image *file = &pprof->dictionary->images[image];
-	struct sink build_id;
-	sink_to_memory(&build_id);
-	for (uint32_t i = 0; i < file->build_id_size; i++)
-		sink_format(&build_id, "%02x", file->build_id[i]);
-	char *digits = sink_take(&build_id, NULL);
+	char *digits = export_build_id(file);
 	protobuf_number(&pprof->message, MAPPING_ID, image + 1);
 	protobuf_number(&pprof->message, MAPPING_START, mapping->base);
 	protobuf_number(&pprof->message, MAPPING_LIMIT, mapping->end);
@@ -223,19 +219,21 @@ static void mapping_write(struct pprof *pprof, uint32_t image)
 	free(digits);
 }
 
-static void mappings_find(struct pprof *pprof)
+/* "service.name=web": what the profile is of has no field. */
+static void label_comment(struct pprof *pprof, const struct report_label *label)
 {
-	const struct trace_dictionary *dictionary = pprof->dictionary;
-	pprof->mappings = memory_zeroed((size_t)dictionary->image_count + 1, sizeof(*pprof->mappings));
-	for (uint32_t i = dictionary->mapping_count; i-- > 0;)
-		if (dictionary->mappings[i].image < dictionary->image_count)
-			pprof->mappings[dictionary->mappings[i].image] = &dictionary->mappings[i];
+	struct sink text;
+	sink_to_memory(&text);
+	sink_format(&text, "%s=%s", label->key, label->value);
+	char *comment = sink_take(&text, NULL);
+	protobuf_number(pprof->out, PROFILE_COMMENT, string_of(pprof, comment));
+	free(comment);
 }
 
 static void head_write(struct pprof *pprof)
 {
 	const struct action_source *source = pprof->tree.source;
-	const struct heap_range range = source->window->range;
+	const struct heap_range range = export_range(&pprof->tree);
 	for (unsigned i = 0; i < SHOWN; i++)
 		type_write(pprof, PROFILE_SAMPLE_TYPE, shown[i]);
 	protobuf_number(pprof->out, PROFILE_TIME, (uint64_t)(pprof->dictionary->start_realtime_ns + range.from_ns));
@@ -245,6 +243,8 @@ static void head_write(struct pprof *pprof)
 	protobuf_message(pprof->out, PROFILE_PERIOD_TYPE, &pprof->inner);
 	protobuf_number(pprof->out, PROFILE_PERIOD, source->table->sample_bytes ? source->table->sample_bytes : 1);
 	protobuf_number(pprof->out, PROFILE_COMMENT, string_of(pprof, export_command(&pprof->tree)));
+	for (size_t i = 0; i < pprof->tree.report->label_count; i++)
+		label_comment(pprof, &pprof->tree.report->labels[i]);
 	protobuf_number(pprof->out, PROFILE_DEFAULT_TYPE,
 			string_of(pprof, export_figures[EXPORT_OUTSTANDING_BYTES].name));
 }
@@ -271,7 +271,7 @@ void export_pprof(const struct report *report, struct sink *out)
 	sink_to_memory(&pprof.message);
 	sink_to_memory(&pprof.inner);
 	export_tree_make(&pprof.tree, report);
-	mappings_find(&pprof);
+	pprof.mappings = export_mappings(&pprof.tree);
 	profile_write(&pprof);
 	gzip_end(gzip);
 	sink_end(&pprof.message);

@@ -198,7 +198,7 @@ static int take_words(struct session_options *session, const char *words, struct
 		size_t dashes = strspn(word, "-"), length = strcspn(word + dashes, "=");
 		if (!dashes || dashes > 2 || options_find(groups, word + dashes, length, true, &group, &option) != 1)
 			return diag_fail(why, EINVAL, "Options: %s is not an option of a recording", word);
-		const char *value = word[dashes + length] ? word + dashes + length + 1 : NULL;
+		const char *value = word[dashes + length] ? word + dashes + length + 1 : option->bare;
 		if (!value && option_has_value(option))
 			value = rest ? strsep(&rest, " \t") : NULL;
 		if (!value && option_has_value(option))
@@ -237,8 +237,8 @@ int image_option_recording(const struct image_option *option, uint32_t share, pi
 	int error = take_words(session, option->options, why);
 	if (error)
 		return error;
-	if (session->file_mode != SESSION_FILE_SEQUENTIAL || session->with_index || session->triggers ||
-	    session->keeps_live || session->until_exit)
+	if (session->file_mode != SESSION_FILE_SEQUENTIAL || session->index == SESSION_INDEX_ALWAYS ||
+	    session->triggers || session->keeps_live || session->until_exit)
 		return diag_fail(
 			why, ENOTSUP,
 			"Options: a recording by image has files of its own kind; xheap start NAME -p 0 begins a "
@@ -246,6 +246,8 @@ int image_option_recording(const struct image_option *option, uint32_t share, pi
 	session->buffer_size = (session->buffer_size + PAGE_BYTES - 1) & ~(uint32_t)(PAGE_BYTES - 1);
 	if (session->buffer_max < session->buffer_min)
 		session->buffer_max = session->buffer_min;
+	/* Its logger is no command. */
+	session->index = SESSION_INDEX_NEVER;
 	session->drops_empty = true;
 	session->command = image_option_title(option);
 	session->trace_path = room;

@@ -61,24 +61,39 @@ static uint64_t cgroup_least(const char *root, const char *name, const char *pla
 	return least;
 }
 
-/* Return the least memory limit of the process's cgroups, of either version of them. */
-static uint64_t cgroup_bytes(pid_t pid)
+/* A limit of cgroups: the file of the second version, and the file and the controller of the first one. */
+struct cgroup_limit {
+	const char *second_file, *first_file, *controller; /* with colons around it */
+	const char *first_root;
+};
+
+static const struct cgroup_limit memory_limit = {"memory.max", "memory.limit_in_bytes",
+						 ":memory:", CGROUPS_ROOT "/memory"};
+static const struct cgroup_limit processor_limit = {"cpu.max", "cpu.cfs_quota_us",
+						    ":cpu,cpuacct:", CGROUPS_ROOT "/cpu,cpuacct"};
+
+/* Return the least limit of the process's cgroups, of either version of them; UINT64_MAX: there is none. */
+static uint64_t cgroup_limit(pid_t pid, const struct cgroup_limit *limit)
 {
 	/* In the first version "no limit" is the greatest multiple of a page. */
 	const uint64_t first_none = UINT64_C(1) << 62;
-	char *cgroups = cgroups_of(pid), *first = cgroups ? strstr(cgroups, ":memory:/") : NULL,
+	char *cgroups = cgroups_of(pid), *first = cgroups ? strstr(cgroups, limit->controller) : NULL,
 	     *place = cgroups ? strstr(cgroups, "0::/") : NULL;
-	uint64_t bytes = UINT64_MAX;
+	uint64_t least = UINT64_MAX;
 	if (place && (place == cgroups || place[-1] == '\n'))
-		bytes = cgroup_least(CGROUPS_ROOT, "memory.max", place + 3, strcspn(place + 3, "\n"));
+		least = cgroup_least(CGROUPS_ROOT, limit->second_file, place + 3, strcspn(place + 3, "\n"));
 	if (first) {
-		place = first + strlen(":memory:");
-		uint64_t limit =
-			cgroup_least(CGROUPS_ROOT "/memory", "memory.limit_in_bytes", place, strcspn(place, "\n"));
-		bytes = limit < bytes && limit < first_none ? limit : bytes;
+		place = first + strlen(limit->controller);
+		uint64_t own = cgroup_least(limit->first_root, limit->first_file, place, strcspn(place, "\n"));
+		least = own < least && own < first_none ? own : least;
 	}
 	free(cgroups);
-	return bytes;
+	return least;
+}
+
+bool limits_have_processor_time(void)
+{
+	return cgroup_limit(getpid(), &processor_limit) != UINT64_MAX;
 }
 
 static uint64_t machine_bytes(void)
@@ -98,7 +113,7 @@ struct limits_memory limits_of_process(pid_t pid)
 {
 	return (struct limits_memory){.address_space = soft_limit(pid, RLIMIT_AS),
 				      .data = soft_limit(pid, RLIMIT_DATA),
-				      .cgroup = cgroup_bytes(pid),
+				      .cgroup = cgroup_limit(pid, &memory_limit),
 				      .machine = machine_bytes()};
 }
 

@@ -26,6 +26,10 @@ void limits_restore(const struct limits *before);
     cgroups. */
 uint64_t limits_memory_bytes(void);
 
+/** Return whether a cgroup of this process, or one above it, limits its processor time. What it spends is missing to
+    others of the cgroup then, whatever else the processors do. */
+bool limits_have_processor_time(void);
+
 /** The memory that a process may have, in bytes; UINT64_MAX: no limit, or unknown. */
 struct limits_memory {
 	uint64_t address_space, data; /**< soft limits of its resources */

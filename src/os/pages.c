@@ -18,7 +18,7 @@ struct scan_request {
 	uint64_t inverted, all_of, any_of, returned;
 };
 #define PAGES_SCAN _IOWR('f', 16, struct scan_request)
-enum { SCAN_IS_PRESENT = 1 << 3, SCAN_IS_ZERO = 1 << 5 };
+enum { SCAN_IS_PRESENT = 1 << 3, SCAN_IS_SWAPPED = 1 << 4, SCAN_IS_ZERO = 1 << 5, SCAN_IS_HUGE = 1 << 6 };
 
 enum {
 	REGIONS_A_CALL = 512,
@@ -29,6 +29,7 @@ enum {
 /* Looked at by one call, found or not. */
 #define BYTES_A_CALL (UINT64_C(1) << 28)
 #define ENTRY_IS_PRESENT (UINT64_C(1) << 63)
+#define ENTRY_IS_SWAPPED (UINT64_C(1) << 62)
 
 int pages_open(struct pages *pages, pid_t pid)
 {
@@ -54,7 +55,7 @@ void pages_close(struct pages *pages)
 
 /* Find runs from `low` on. Return where to go on, or 0 after an error, which is in errno. */
 static uint64_t runs_scan(struct pages *pages, uint64_t low, uint64_t high,
-			  void (*visit)(void *cookie, uint64_t low, uint64_t high), void *cookie)
+			  void (*visit)(void *cookie, const struct pages_run *run), void *cookie)
 {
 	const struct scan_region *regions = (const struct scan_region *)pages->entries;
 	struct scan_request request = {.size = sizeof(request),
@@ -64,13 +65,17 @@ static uint64_t runs_scan(struct pages *pages, uint64_t low, uint64_t high,
 				       .region_count = REGIONS_A_CALL,
 				       .page_count = PAGES_A_CALL,
 				       .inverted = SCAN_IS_ZERO,
-				       .all_of = SCAN_IS_PRESENT | SCAN_IS_ZERO,
-				       .returned = SCAN_IS_PRESENT};
+				       .all_of = SCAN_IS_ZERO,
+				       .any_of = SCAN_IS_PRESENT | SCAN_IS_SWAPPED,
+				       .returned = SCAN_IS_SWAPPED | SCAN_IS_HUGE};
 	int count = ioctl(pages->fd, PAGES_SCAN, &request);
 	if (count < 0)
 		return 0;
 	for (int i = 0; i < count; i++)
-		visit(cookie, regions[i].start, regions[i].end);
+		visit(cookie, &(struct pages_run){.low = regions[i].start,
+						  .high = regions[i].end,
+						  .is_swapped = regions[i].categories & SCAN_IS_SWAPPED,
+						  .is_huge = regions[i].categories & SCAN_IS_HUGE});
 	if (request.walk_end <= low || request.walk_end > high)
 		errno = EIO;
 	return request.walk_end > low && request.walk_end <= high ? request.walk_end : 0;
@@ -78,7 +83,7 @@ static uint64_t runs_scan(struct pages *pages, uint64_t low, uint64_t high,
 
 /* The same on kernels before 6.7, which have one entry for each page. */
 static uint64_t runs_read(struct pages *pages, uint64_t low, uint64_t high,
-			  void (*visit)(void *cookie, uint64_t low, uint64_t high), void *cookie)
+			  void (*visit)(void *cookie, const struct pages_run *run), void *cookie)
 {
 	uint64_t first = low / pages->page_bytes, wanted = (high - low + pages->page_bytes - 1) / pages->page_bytes;
 	size_t bytes = (size_t)(wanted < ENTRIES_A_CALL ? wanted : ENTRIES_A_CALL) * sizeof(uint64_t);
@@ -88,19 +93,21 @@ static uint64_t runs_read(struct pages *pages, uint64_t low, uint64_t high,
 		errno = size < 0 ? errno : EIO;
 		return 0;
 	}
-	for (uint64_t i = 0, run = 0; i <= count; i++) {
-		if (i < count && pages->entries[i] & ENTRY_IS_PRESENT) {
-			run++;
-		} else if (run) {
-			visit(cookie, (first + i - run) * pages->page_bytes, (first + i) * pages->page_bytes);
-			run = 0;
-		}
+	const uint64_t wanted_bits = ENTRY_IS_PRESENT | ENTRY_IS_SWAPPED;
+	for (uint64_t i = 0, next; i < count; i = next) {
+		uint64_t bits = pages->entries[i] & wanted_bits;
+		for (next = i + 1; next < count && (pages->entries[next] & wanted_bits) == bits;)
+			next++;
+		if (bits)
+			visit(cookie, &(struct pages_run){.low = (first + i) * pages->page_bytes,
+							  .high = (first + next) * pages->page_bytes,
+							  .is_swapped = !(bits & ENTRY_IS_PRESENT)});
 	}
 	return (first + count) * pages->page_bytes;
 }
 
 int pages_each(struct pages *pages, uint64_t low, uint64_t high,
-	       void (*visit)(void *cookie, uint64_t low, uint64_t high), void *cookie)
+	       void (*visit)(void *cookie, const struct pages_run *run), void *cookie)
 {
 	while (low < high) {
 		if (pages->calls_left == 0)

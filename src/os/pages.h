@@ -13,6 +13,13 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+/** Pages in a row that are alike. */
+struct pages_run {
+	uint64_t low, high;
+	bool is_swapped; /**< swapped out; otherwise resident */
+	bool is_huge;    /**< in huge pages; not known with has_no_scan */
+};
+
 /** An open list of pages. One thread uses it. */
 struct pages {
 	int fd;              /**< /proc/PID/pagemap */
@@ -29,11 +36,11 @@ int pages_open(struct pages *pages, pid_t pid);
 void pages_close(struct pages *pages);
 
 /**
- * Call visit for each run of resident pages between two addresses, in their order. Pages that the process has only read
- * and never written, and that have no memory of their own, are left out where the kernel says so. Return 0, or a
- * negative errno; -ETIME: too many calls were needed since pages_open().
+ * Call visit for each run of pages between two addresses that are resident or swapped out, in their order. Pages that
+ * the process has only read and never written, and that have no memory of their own, are left out where the kernel says
+ * so. Return 0, or a negative errno; -ETIME: too many calls were needed since pages_open().
  */
 int pages_each(struct pages *pages, uint64_t low, uint64_t high,
-	       void (*visit)(void *cookie, uint64_t low, uint64_t high), void *cookie);
+	       void (*visit)(void *cookie, const struct pages_run *run), void *cookie);
 
 #endif

@@ -107,14 +107,14 @@ uint32_t *resident_order(const struct trace_dictionary *dictionary)
 	return order;
 }
 
-const struct trace_resident *resident_of_sample(const struct trace_dictionary *dictionary, const uint32_t *order,
-						const struct trace_sample *sample)
+const struct trace_resident *resident_of_reading(const struct trace_dictionary *dictionary, const uint32_t *order,
+						 uint32_t process, int64_t time_ns)
 {
 	uint32_t low = 0, high = dictionary->resident_count;
 	while (low < high) {
 		uint32_t middle = low + (high - low) / 2;
 		const struct trace_resident *split = &dictionary->residents[order[middle]];
-		int compared = split_compare(split, sample->process, sample->time_ns);
+		int compared = split_compare(split, process, time_ns);
 		if (compared == 0)
 			return split;
 		if (compared < 0)

@@ -51,9 +51,9 @@ void resident_tell(struct resident *resident, const struct trace_dictionary *dic
     without those that have nothing. */
 void resident_rest_text(const struct resident *resident, unsigned most, struct sink *out);
 
-/** Return the split that has the time and the process of a sample, or NULL. `order` is of resident_order(). */
-const struct trace_resident *resident_of_sample(const struct trace_dictionary *dictionary, const uint32_t *order,
-						const struct trace_sample *sample);
+/** Return the split that was read of a process at a time, or NULL. `order` is of resident_order(). */
+const struct trace_resident *resident_of_reading(const struct trace_dictionary *dictionary, const uint32_t *order,
+						 uint32_t process, int64_t time_ns);
 
 /** Return the places of splits in the order of processes and times; the caller's to free. */
 uint32_t *resident_order(const struct trace_dictionary *dictionary);

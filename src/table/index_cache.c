@@ -144,7 +144,7 @@ bool index_cache_is_index(const char *path, char *origin)
 
 /* ---- the limit ---- */
 
-static uint64_t limit_bytes(const char *directory)
+uint64_t index_cache_limit_bytes(const char *directory)
 {
 	const char *word = secure_getenv("XHEAP_INDEX_LIMIT");
 	struct statvfs disk;
@@ -195,7 +195,7 @@ int index_cache_write(const struct heap_table *table, const char *trace_path, st
 	if (error)
 		return error;
 	made->bytes = fstat(table->groups.fd, &status) ? 0 : (uint64_t)status.st_size;
-	made->limit_bytes = limit_bytes(made->directory);
+	made->limit_bytes = index_cache_limit_bytes(made->directory);
 	limit_keep(made, name);
 	return 0;
 }

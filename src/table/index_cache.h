@@ -24,6 +24,9 @@ int index_cache_read(struct heap_table **out, const struct trace *trace, const c
     the reason in `diag`. */
 int index_cache_directory(char path[CACHE_PATH_BYTES], struct diag *diag);
 
+/** Return the most bytes that all indexes of the directory may have together. */
+uint64_t index_cache_limit_bytes(const char *directory);
+
 /** Make a file without a name for an index. Return a descriptor, or a negative errno with the reason in `diag`. */
 int index_cache_begin(struct diag *diag);
 

@@ -250,6 +250,8 @@ ADD(named, nameds)
 ADD(sample, samples)
 ADD(resident, residents)
 ADD(resident_part, resident_parts)
+ADD(pages, pages)
+ADD(page_run, page_runs)
 ADD(limit, limits)
 ADD(cause, causes)
 ADD(fold, folds)
@@ -268,6 +270,14 @@ bool trace_has_annotations(const struct trace_dictionary *dictionary)
 {
 	for (uint32_t i = 0; i < dictionary->entry_count; i++)
 		if (function_is_annotation(dictionary->entries[i].function))
+			return true;
+	return false;
+}
+
+bool trace_has_python(const struct trace_dictionary *dictionary)
+{
+	for (uint32_t i = 0; i < dictionary->named_count; i++)
+		if (dictionary->nameds[i].by == TRACE_NAMED_BY_PYTHON)
 			return true;
 	return false;
 }

@@ -15,8 +15,8 @@ struct trace_thread;
 #define DICTIONARY_TABLES(X) \
 	X(process, processes) X(thread, threads) X(image, images) X(mapping, mappings) \
 	X(entry, entries) X(heap, heaps) X(gap, gaps) X(sample, samples) X(resident, residents) \
-	X(resident_part, resident_parts) X(limit, limits) X(cause, causes) X(symbol, symbols) \
-	X(function, functions) X(named, nameds) X(early_end, early_ends) \
+	X(resident_part, resident_parts) X(pages, pages) X(page_run, page_runs) X(limit, limits) X(cause, causes) \
+	X(symbol, symbols) X(function, functions) X(named, nameds) X(early_end, early_ends) \
 	X(option, options) X(fold, folds) X(sum, sums) X(lifetime, lifetimes)
 /* clang-format on */
 

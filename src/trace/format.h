@@ -67,7 +67,8 @@ enum {
 	X(19, EARLY_ENDS, 5, "time and reason of an early end, and the later calls of each process") \
 	X(20, RESIDENT, 5, "resident memory of a process by kind of mapping, and its largest mappings") \
 	X(21, LIMITS, 5, "limits of the memory of a process") \
-	X(22, CAUSES, 5, "facts about the end of a process that a signal ended")
+	X(22, CAUSES, 5, "facts about the end of a process that a signal ended") \
+	X(23, PAGES, 5, "resident pages of a process where blocks may lie, at a time")
 
 /** Kinds of blocks, by what they hold. */
 enum format_type {

@@ -159,6 +159,7 @@ REPLACER(gap, trace_gap)
 REPLACER(early_end, trace_early_end)
 REPLACER(sample, trace_sample)
 REPLACER(resident, trace_resident)
+REPLACER(pages, trace_pages)
 REPLACER(limit, trace_limit)
 REPLACER(cause, trace_cause)
 REPLACER(symbol, trace_symbol)
@@ -309,6 +310,32 @@ static bool take_resident(struct load *load, struct reading *reading)
 	return !is_known || dictionary_add_resident(dictionary, &row) != TRACE_NONE;
 }
 
+/* As above. */
+static bool take_pages(struct load *load, struct reading *reading)
+{
+	struct trace_pages row;
+	struct dictionary *dictionary = &load->dictionary;
+	rows_get_pages(reading, NULL, &row);
+	if (reading->has_failed || !replace_pages(load, &row))
+		return false;
+	bool is_known = row.process != TRACE_NONE;
+	uint64_t next = 0;
+	row.first = dictionary->page_run_count;
+	for (uint32_t i = 0; i < row.spread; i++) {
+		struct trace_page_run run;
+		rows_get_page_run(reading, NULL, &run);
+		/* Addresses must not overflow. */
+		if (reading->has_failed || __builtin_add_overflow(next, run.skipped, &next) ||
+		    __builtin_add_overflow(next, run.count, &next) || next > UINT64_MAX / TRACE_PAGE_BYTES)
+			return false;
+		if (run.kind >= TRACE_MAPPING_KIND_COUNT)
+			run.kind = TRACE_MAPPING_OTHER;
+		if (is_known && dictionary_add_page_run(dictionary, &run) == TRACE_NONE)
+			return false;
+	}
+	return !is_known || dictionary_add_pages(dictionary, &row) != TRACE_NONE;
+}
+
 static bool take_symbol(struct load *load, struct reading *reading)
 {
 	if (reading_number(reading) == ROWS_NAMED)
@@ -391,7 +418,7 @@ static const struct {
 	[FORMAT_HEAPS] = {take_heap},     [FORMAT_FRAMES] = {take_frame},         [FORMAT_NODES] = {take_node},
 	[FORMAT_GAPS] = {take_gap},       [FORMAT_MEMORY] = {take_sample},        [FORMAT_SYMBOLS] = {take_symbol},
 	[FORMAT_FOLDED] = {take_folded},  [FORMAT_EARLY_ENDS] = {take_early_end}, [FORMAT_RESIDENT] = {take_resident},
-	[FORMAT_LIMITS] = {take_limit},   [FORMAT_CAUSES] = {take_cause},
+	[FORMAT_LIMITS] = {take_limit},   [FORMAT_CAUSES] = {take_cause},         [FORMAT_PAGES] = {take_pages},
 };
 
 bool load_has_row_type(uint32_t type)

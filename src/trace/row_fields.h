@@ -106,6 +106,8 @@ enum rows_folded_kind { ROWS_FOLD, ROWS_SUM, ROWS_SEQUENCE };
 	X(sample, trace_sample, "memory") \
 	X(resident, trace_resident, "resident") \
 	X(resident_part, trace_resident_part, "largest mapping") \
+	X(pages, trace_pages, "pages") \
+	X(page_run, trace_page_run, "run of pages") \
 	X(limit, trace_limit, "limits") \
 	X(cause, trace_cause, "causes") \
 	X(symbol, trace_symbol, "symbols 0") \
@@ -234,6 +236,21 @@ enum rows_folded_kind { ROWS_FOLD, ROWS_SUM, ROWS_SEQUENCE };
 	X(NUMBER, PLAIN, resident_bytes, UINT64_MAX, "resident bytes") \
 	X(TEXT, PLAIN, name, FORMAT_TEXT_MAX, "path or name")
 
+#define FIELDS_pages(X) \
+	X(NUMBER, PROCESS, process, UINT32_MAX, "process id") \
+	X(SIGNED, TIME, time_ns, INT64_MAX, "time") \
+	X(NUMBER, PLAIN, huge_bytes, UINT64_MAX, "resident bytes in huge pages; 2^64 - 1: unknown") \
+	X(NUMBER, PLAIN, swapped_bytes, UINT64_MAX, "bytes of the process that are swapped out") \
+	X(NUMBER, PLAIN, left_out_bytes, UINT64_MAX, "resident bytes of runs that are left out, behind the last one") \
+	X(NUMBER, PLAIN, spread, UINT32_MAX, "number of runs, which follow")
+
+/** One of the `spread` runs that follow a pages row. */
+#define FIELDS_page_run(X) \
+	X(NUMBER, PLAIN, skipped, UINT64_MAX, "pages of 4 KiB between the run before, or address 0, and this one") \
+	X(NUMBER, PLAIN, count, UINT64_MAX, "pages of the run") \
+	X(NUMBER, PLAIN, kind, UINT8_MAX, "kind, as of a largest mapping") \
+	X(FLAG, PLAIN, is_next, 1, "1: in the same mapping as the run before")
+
 #define FIELDS_limit(X) \
 	X(NUMBER, PROCESS, process, UINT32_MAX, "process id") \
 	X(NUMBER, PLAIN, address_space_bytes, UINT64_MAX, "bytes of address space; 2^64 - 1, here and below: none") \
@@ -339,7 +356,8 @@ enum rows_folded_kind { ROWS_FOLD, ROWS_SUM, ROWS_SEQUENCE };
 	X(NUMBER, SUM, suppressed, UINT64_MAX, "calls that an allocator made of itself") \
 	X(NUMBER, SUM, unwatched, UINT64_MAX, "blocks of a sample whose end was not watched for") \
 	X(NUMBER, SUM, heapless, UINT64_MAX, "events of annotated heaps whose heap is not known") \
-	X(NUMBER, SUM, untraced_calls, UINT64_MAX, "calls of threads and processes without room; they are no events")
+	X(NUMBER, SUM, untraced_calls, UINT64_MAX, "calls of threads and processes without room; they are no events") \
+	X(NUMBER, SUM, pythonless, UINT64_MAX, "events, at least, whose stack lacks its Python frames")
 
 /** A segment, in a footer. */
 #define FIELDS_footer_segment(X) \

@@ -38,7 +38,7 @@ enum {
 static const uint16_t section_types[] = {
 	FORMAT_OPTIONS, FORMAT_IMAGES,     FORMAT_PROCESSES, FORMAT_THREADS, FORMAT_MAPPINGS, FORMAT_ENTRIES,
 	FORMAT_HEAPS,   FORMAT_FRAMES,     FORMAT_NODES,     FORMAT_GAPS,    FORMAT_MEMORY,   FORMAT_SYMBOLS,
-	FORMAT_FOLDED,  FORMAT_EARLY_ENDS, FORMAT_RESIDENT,  FORMAT_LIMITS,  FORMAT_CAUSES};
+	FORMAT_FOLDED,  FORMAT_EARLY_ENDS, FORMAT_RESIDENT,  FORMAT_PAGES,   FORMAT_LIMITS,   FORMAT_CAUSES};
 
 /* ---- errors and memory ---- */
 
@@ -580,6 +580,17 @@ void writer_add_resident(struct writer *writer, const struct trace_resident *res
 	rows_put_resident(&section->bytes, resident);
 	for (uint32_t i = 0; i < resident->spread; i++)
 		rows_put_resident_part(&section->bytes, &parts[i]);
+	segment_section_added(writer, section);
+}
+
+void writer_add_pages(struct writer *writer, const struct trace_pages *pages, const struct trace_page_run *runs)
+{
+	segment_need(writer);
+	segment_need_process(writer, pages->process);
+	struct section *section = segment_section(writer, FORMAT_PAGES);
+	rows_put_pages(&section->bytes, pages);
+	for (uint32_t i = 0; i < pages->spread; i++)
+		rows_put_page_run(&section->bytes, &runs[i]);
 	segment_section_added(writer, section);
 }
 

@@ -40,6 +40,10 @@ struct trace_dictionary {
 	uint32_t resident_count; /**< of each process in the order of time; 0 in an older trace */
 	const struct trace_resident_part *resident_parts;
 	uint32_t resident_part_count;
+	const struct trace_pages *pages;
+	uint32_t pages_count; /**< of each process in the order of time; 0 in an older trace */
+	const struct trace_page_run *page_runs;
+	uint32_t page_run_count;
 	const struct trace_limit *limits;
 	uint32_t limit_count; /**< the last one of a process holds */
 	const struct trace_cause *causes;
@@ -84,5 +88,8 @@ struct trace_dictionary {
 
 /** Return whether a program has told of heaps or blocks of its own (xheap/heap.h, requests to Valgrind). */
 bool trace_has_annotations(const struct trace_dictionary *dictionary);
+
+/** Return whether stacks have Python frames. */
+bool trace_has_python(const struct trace_dictionary *dictionary);
 
 #endif

@@ -263,7 +263,8 @@ static void forget_unwritten(struct writer *writer)
 }
 
 /* Rows of these types stand nowhere else; they go along. All others are put again when they are needed. */
-static const uint16_t kept_types[] = {FORMAT_GAPS, FORMAT_MEMORY, FORMAT_RESIDENT, FORMAT_LIMITS, FORMAT_CAUSES};
+static const uint16_t kept_types[] = {FORMAT_GAPS,  FORMAT_MEMORY, FORMAT_RESIDENT,
+				      FORMAT_PAGES, FORMAT_LIMITS, FORMAT_CAUSES};
 enum { KEPT_TYPES = sizeof(kept_types) / sizeof(kept_types[0]) };
 
 static int end_piece(struct writer *writer, struct diag *diag);

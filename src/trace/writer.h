@@ -21,6 +21,8 @@ struct trace_limit;
 struct trace_process;
 struct trace_resident;
 struct trace_resident_part;
+struct trace_pages;
+struct trace_page_run;
 struct trace_sample;
 struct trace_statistics;
 struct trace_sum;
@@ -191,6 +193,9 @@ void writer_add_sample(struct writer *writer, const struct trace_sample *sample)
 /** Add what was resident of a process that was added, by kind of mapping, with resident->spread parts. */
 void writer_add_resident(struct writer *writer, const struct trace_resident *resident,
 			 const struct trace_resident_part *parts);
+
+/** Add the resident pages of a process that was added, with pages->spread runs. */
+void writer_add_pages(struct writer *writer, const struct trace_pages *pages, const struct trace_page_run *runs);
 
 /** Add the limits of a process that was added. */
 void writer_add_limit(struct writer *writer, const struct trace_limit *limit);

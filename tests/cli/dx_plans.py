@@ -14,8 +14,8 @@ TOTALS = ("Sum", "Average", "Min", "Max")
 # Of all processes, of the first and of the last one.
 DATA = ("@$cursession.TTD.Data.",) * 4 + ("@$curprocess.TTD.Data.", "@$cursession.Processes.Last().TTD.Data.")
 NUMBERS = {"Heap": ("Size", "Address", "PreviousAddress", "Duration", "Usable", "Index", "Heap"), "Allocations": ("Size", "Address", "Usable", "Lifetime", "Index", "Heap")}
-TEXTS = {"Heap": {"Action": ("Alloc", "Free", "ReAlloc", "Lock", "Create"), "Function": ("malloc", "free", "realloc", "nothing")},
-         "Allocations": {"End": ("free", "open", "exit", "realloc"), "Function": ("malloc", "calloc", "nothing"), "FreeFunction": ("free", "realloc")}}
+TEXTS = {"Heap": {"Action": ("Alloc", "Free", "ReAlloc", "Lock", "Create"), "Function": ("malloc", "free", "realloc", "valloc")},
+         "Allocations": {"End": ("free", "open", "exit", "realloc"), "Function": ("malloc", "calloc", "valloc"), "FreeFunction": ("free", "realloc")}}
 TRUTHS = {"Heap": ("true", "false"), "Allocations": ("x.IsOutstanding", "x.IsRealloc", "x.IsMoved", "x.IsTemporary", "x.IsNested")}
 # Without a translation: the interpreter has them, beside parts that have one.
 OTHERS = {"Heap": ("x.Size * 0.5 > 50", "x.TimeStart < x.TimeEnd", "x.Size"), "Allocations": ("x.IsMoved + x.Size > 3", "x.Stack != x.FreeStack")}
@@ -55,7 +55,16 @@ class Maker:
             one, other = other, one
         return f"({one} {self.one(('+', '-', '*', '/', '/', '%', '&', '|', '^', '<<', '>>'))} {other})"
 
+    def position(self):
+        """Mostly of a call of the trace, whose points may be alone in their nanosecond or not."""
+        call = f"@$cursession.TTD.Data.Heap(false).First(y => y.Index >= {self.choose.randrange(900)})"
+        return self.one((f"{call}.TimeStart", f"{call}.TimeEnd", f"{call}.TimeEnd", '@$position("50%")', '@$position("1us")', "@$cursession.TTD.Lifetime.MaxPosition"))
+
     def comparison(self):
+        if self.choose.random() < 0.15:
+            sides = f"x.{self.one(('TimeStart', 'TimeEnd'))}", self.position()
+            one, other = sides if self.choose.random() < 0.7 else sides[::-1]
+            return f"{one} {self.one(('<', '<=', '>', '>=', '==', '!='))} {other}"
         if self.choose.random() < 0.08:
             member = self.value(1)
             return self.one((f"{member} == null", f"null != {member}"))
@@ -124,7 +133,8 @@ class Maker:
         calls = [self.aggregate() for _ in range(self.choose.randrange(1, 4))]
         if self.choose.random() < 0.5:
             calls.append(self.one(("g.Key", shown.replace("x.", "g.First()."), shown.replace("x.", "g.First()."), f"g.First().{self.member()}")))
-        text = f".GroupBy(x => {key})"
+        text = f".{self.one(('OrderBy', 'OrderByDescending'))}(x => {key})" if self.choose.random() < 0.1 else ""
+        text += f".GroupBy(x => {key})"
         if self.choose.random() < 0.1:
             return text + (self.groups_steps(calls[:1], "g") if "First" not in calls[0] and self.choose.random() < 0.5 else "") + self.cuts() + ".Count()"
         text += self.groups_steps([self.aggregate() for _ in range(2)], "g") if self.choose.random() < 0.4 else ""

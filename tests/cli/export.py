@@ -72,6 +72,9 @@ def fields(data):
         key = number()
         if key & 7 == 0:
             yield key >> 3, number()
+        elif key & 7 == 1:
+            yield key >> 3, int.from_bytes(data[at:at + 8], "little")
+            at += 8
         else:
             expect(key & 7 == 2, f"type {key & 7} of a field")
             size = number()
@@ -125,6 +128,36 @@ def read_pprof(data):
             counter[tuple(outer + stack[::-1])] += part
     expect(types == ["alloc_objects", "alloc_space", "inuse_objects", "inuse_space"], f"sample types {types}")
     return dict(zip(FIGURES, found)), labels
+
+
+# ---- otlp ----
+
+def many(data):
+    """A message whose fields may be there several times."""
+    message = collections.defaultdict(list)
+    for field, value in fields(data):
+        message[field].append(value)
+    return message
+
+
+def read_otlp(data):
+    request = many(data)
+    tables = many(request[2][0])
+    strings = [text.decode() for text in tables[5]]
+    functions = [strings[dict(fields(function)).get(1, 0)] for function in tables[3]]
+    locations = [[functions[dict(fields(line))[1]] for line in many(location)[3]] for location in tables[2]]
+    stacks = [[name for location in numbers(many(stack)[1][0]) for name in locations[location]] if stack else [] for stack in tables[7]]
+    attributes = [dict(fields(dict(fields(attribute))[2]))[1].decode() if attribute else None for attribute in tables[6]]
+    types, found = [], []
+    scope = many(many(request[1][0])[2][0])
+    for profile in map(many, scope[2]):
+        types.append(strings[dict(fields(profile[1][0]))[1]])
+        found.append(collections.Counter())
+        for sample in map(many, profile[2]):
+            outer = [attributes[at] for part in sample[2] for at in numbers(part)]
+            found[-1][tuple(outer + stacks[sample[1][0]][::-1])] += numbers(sample[4][0])[0]
+    expect(types == ["alloc_space", "alloc_objects", "inuse_space", "inuse_objects"], f"types {types}")
+    return {figure: found[at] for figure, at in zip(FIGURES, (1, 0, 3, 2))}, set()
 
 
 # ---- folded ----
@@ -344,6 +377,7 @@ def check_findings(trace):
 # By format: its reader, the figures that it holds, the options of xheap heap that show its frames, and what becomes of the stacks.
 FORMATS = {
     "pprof": (read_pprof, FIGURES[:4], ["-lines"], dict),
+    "otlp": (read_otlp, FIGURES[:4], ["-lines"], dict),
     "speedscope": (read_speedscope, FIGURES, [], dict),
     "callgrind": (read_callgrind, FIGURES, ["-lines"], by_function),
     "firefox": (read_firefox, FIGURES[:4], ["-lines"], dict),
@@ -472,7 +506,7 @@ def main():
         check_findings(trace)
     # Blocks from before an attach, annotated heaps, sums in place of events, a sample.
     for trace in ("attached.xht", "annotated.xht", "kept.xht", "sampled.xht"):
-        for name in ("pprof", "speedscope", "callgrind"):
+        for name in ("pprof", "otlp", "speedscope", "callgrind"):
             check_format(name, SOURCE / "tests/older" / trace, [])
     check_format("speedscope", SOURCE / "tests/older/annotated.xht", ["-innermost"])
     check_hostile(int(os.environ.get("ROUNDS", 3)))

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What xheap export writes, in the tools that it is for: pprof, callgrind_annotate, heaptrack_print. They print the figures of xheap heap. tests/viewer/export.mjs has
+"""What xheap export writes, in the tools that it is for: pprof, callgrind_annotate, heaptrack_print, OpenTelemetry's own definitions. They print the figures of xheap heap. tests/viewer/export.mjs has
 the tools with a page, or of npm."""
 import json
 import os
@@ -9,6 +9,9 @@ import re
 import shutil
 import subprocess
 import sys
+
+sys.path.insert(0, str(pathlib.Path(os.environ["SOURCE"]) / "tests/python"))
+import packages  # noqa: E402
 
 XHEAP, BUILD, SOURCE = os.environ["XHEAP"], pathlib.Path(os.environ["BUILD"]), pathlib.Path(os.environ["SOURCE"])
 TRACES = [SOURCE / "tests/golden/traces" / name for name in ("libstdcxx.xht", "rust.xht", "c.xht")]
@@ -116,9 +119,63 @@ def check_heaptrack(trace):
     expect("main" in said, f"heaptrack_print {trace.name} names no main")
 
 
+def check_tables(dictionary, what):
+    """Row 0 of each table is empty; no row is there twice, and each is referred to."""
+    def packed(rows):
+        return [row.SerializeToString(deterministic=True) for row in rows]
+
+    used = {name: {0} for name in ("mapping", "location", "function", "attribute", "stack")}
+    tables = {name: packed(getattr(dictionary, f"{name}_table")) for name in used}
+    for stack in dictionary.stack_table:
+        used["location"].update(stack.location_indices)
+    for location in dictionary.location_table:
+        used["mapping"].add(location.mapping_index)
+        used["function"].update(line.function_index for line in location.lines)
+    for mapping in dictionary.mapping_table:
+        used["attribute"].update(mapping.attribute_indices)
+    del used["stack"]
+    for name, rows in tables.items():
+        expect(rows and rows[0] == b"", f"{what}: row 0 of {name} is {rows[:1]}")
+        expect(name == "location" or len(set(rows)) == len(rows), f"{what}: rows of {name} are there twice")
+    for name, known in used.items():
+        expect(known == set(range(len(tables[name]))), f"{what}: {name} has {len(tables[name])} rows, used are {sorted(known)}")
+    texts = dictionary.string_table
+    expect(texts[0] == "" and len(set(texts)) == len(texts), f"{what}: texts {texts[:3]}")
+    expect(len(dictionary.link_table) == 1 and not any(dictionary.link_table[0].trace_id), f"{what}: {dictionary.link_table}")
+
+
+def check_otlp(trace):
+    """Sums of all samples, and of each function with what it calls."""
+    if not packages.use():
+        missing.append("there is no opentelemetry-proto: tests/python/packages.py installs it")
+        return
+    from opentelemetry.proto.collector.profiles.v1development import profiles_service_pb2
+    totals, functions = figures_of(trace)
+    request = profiles_service_pb2.ExportProfilesServiceRequest.FromString(pathlib.Path(export(trace, "otlp")).read_bytes())
+    dictionary, texts = request.dictionary, request.dictionary.string_table
+    check_tables(dictionary, f"otlp {trace.name}")
+    profiles = request.resource_profiles[0].scope_profiles[0].profiles
+    attributes = {one.key: one.value for one in request.resource_profiles[0].resource.attributes}
+    expect(attributes["service.name"].string_value and attributes["process.pid"].int_value, f"otlp {trace.name}: resource {attributes}")
+    types = [(texts[one.sample_type.type_strindex], texts[one.sample_type.unit_strindex]) for one in profiles]
+    expect(types == [("alloc_space", "bytes"), ("alloc_objects", "count"), ("inuse_space", "bytes"), ("inuse_objects", "count")], f"otlp {trace.name}: {types}")
+    for profile, figure in zip(profiles, ("total_bytes", "total_count", "outstanding_bytes", "outstanding_count")):
+        expect(texts[profile.period_type.type_strindex] == "memory" and profile.period and len(profile.profile_id) == 16, f"otlp {trace.name}: {profile.period_type}")
+        expect(sum(sample.values[0] for sample in profile.samples) == totals[figure], f"otlp {trace.name}: {figure}")
+        shown = dict.fromkeys(functions, 0)
+        for sample in profile.samples:
+            lines = [line for at in dictionary.stack_table[sample.stack_index].location_indices for line in dictionary.location_table[at].lines]
+            for name in {texts[dictionary.function_table[line.function_index].name_strindex] for line in lines} & set(shown):
+                shown[name] += sample.values[0]
+        checked = [name for name in functions if shown[name]]
+        expect(len(checked) > 2, f"otlp {trace.name}: no function of {list(functions)[:5]} is known")
+        for name in checked:
+            expect(shown[name] == functions[name][figure], f"otlp {trace.name}: {name} has {figure} {shown[name]}, not {functions[name][figure]}")
+
+
 def main():
     for trace in TRACES:
-        for check in (check_pprof, check_callgrind, check_heaptrack):
+        for check in (check_pprof, check_otlp, check_callgrind, check_heaptrack):
             check(trace)
     for reason in sorted(set(missing)):
         print(reason)

@@ -31,6 +31,13 @@ ask "$heap.OrderBy(h => h.Size).Select(h => h.Size),d"
 ask "$heap.OrderByDescending(h => h.Size).Select(h => h.Size),d"
 ask "$heap.OrderByDescending(h => h.Size).Take(3).Select(h => h.Size),d"
 ask "$heap.OrderBy(h => h.Size).Take(3).Select(h => h.Size),d"
+# A comparator gets values: absent keys come last, in groups they are equal to each other alone.
+compare='(a, b) => a < b ? -1 : a > b ? 1 : 0'
+ask "$heap.OrderBy(h => h.Size, $compare).Select(h => h.Size),d"
+ask "$heap.OrderByDescending(h => h.Size, $compare).Select(h => h.Size),d"
+ask "$heap.OrderBy(h => h.Size, (a, b) => b - a).Take(2).Select(h => h.Size),d"
+ask "$heap.GroupBy(h => h.Size, $compare).Select(g => g.Count()).Sum() == $heap.Count()"
+ask "$heap.GroupBy(h => h.Size, $compare).Count() == $heap.GroupBy(h => h.Size).Count()"
 # null is equal to it, and nothing else is; it is neither less nor greater, and no condition.
 ask "$heap.Count(h => h.Size == null) + $heap.Count(h => null != h.Size) == $heap.Count()"
 ask "$heap.Count(h => h.Size == h.PreviousAddress),d"

@@ -74,6 +74,9 @@ ask plain.xht '@$cursession.TTD.Data.Heap().OrderBy(h => h.Size, (a, b) => "a")'
 ask plain.xht '@$cursession.TTD.Data.Heap(),d, zz'
 ask plain.xht '@$cursession.TTD.Data.Heap(),d,[@$cursession.Procesess.Count()]'
 ask plain.xht '@$cursession.TTD.Data.Heap(),'
+ask plain.xht '@$cursession.TTD.Data.Heap() /* all */ .Count(),d // end'
+ask plain.xht '@$cursession.TTD.Data.Heap().Select(h => h.Size) /* sizes */, /* so many: */ [4 / 2] /* decimal: */, d /* the end'
+ask plain.xht '@$cursession.TTD.Data.Heap(),d /* and */ x'
 ask plain.xht '@$cursession.TTD.Data.Heap().Where(h => h.Sise > 1)'
 ask plain.xht '@$cursession.TTD.Data.Heap().OrdrBy(h => h.Size)'
 ask plain.xht '@$cursession.TTD.Data.Heap().Where(h => h.Action > 1)'
@@ -137,6 +140,32 @@ explain '@$cursession.TTD.Data.Allocations().Count(a => a.Size > 5)'
 explain '@$cursession.TTD.Data.Heap().Where(h => h.TimeStart > h.TimeEnd).GroupBy(h => h.Size).Select(g => g.Count())'
 explain '@$cursession.TTD.Data.Heap().GroupBy(h => h.Stack).Select(g => g.Last())'
 explain '@$cursession.TTD.Data.Heap().OrderBy(h => h.Size)'
+explain '@$cursession.TTD.Data.Heap().OrderByDescending(h => h.Size).GroupBy(h => h.Size).Select(g => g.Count())'
+explain '@$cursession.TTD.Data.Heap().OrderBy(h => h.Address).GroupBy(h => h.Size).Select(g => g.Count())'
+explain '@$cursession.TTD.Data.Heap().Count(h => h.TimeStart < @$position("50%"))'
+cat > variables.dx <<'END'
+dx @$limit = 100
+dx @$set = x => (@$limit = 5)
+dx @$cursession.TTD.Data.Heap().Count(h => h.Size > @$limit)
+dx @$cursession.TTD.Data.Heap().Count(h => h.Size > @$limit && @$set(h))
+dx @$limit
+END
+ask plain.xht -f variables.dx
+# What depends on no element is evaluated once, also in a lambda within a lambda; not if it might change on the way.
+explain '@$cursession.TTD.Data.Heap().Where(h => h.Size == @$cursession.TTD.Data.Heap().Max(x => x.Size)).Count()'
+explain '@$cursession.TTD.Data.Heap().Count(h => h.Frames.Any(f => f.Line < @$cursession.TTD.Data.Heap().Count(x => x.Size > h.Size) + @$cursession.TTD.Data.Allocations().Count(x => x.Size > 100)))'
+ask plain.xht '@$cursession.TTD.Data.Heap().Count(h => h.Index < @$cursession.TTD.Data.Heap().Count(x => x.Index < @$cursession.TTD.Data.Heap().Count() - 3) / 2),d'
+ask plain.xht '@$cursession.TTD.Data.Heap().Select(h => new { Of = h.TimeEnd.SeekTo(), Live = @$cursession.TTD.Data.Live().Count() }).Select(x => x.Live),d,4'
+ask plain.xht '@$cursession.TTD.Data.Heap().Count(h => h.Index >= 0 || h.Size > @$cursession.TTD.Data.Heap().First(x => x.Size == 77).Size),d'
+ask plain.xht '@$cursession.TTD.Data.Heap().Count(h => h.Size > @$cursession.TTD.Data.Heap().First(x => x.Size == 77).Size),d'
+cat > once.dx <<'END'
+dx @$large = @$cursession.TTD.Data.Allocations().Where(a => a.Index < @$cursession.TTD.Data.Live().Count())
+!tt 0
+dx @$large.Count()
+!tt 100
+dx @$large.Count()
+END
+ask plain.xht -f once.dx
 # Arithmetic, which is none where it may be an error.
 explain '@$cursession.TTD.Data.Allocations().Where(a => a.Size * 2 - a.Usable > -4).Sum(a => a.Lifetime / 1000)'
 explain '@$cursession.TTD.Data.Allocations().GroupBy(a => a.Size / 16).Select(g => g.Sum(a => 100 - a.Size))'

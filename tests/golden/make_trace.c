@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* make_trace plain|forks|together|losses|earlier|untraced|circular|resident|random|nested|growing|limited|ended|actions|sampled|huge FILE [SEED [CALLS]]: writes a trace whose every
+/* make_trace plain|forks|together|losses|earlier|untraced|circular|resident|random|nested|growing|limited|ended|actions|sampled|huge|python|unknown_python FILE [SEED [CALLS]]: writes a trace whose every
    event is known. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -185,6 +185,19 @@ static void resident(struct scene *scene)
 				     .bytes = {MIB, MIB / 2, 3 * MIB, 13 * MIB, 8192, MIB / 4, MIB / 8, 4096, 4096},
 				     .mapping_count = 30,
 				     .spread = 4};
+	const struct trace_page_run runs[] = {
+		{0x1000, 3 * MIB / TRACE_PAGE_BYTES, TRACE_MAPPING_BREAK, false},
+		{0x100000, 2, TRACE_MAPPING_CODE, false},
+		{0x7efefed00 - 2, 8 * MIB / TRACE_PAGE_BYTES, TRACE_MAPPING_ANONYMOUS, false},
+		{0xf800, 4 * MIB / TRACE_PAGE_BYTES, TRACE_MAPPING_ANONYMOUS, false},
+		{0xfc00, MIB / TRACE_PAGE_BYTES, TRACE_MAPPING_ANONYMOUS, false},
+		{0x1000, MIB / 4 / TRACE_PAGE_BYTES, TRACE_MAPPING_SHARED, false},
+	};
+	struct trace_pages pages = {.process = process,
+				    .time_ns = 5000,
+				    .huge_bytes = TRACE_HUGE_UNKNOWN,
+				    .swapped_bytes = MIB / 2,
+				    .spread = sizeof(runs) / sizeof(runs[0])};
 	scene->stack = scene_stack(scene, 0x1000, 0x2000, 0);
 	scene_alloc(scene, thread, 1000, 0x1000000, 2 * MIB);      /* in the break, of which 3 MiB are resident */
 	scene_alloc(scene, thread, 1100, 0x7f0000000000, MIB);     /* beside 7 MiB of the program's own */
@@ -194,13 +207,18 @@ static void resident(struct scene *scene)
 	writer_add_sample(scene->writer, &(struct trace_sample){process, 1500, 9 * MIB});
 	writer_add_sample(scene->writer, &(struct trace_sample){process, 5000, 18 * MIB});
 	writer_add_resident(scene->writer, &row, parts);
+	writer_add_pages(scene->writer, &pages, runs);
 	writer_add_sample(scene->writer, &(struct trace_sample){process, 6000, 18 * MIB + 4096});
 	uint32_t child = scene_process(scene, 200, process, 6500), child_thread = scene_thread(scene, child, 200);
 	scene_alloc(scene, child_thread, 7000, 0x7f0000200000, MIB);
 	row.process = child;
 	row.time_ns = 8000;
+	pages.process = child;
+	pages.time_ns = 8000;
+	pages.huge_bytes = 2 * MIB;
 	writer_add_sample(scene->writer, &(struct trace_sample){child, 8000, 18 * MIB});
 	writer_add_resident(scene->writer, &row, parts);
+	writer_add_pages(scene->writer, &pages, runs);
 	uint32_t other = scene_process(scene, 300, TRACE_NONE, 7000), other_thread = scene_thread(scene, other, 300);
 	scene_alloc(scene, other_thread, 7500, 0x7f0000010010, 64);
 	writer_add_sample(scene->writer, &(struct trace_sample){other, 8000, MIB});
@@ -525,15 +543,64 @@ static void huge(struct scene *scene)
 	scene_end(scene, process, end_ns, TRACE_END_SIGNAL, 9);
 }
 
+/* A line of a function of Python, called from a stack. */
+static uint32_t python_line(struct scene *scene, uint32_t stack, const char *file, const char *function, uint32_t line)
+{
+	uint32_t image = writer_add_image(scene->writer, &(struct trace_image){.path = file});
+	uint64_t place = (uint64_t)strlen(function) << 40 | line;
+	uint32_t frame = writer_intern_frame(scene->writer, image, place);
+	writer_name_frame(scene->writer, frame, &(struct trace_function){function, "", file, line, false});
+	return writer_intern_node(scene->writer, stack, frame);
+}
+
+/* Python that calls C that calls Python, and the interpreter's own code around and inside of it. */
+static void python(struct scene *scene)
+{
+	uint32_t process = scene_process(scene, 100, TRACE_NONE, 0), thread = scene_thread(scene, process, 100);
+	uint32_t interpreter = writer_add_image(scene->writer, &(struct trace_image){.path = "/usr/bin/python3.11"});
+	uint32_t start = writer_intern_node(scene->writer, scene_stack(scene, 0x1000, 0),
+					    writer_intern_frame(scene->writer, interpreter, 0x2000));
+	uint32_t module = python_line(scene, start, "/src/shop.py", "<module>", 9);
+	uint32_t again = python_line(scene, start, "/src/shop.py", "<module>", 10);
+	uint32_t sort =
+		writer_intern_node(scene->writer, module, writer_intern_frame(scene->writer, interpreter, 0x3000));
+	uint32_t grow = writer_intern_frame(scene->writer, interpreter, 0x4000);
+	scene->stack = start;
+	scene_alloc(scene, thread, 1000, 0x7f0000100010, 100);
+	scene->stack =
+		writer_intern_node(scene->writer, python_line(scene, sort, "/src/shop.py", "Shop.load", 6), grow);
+	scene_alloc(scene, thread, 2000, 0x7f0000200010, 200);
+	scene->stack =
+		writer_intern_node(scene->writer, python_line(scene, again, "/src/shop.py", "Shop.load", 6), grow);
+	scene_alloc(scene, thread, 3000, 0x7f0000300010, 3000);
+	scene->stack = writer_intern_node(scene->writer, again, grow);
+	scene_alloc(scene, thread, 4000, 0x7f0000400010, 500);
+}
+
+/* An interpreter that the recorder left alone. */
+static void unknown_python(struct scene *scene)
+{
+	uint32_t process = scene_process(scene, 100, TRACE_NONE, 0), thread = scene_thread(scene, process, 100);
+	uint32_t interpreter =
+		writer_add_image(scene->writer, &(struct trace_image){.path = "/lib/libpython3.14t.so.1"});
+	scene->stack = writer_intern_node(scene->writer, scene_stack(scene, 0x1000, 0),
+					  writer_intern_frame(scene->writer, interpreter, 0x2000));
+	scene_alloc(scene, thread, 1000, 0x7f0000100010, 100);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
 		const char *name;
 		void (*make)(struct scene *);
-	} scenes[] = {{"plain", plain},       {"forks", forks},       {"losses", losses},   {"earlier", earlier},
-		      {"untraced", untraced}, {"circular", circular}, {"growing", growing}, {"limited", limited},
-		      {"resident", resident}, {"ended", ended},       {"actions", actions}, {"sampled", sampled},
-		      {"together", together}, {"huge", huge}};
+	} scenes[] = {{"plain", plain},       {"forks", forks},
+		      {"losses", losses},     {"earlier", earlier},
+		      {"untraced", untraced}, {"circular", circular},
+		      {"growing", growing},   {"limited", limited},
+		      {"resident", resident}, {"ended", ended},
+		      {"actions", actions},   {"sampled", sampled},
+		      {"together", together}, {"huge", huge},
+		      {"python", python},     {"unknown_python", unknown_python}};
 	static const struct writer_options round = {
 		.mode = WRITER_CIRCULAR, .max_file_bytes = 16 << 10, .segment_bytes = 2 << 10};
 	struct scene scene;
@@ -541,7 +608,7 @@ int main(int argc, char **argv)
 		fputs("usage: make_trace "
 		      "plain|forks|together|losses|earlier|untraced|circular|resident|random|nested|growing|limited|"
 		      "ended|"
-		      "actions|sampled|huge "
+		      "actions|sampled|huge|python|unknown_python "
 		      "FILE [SEED "
 		      "[CALLS]]\n",
 		      stderr);

@@ -33,6 +33,7 @@ CUT = (0, 0)
 NOT_DONE = 0xffffffff  # index of a stack whose thread ended in the middle
 # Functions that share an entry in some libraries, so that the recorder can know only one of the names.
 SAME = {"aligned_alloc": "memalign", "cfree": "free", "_Znwm": "operator new", "_ZdlPv": "operator delete", "_ZdlPvm": "operator delete"}
+OWN = ("VALGRIND_", "_PyObject_Arena")  # functions of the program that the log does not know
 PYTHON_OFFSET = 1 << 48  # and higher: frames that are no places in files
 FREES = {"free", "cfree", "free_sized", "free_aligned_sized", "operator delete"}
 
@@ -136,7 +137,7 @@ def read_dump(path):
     with open(path, newline="") as file:
         for row in csv.DictReader(file):
             # What a library tells Valgrind, as GLib does of its types, the log does not have: it is no allocator's function.
-            if row["action"] not in ("Alloc", "ReAlloc", "Free") or row["function"].startswith("VALGRIND_"):
+            if row["action"] not in ("Alloc", "ReAlloc", "Free") or row["function"].startswith(OWN):
                 continue
             process = processes.setdefault(number(row["process"]), (number(row["pid"]), collections.defaultdict(list)))
             name = SAME.get(row["function"], row["function"])
@@ -203,7 +204,7 @@ class Stacks:
         self.images = {}  # of this process: the log knows the program itself by an empty name
         with open(path, newline="") as file:
             for row in csv.DictReader(file):
-                self.nodes[int(row["stack_id"])] = (int(row["parent_id"]), row["image"], int(row["offset"] or "0", 0))
+                self.nodes[int(row["stack_id"])] = (int(row["parent_id"]), row["image"], PYTHON_OFFSET if row.get("kind") == "python" else int(row["offset"] or "0", 0))
 
     def frames(self, node):
         """Innermost first, as the log has them."""
@@ -216,12 +217,12 @@ class Stacks:
     def without_evaluations(self, logged, traced):
         """Python frames stand in the place of evaluations by the interpreter (live/target/python_frames compares them): both are left out. An evaluation whose frame is
         only being made has none: it is known by its offset, which is one of the interpreter's loop."""
-        if not any(offset >= PYTHON_OFFSET for _, offset in traced) and not self.evaluations:
+        if not any(offset == PYTHON_OFFSET for _, offset in traced) and not self.evaluations:
             return logged, traced
         kept, native, i, at, is_replaced = [], [], 0, 0, False
         while at < len(logged) and (i < len(traced) or is_replaced):
             image, offset = traced[i] if i < len(traced) else ("", -1)
-            if offset >= PYTHON_OFFSET:
+            if offset == PYTHON_OFFSET:
                 is_replaced = True
                 i += 1
             elif logged[at][1] == offset:

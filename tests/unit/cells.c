@@ -387,6 +387,7 @@ struct named {
 	struct cell_bounds bounds;
 	struct cell_scan_result result;
 	struct cell_paths paths;
+	const struct cell_path **of_node;
 };
 
 static void named_make(struct named *named, struct subject *subject)
@@ -408,11 +409,15 @@ static void named_make(struct named *named, struct subject *subject)
 	heap_cull_use_default(&named->cull);
 	heap_cull_prepare(&named->cull, &(struct wrapper_source){subject->table, named->names}, 1);
 	cell_paths_find(&named->paths, named->result.weights, named->names, &named->cull);
+	named->of_node = memory_zeroed(named->paths.node_count, sizeof(*named->of_node));
+	for (uint32_t i = 0; i < named->paths.count; i++)
+		named->of_node[named->paths.items[i].node] = &named->paths.items[i];
 }
 
 static void named_fini(struct named *named)
 {
 	cell_paths_fini(&named->paths);
+	free(named->of_node);
 	cell_scan_result_fini(&named->result);
 	cell_bounds_fini(&named->bounds);
 	heap_cull_forget(&named->cull);
@@ -432,7 +437,7 @@ static void lumping_check(const struct named *named, const struct cell_kept *kep
 	struct cell_tree tree = {.nodes = NULL};
 	struct cell_set set = {.cells = NULL};
 	struct sums found = {.items = NULL}, wanted = {.items = NULL};
-	cell_tree_make(&tree, &named->paths, kept, named->names);
+	cell_tree_make(&tree, &named->paths, kept);
 	const struct cell_change change = {tree.of_path, tree.is_plain};
 	assert_true(cell_set_add_changed(&set, &named->result.set, &change, UINT32_MAX));
 	for (uint32_t i = 0; i < tree.count; i++)
@@ -445,10 +450,8 @@ static void lumping_check(const struct named *named, const struct cell_kept *kep
 	}
 	for (uint32_t i = 0; i < named->result.set.count; i++) {
 		const struct cell_keys keys = cell_keys_of(&named->result.set.cells[i]);
-		uint32_t asker = named->paths.askers[keys.node],
-			 name = asker ? heap_names_frame(named->names, asker)->name : CELL_NO_STACK;
-		if (named->paths.ranks[keys.node] >= kept->functions)
-			name = CELL_SMALLER_STACKS;
+		const struct cell_path *path = named->of_node[keys.node];
+		uint32_t name = path->rank < kept->functions ? path->name : CELL_SMALLER_STACKS;
 		sums_of(&wanted, class_key(name, tree.is_plain[keys.node], &keys))->bytes +=
 			named->result.set.cells[i].sums.bytes;
 	}
@@ -526,6 +529,60 @@ static void samples_are_parts_of_all_cells(void **state)
 	}
 	named_fini(&named);
 	subject_fini(&subject);
+}
+
+/* The level of the sample of a trace that has so many stacks with one block each, and then blocks of one stack. */
+static unsigned level_of(uint32_t stacks, bool is_guessing)
+{
+	enum { ROWS = 6000, MOST = 390, SAMPLE_MOST = 100 };
+	struct scene scene;
+	scene_open(&scene, path);
+	uint32_t thread = scene_thread(&scene, scene_process(&scene, 100, TRACE_NONE, 0), 100);
+	for (uint32_t i = 0; i < ROWS; i++) {
+		uint32_t stack = i < stacks ? i : 0;
+		scene.stack = scene_stack(&scene, (uint64_t)0x1000 + 16 * stack, (uint64_t)0);
+		scene_alloc(&scene, thread, (int64_t)i + 1, 0x10000 + 0x100 * (uint64_t)i, 1);
+	}
+	struct trace *trace = scene_read(&scene, path);
+	struct heap_table *table = scene_match(trace);
+	struct heap_filter filter;
+	struct cell_bounds bounds;
+	struct cell_scan_result result;
+	heap_filter_init_for(&filter, table);
+	uint32_t *nodes = memory_zeroed(table->site_count, sizeof(*nodes));
+	bool *sites = memory_zeroed(table->site_count, sizeof(*sites));
+	for (uint32_t i = 0; i < table->site_count; i++) {
+		nodes[i] = i;
+		sites[i] = true;
+	}
+	cell_bounds_make(&bounds, -1, table->duration_ns, 64, NULL, 0);
+	const struct cell_scan scan = {.table = table,
+				       .filter = &filter,
+				       .bounds = &bounds,
+				       .nodes = nodes,
+				       .sites = is_guessing ? NULL : sites,
+				       .most = MOST,
+				       .sample_most = SAMPLE_MOST,
+				       .node_count = table->site_count};
+	cell_scan(&scan, &result);
+	unsigned level = result.level;
+	cell_scan_result_fini(&result);
+	cell_bounds_fini(&bounds);
+	free(nodes);
+	free(sites);
+	heap_filter_fini(&filter);
+	scene_remove(path, trace, table);
+	return level;
+}
+
+/* Cells that begin as if they were too many make no sample, unless they are. */
+static void a_guess_changes_no_sample(void **state)
+{
+	(void)state;
+	assert_int_equal(level_of(300, true), 0);
+	assert_int_equal(level_of(300, false), 0);
+	for (uint32_t stacks = 1000; stacks <= 5000; stacks += 1000)
+		assert_int_equal(level_of(stacks, true), level_of(stacks, false));
 }
 
 /* The number behind a key of an answer's head. */
@@ -613,6 +670,7 @@ int main(void)
 		cmocka_unit_test(classes_of_lifetimes_are_two_a_power),
 		cmocka_unit_test(lumping_loses_the_path_only),
 		cmocka_unit_test(samples_are_parts_of_all_cells),
+		cmocka_unit_test(a_guess_changes_no_sample),
 		cmocka_unit_test(what_is_too_much_is_lumped),
 		cmocka_unit_test(cancelled_cells_are_not_written),
 	};

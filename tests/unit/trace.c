@@ -291,6 +291,15 @@ static void test_segments(void **state)
 						 .mapping_count = 5,
 						 .spread = spread},
 			parts);
+	const struct trace_page_run runs[] = {{5, 2, TRACE_MAPPING_BREAK, false}, {3, 1, 200, true}};
+	for (uint32_t spread = 0; spread <= 2; spread++)
+		writer_add_pages(writer,
+				 &(struct trace_pages){.process = 1,
+						       .time_ns = 1700,
+						       .huge_bytes = TRACE_HUGE_UNKNOWN,
+						       .swapped_bytes = 4096,
+						       .spread = spread},
+				 runs);
 	writer_update_process(writer, rows[2].process,
 			      &(struct trace_process){.pid = 102,
 						      .parent = rows[0].process,
@@ -331,6 +340,14 @@ static void test_segments(void **state)
 	assert_int_equal(dictionary->resident_parts[1].end, 0x9000);
 	assert_int_equal(dictionary->resident_parts[2].kind, TRACE_MAPPING_OTHER);
 	assert_string_equal(dictionary->resident_parts[2].name, "a kind of later versions");
+	assert_int_equal(dictionary->pages_count, 3);
+	assert_int_equal(dictionary->page_run_count, 3);
+	assert_int_equal(dictionary->pages[2].time_ns, 700);
+	assert_int_equal(dictionary->pages[2].first, 1);
+	assert_int_equal(dictionary->pages[2].huge_bytes, TRACE_HUGE_UNKNOWN);
+	assert_int_equal(dictionary->page_runs[1].skipped, 5);
+	assert_int_equal(dictionary->page_runs[2].kind, TRACE_MAPPING_OTHER);
+	assert_true(dictionary->page_runs[2].is_next);
 	assert_int_equal(dictionary->processes[2].end_status, 9);
 	assert_int_equal(dictionary->processes[2].parent, 0);
 	assert_int_equal(dictionary->processes[2].end_ns, 8000);
@@ -844,6 +861,10 @@ static void write_single_rows(struct writer *writer, uint32_t process, uint32_t 
 		writer,
 		&(struct trace_resident){.process = process, .time_ns = time_ns, .mapping_count = number, .spread = 1},
 		&(struct trace_resident_part){.base = 0x1000, .end = 0x2000, .name = "/lib/libc.so.6"});
+	writer_add_pages(
+		writer,
+		&(struct trace_pages){.process = process, .time_ns = time_ns, .swapped_bytes = number, .spread = 1},
+		&(struct trace_page_run){.count = 1});
 	writer_add_limit(writer, &(struct trace_limit){.process = process, .data_bytes = number});
 	writer_add_cause(writer, &(struct trace_cause){.process = process, .cgroup_kills = number});
 }
@@ -864,6 +885,7 @@ static void check_single_rows(const char *file, uint32_t last)
 	CHECK(gaps, gap_count, stacks);
 	CHECK(samples, sample_count, resident_bytes);
 	CHECK(residents, resident_count, mapping_count);
+	CHECK(pages, pages_count, swapped_bytes);
 	CHECK(limits, limit_count, data_bytes);
 	CHECK(causes, cause_count, cgroup_kills);
 #undef CHECK

@@ -22,7 +22,7 @@ DUMP_VALUE(sample_pid, dump_put_pid, row->dictionary->processes[sample_of(row)->
 /* What the logger read of the mappings at that time; NULL: nothing. */
 static const struct trace_resident *split_of(const struct dump_row *row)
 {
-	return resident_of_sample(row->dictionary, row->order, sample_of(row));
+	return resident_of_reading(row->dictionary, row->order, sample_of(row)->process, sample_of(row)->time_ns);
 }
 
 #define X(id, key, words) \

@@ -241,6 +241,7 @@ static int boottrace_run(int count, char **arguments)
 {
 	static struct boottrace scenario;
 	session_options_init(&scenario.session);
+	scenario.session.index = SESSION_INDEX_NEVER;
 	scenario.run_count = 1;
 	scenario.delay_ms = UINT32_MAX;
 	if (count == 2 && !strcmp(arguments[1], BOOTTRACE_CONTINUE_WORD))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/record/record_options.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/cli.h"
@@ -96,15 +97,9 @@ static int check_file_mode(const struct record *record, const char *command)
 	if (session->file_mode == SESSION_FILE_NEWFILE && record->output && !session_path_is_numbered(record->output))
 		return cli_fail("%s: --file-mode newfile: the name of the file, %s, has no %%d for the counter",
 				command, record->output);
-	if (session->with_index && session->file_mode != SESSION_FILE_SEQUENTIAL)
-		return cli_fail("%s: --index is for one file that keeps everything, not for --file-mode %s", command,
-				file_mode(session));
 	if (session->generations && session->file_mode != SESSION_FILE_SEQUENTIAL)
 		return cli_fail("%s: --generations is for one file that keeps everything, not for --file-mode %s",
 				command, file_mode(session));
-	if (session->with_index && (session->generations || session->waits_for_directory))
-		return cli_fail("%s: --index does not go with --%s", command,
-				session->generations ? "generations" : "late-file");
 	if (session->waits_for_directory && session->file_mode != SESSION_FILE_SEQUENTIAL)
 		return cli_fail("%s: --late-file is for one file that keeps everything, not for --file-mode %s",
 				command, file_mode(session));
@@ -112,6 +107,23 @@ static int check_file_mode(const struct record *record, const char *command)
 		return cli_fail("%s: --file-mode none writes no file, and --output %s names one", command,
 				record->output);
 	return 0;
+}
+
+/* An index belongs to one file. The variable is the user's word that there are to be none. */
+static int settle_index(struct session_options *session, const char *command)
+{
+	const char *word = getenv("XHEAP_INDEX_EVENTS");
+	bool is_one_file =
+		session->file_mode == SESSION_FILE_SEQUENTIAL && !session->generations && !session->waits_for_directory;
+	if (session->index == SESSION_INDEX_IDLE && (!is_one_file || (word && !strcmp(word, "none"))))
+		session->index = SESSION_INDEX_NEVER;
+	if (session->index != SESSION_INDEX_ALWAYS || is_one_file)
+		return 0;
+	if (session->file_mode != SESSION_FILE_SEQUENTIAL)
+		return cli_fail("%s: --index is for one file that keeps everything, not for --file-mode %s", command,
+				file_mode(session));
+	return cli_fail("%s: --index does not go with --%s", command,
+			session->generations ? "generations" : "late-file");
 }
 
 static int check_clock(const struct session_options *session)
@@ -132,5 +144,6 @@ int record_settle(struct record *record, const char *command)
 	int error = proc_fault() ? cli_fail("%s: %s", command, proc_fault()) : check_clock(session);
 	error = error ? error : settle_keep(session, command);
 	error = error ? error : settle_size(session, command);
-	return error ? error : check_file_mode(record, command);
+	error = error ? error : check_file_mode(record, command);
+	return error ? error : settle_index(session, command);
 }

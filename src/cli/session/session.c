@@ -18,8 +18,11 @@
 #include "cli/record/record_summary.h"
 #include "cli/record/recording.h"
 #include "cli/session/session_talk.h"
+#include "push/push_queue.h"
 #include "session/control/control_wait.h"
+#include "os/proc.h"
 #include "session/control/option_rows.h"
+#include "session/directory/directory.h"
 
 /* How long one wait of a flush lasts. */
 enum { FLUSH_SLICE_MS = 1000 };
@@ -69,6 +72,26 @@ char *cli_session_trace(const char *name)
 	return flush(name, true, &session);
 }
 
+char *cli_process_trace(uint32_t pid)
+{
+	char name[600];
+	struct proc_life life;
+	bool is_found = session_of_process((pid_t)pid, name, sizeof(name));
+	if (!proc_read_life((pid_t)pid, &life))
+		cli_fail("-p: there is no process %s", text_pid(pid).data);
+	else if (!is_found)
+		cli_fail("process %s is not recorded: xheap start NAME -p %s begins a session", text_pid(pid).data,
+			 text_pid(pid).data);
+	else if (name[0] != '/')
+		return cli_session_trace(name);
+	/* The path of another user's session leads anywhere. */
+	else if (proc_status_value((pid_t)pid, "Uid") == (int64_t)geteuid())
+		return strdup(name);
+	else
+		cli_fail("process %s is recorded by another user, to %s", text_pid(pid).data, text_shown(name));
+	return NULL;
+}
+
 static int flush_run(int count, char **arguments)
 {
 	struct control_state session;
@@ -104,7 +127,7 @@ static int stop_run(int count, char **arguments)
 	snprintf(record->trace_path, sizeof(record->trace_path), "%s", state.path);
 	record->output = record->trace_path;
 	session_options_init(&record->session);
-	record->session.file_mode = state.session.file_mode;
+	record->session.file_mode = push_trace_is_own(name, state.path) ? SESSION_FILE_NONE : state.session.file_mode;
 	controller_state_fini(&state);
 	control_send(record->control, &(struct control_message){.kind = CONTROL_STOP});
 	if (record_wait_for_session(record, &diag))

@@ -5,6 +5,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/text.h"
+
 const struct dx_method *dx_method_find(enum dx_receiver receiver, const struct dx_class *class, const char *name)
 {
 	assert(receiver <= DX_OF_NOTHING && !(class && receiver != DX_OF_CLASS));
@@ -77,6 +79,7 @@ static const char *argument_check(struct dx_query *query, struct dx_value *argum
 	struct dx_value sequence;
 	unsigned parameters;
 	bool is_number;
+	int64_t time_ns;
 	if (is_lambda_letter(letter)) {
 		parameters = letter == 'g' ? 2 : 1;
 		if (argument->kind != DX_LAMBDA || argument->closure->node->count != parameters)
@@ -88,6 +91,11 @@ static const char *argument_check(struct dx_query *query, struct dx_value *argum
 	case 'n':
 		is_number = argument->kind == DX_NUMBER && !(argument->is_signed && (int64_t)argument->number < 0);
 		return is_number ? NULL : "a whole number from 0 on";
+	case 'd':
+		if (argument->kind == DX_TEXT && text_parse_time(argument->text, &time_ns))
+			*argument = dx_decimal((uint64_t)time_ns);
+		is_number = argument->kind == DX_NUMBER && !(argument->is_signed && (int64_t)argument->number < 0);
+		return is_number ? NULL : "nanoseconds from 0 on, or a time such as 10ms";
 	case 't':
 		return argument->kind == DX_TEXT ? NULL : "a text";
 	case 'b':
@@ -97,6 +105,7 @@ static const char *argument_check(struct dx_query *query, struct dx_value *argum
 		is_number = argument->kind == DX_NUMBER || argument->kind == DX_REAL;
 		return is_number || argument->kind == DX_POSITION || argument->kind == DX_TEXT ? NULL : "a position";
 	case 's':
+	case 'q':
 		if (!dx_elements(query, argument, &sequence))
 			return "a collection";
 		*argument = sequence;
@@ -133,6 +142,7 @@ bool dx_method_call(struct dx_query *query, struct dx_method_call *call, struct 
 		method->call(query, call, result);
 		bool has_no_result = method->result == DX_RESULT_KIND && method->kind == DX_ABSENT;
 		result->is_nothing = has_no_result && result->kind == DX_ABSENT;
+		result->is_undecided = false; /* a value is no element */
 		return true;
 	}
 	struct dx_sequence *sequence = dx_sequence_new(query, method->operation, call->receiver.sequence, call->column);

@@ -42,8 +42,10 @@ struct dx_method {
 	const struct dx_class *class; /**< of DX_OF_CLASS */
 	/** A letter for each argument. f, g: lambdas of one and of two parameters, which are elements; c, o, m: as f,
 	    of what is a condition, has an order, is a number; k: a lambda over the elements of the argument s; n: a
-	    number from 0 on; t: a text; b: a bool; p: a position, a time or a percentage (dx_position_take()); s: a
-	    sequence; v: any value. Those behind a '?' may be left out. '*': any number of the letter before. */
+	    number from 0 on; d: nanoseconds, or a time as a text; t: a text; b: a bool; p: a position, a time or a
+	    percentage (dx_position_take()); s: a sequence; v: any value; q, e: a sequence whose elements, or a value
+	    that, is compared with the elements. Those behind a '?' may be left out. '*': any number of the letter
+	    before. */
 	const char *arguments;
 	enum dx_result result;
 	uint8_t kind;                        /**< of DX_RESULT_KIND: enum dx_kind */

@@ -13,6 +13,7 @@ void dx_query_init(struct dx_query *query, struct dx_session *session, size_t li
 	*query = (struct dx_query){.session = session, .is_interrupted = is_interrupted, .stop_column = -1};
 	query->budget.limit_bytes = limit_bytes;
 	dx_arena_init(&query->whole, &query->budget);
+	dx_arena_init(&query->kept, &query->budget);
 	query->arena = &query->whole;
 }
 
@@ -20,6 +21,7 @@ void dx_query_fini(struct dx_query *query)
 {
 	assert(!query->depth && query->arena == &query->whole);
 	dx_arena_fini(&query->whole);
+	dx_arena_fini(&query->kept);
 	free(query->limits);
 }
 

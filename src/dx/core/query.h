@@ -72,6 +72,7 @@ struct dx_query {
 	struct dx_budget budget;
 	struct dx_arena *arena; /**< of results and of steps */
 	struct dx_arena whole;  /**< what lives as long as the query: `arena`, at first */
+	struct dx_arena kept;   /**< the same, of values that are found in the middle of it */
 	unsigned depth;
 	bool is_stopped;
 	const struct dx_planner *planner;   /**< NULL: nothing is evaluated in another way than it is written */

@@ -67,7 +67,9 @@ struct dx_node {
 	uint32_t count; /**< of children, and of names of records and lambdas */
 	struct dx_node **children;
 	const char **names;
-	const struct dx_method *method; /**< of calls, from the checker; NULL: found at the evaluation */
+	uint16_t least_level; /**< of its names; this and what follows is of subqueries.c */
+	bool has_call, is_subquery, has_subqueries; /**< has_call: or a variable */
+	bool is_before_arrow; /**< what "->" is behind, and no dot */
 };
 
 #endif

@@ -40,7 +40,8 @@ bool dx_value_is_valid(const struct dx_value *value)
 {
 	bool is_number = value->kind == DX_NUMBER, is_position = value->kind == DX_POSITION;
 	if ((value->kind != DX_ABSENT && value->is_nothing) ||
-	    (!is_number && (value->is_signed || value->is_decimal || value->is_address)) ||
+	    (value->kind != DX_ERROR && (value->is_gap || value->is_undecided)) ||
+	    (!is_number && (value->is_signed || value->is_decimal || value->is_address || value->is_time)) ||
 	    (!is_position && (value->is_estimated || (value->kind != DX_TEXT && value->step))))
 		return false;
 	switch (value->kind) {
@@ -80,6 +81,7 @@ static struct dx_node *node_copy(struct dx_arena *arena, const struct dx_node *n
 	struct dx_node *copy = dx_new(arena, struct dx_node, 1);
 	*copy = *node;
 	copy->column = copy->name_column = -1; /* of another text than the query that uses it */
+	copy->has_subqueries = copy->is_subquery = false;
 	copy->name = name_copy(arena, node->name);
 	copy->first = node_copy(arena, node->first);
 	copy->second = node_copy(arena, node->second);

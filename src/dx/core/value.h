@@ -37,8 +37,11 @@ struct dx_value {
 	bool is_signed;    /**< of DX_NUMBER: an int64_t */
 	bool is_decimal;   /**< of DX_NUMBER: written in decimal unless a specifier says otherwise */
 	bool is_address;   /**< of DX_NUMBER: written in hexadecimal by all formats */
+	bool is_time;      /**< of DX_NUMBER, a literal: a time in nanoseconds */
 	bool is_estimated; /**< of DX_POSITION: not a point, but one less or plus a duration */
 	bool is_nothing;   /**< of DX_ABSENT: no value is meant, as the result of a method that has none */
+	bool is_gap;       /**< of DX_ERROR: it stands for lost events, and is no element that counts */
+	bool is_undecided; /**< of DX_ERROR, an element: nobody knows whether its collection has it */
 	union {
 		uint32_t step; /**< of DX_POSITION */
 		uint32_t
@@ -62,7 +65,8 @@ enum dx_member_flag {
 	DX_MEMBER_EXTRA = 1,     /**< beyond the documented ones: shown with -extra */
 	DX_MEMBER_HIDDEN = 2,    /**< an alias: never shown, unless asked for by name */
 	DX_MEMBER_NO_COLUMN = 4, /**< in trees, not in grids */
-	DX_MEMBER_MINOR = 8      /**< a column that a narrow terminal leaves out before all others */
+	DX_MEMBER_MINOR = 8,     /**< a column that a narrow terminal leaves out before all others */
+	DX_MEMBER_NO_GRID = 16   /**< in trees, CSV and JSON, not in grids, where another column shows it */
 };
 
 /** Said beside these bits: the member is this column of the list (columns/column.h). */
@@ -97,7 +101,7 @@ struct dx_class {
 	const char *name;
 	const char *help;
 	const struct dx_member *members;
-	size_t data_bytes; /**< of what `data` points to; 0: it belongs to the trace or is static */
+	size_t data_bytes;     /**< of what `data` points to; 0: it belongs to the trace or is static */
 	size_t identity_bytes; /**< the first of them, by which objects are compared; 0: all */
 	/** Set *value, which is DX_ABSENT before, to that of a column. NULL: no member is a column. */
 	void (*get_column)(struct dx_query *query, const struct dx_value *object, int column, struct dx_value *value);

@@ -14,11 +14,16 @@
 
 #include "base/text.h"
 #include "dx/core/methods.h"
+#include "dx/language/foreign_words.h"
 #include "dx/model/debugger.h"
 #include "dx/model/heap_limits.h"
+#include "dx/model/member_words.h"
 #include "dx/model/objects.h"
 #include "dx/model/objects_session.h"
 #include "dx/model/stack_frames.h"
+
+/* NEAR: below this distance, a word is meant. */
+enum { NEAR = 3, LISTED_BYTES = 160 };
 
 struct known_type {
 	uint8_t kind; /* enum dx_kind, DX_ANY */
@@ -27,7 +32,7 @@ struct known_type {
 	const struct known_type *key;     /* of groups; NULL: it is none */
 	const struct dx_node *record;     /* of records: the names */
 	const struct known_type *const *fields;
-	const struct dx_member *words; /* of texts: the member, which has only some; NULL: any text */
+	const struct dx_member *words; /* of texts: the member, which may have only some; NULL: any text */
 };
 
 struct type_scope {
@@ -40,7 +45,9 @@ struct checker {
 	struct dx_query *query;
 	struct dx_complaint *complaint;
 	bool has_failed;
-	dx_name_visit *visit; /* NULL: this is no search for names */
+	const struct known_type *element; /* within an argument that should be a lambda: its parameter; or NULL */
+	const struct dx_node *text;       /* what a text is compared with; NULL: not known */
+	dx_name_visit *visit;             /* NULL: this is no search for names */
 	void *context;
 	bool has_visited;
 };
@@ -85,13 +92,6 @@ static void nearest_try(struct nearest_name *nearest, const char *name)
 		nearest->least = distance;
 		nearest->best = name;
 	}
-}
-
-static const struct known_type *refuse_name(struct checker *checker, int column, const char *owner, const char *what,
-					    const struct nearest_name *nearest)
-{
-	return complain(checker, column, "%s has no %s %s%s%s", owner, what, nearest->wrong,
-			nearest->best ? "; the nearest is " : "", nearest->best ? nearest->best : "");
 }
 
 /* ---- types ---- */
@@ -153,11 +153,56 @@ static const struct dx_class *class_of(const struct known_type *type)
 	return type->kind == DX_POSITION ? &dx_position_class : type->kind == DX_OBJECT ? type->class : NULL;
 }
 
+static const struct known_type *refuse_name(struct checker *checker, int column, const struct known_type *of,
+					    const char *what, const struct nearest_name *nearest)
+{
+	const struct dx_class *class = of->record ? NULL : class_of(of);
+	const char *answer = dx_foreign_name(of->kind, class, nearest->wrong);
+	return complain(checker, column, "%s has no %s %s%s%s", of->record ? "the object" : type_name(of), what,
+			nearest->wrong,
+			answer          ? ": write "
+			: nearest->best ? "; the nearest is "
+					: "",
+			answer          ? answer
+			: nearest->best ? nearest->best
+					: "");
+}
+
 /* ---- names and members ---- */
+
+static bool has_member(const struct known_type *type, const char *name)
+{
+	const struct dx_class *class = type && !type->record ? class_of(type) : NULL;
+	const struct dx_member *row = class ? class->members : NULL;
+	while (row && row->name && strcasecmp(row->name, name) != 0)
+		row++;
+	return row && row->name;
+}
+
+/* Say what a name that nobody knows was meant to be. Return whether that is known. */
+static bool refuse_unknown(struct checker *checker, const struct dx_node *node, const struct type_scope *scope)
+{
+	for (; scope; scope = scope->outer)
+		if (has_member(scope->type, node->name)) {
+			complain(checker, node->column, "%s is a member: write %s.%s", node->name, scope->name,
+				 node->name);
+			return true;
+		}
+	bool is_text = node == checker->text, is_member = has_member(checker->element, node->name);
+	if (is_text)
+		complain(checker, node->column, "a text stands in quotes: \"%s\"", node->name);
+	else if (node->is_before_arrow)
+		complain(checker, node->column, "a lambda has =>: %s => ...", node->name);
+	else if (is_member)
+		complain(checker, node->column, "%s is a member of each element: write x => ... x.%s ...", node->name,
+			 node->name);
+	return is_text || node->is_before_arrow || is_member;
+}
 
 static const struct known_type *check_name(struct checker *checker, const struct dx_node *node,
 					   const struct type_scope *scope)
 {
+	const struct type_scope *inner = scope;
 	struct nearest_name nearest;
 	nearest_begin(&nearest, node->name);
 	for (; scope; scope = scope->outer) {
@@ -167,6 +212,8 @@ static const struct known_type *check_name(struct checker *checker, const struct
 	}
 	if (!strcasecmp(node->name, "Debugger"))
 		return type_of_kind(checker, DX_OBJECT, &dx_debugger_class);
+	if (refuse_unknown(checker, node, inner))
+		return &any;
 	nearest_try(&nearest, "Debugger");
 	for (const struct dx_builtin *row = dx_builtins; row->name; row++)
 		if (!strcasecmp(row->name, node->name))
@@ -216,7 +263,7 @@ static const struct known_type *check_field(struct checker *checker, const struc
 			return object->fields[i];
 		nearest_try(&nearest, object->record->names[i]);
 	}
-	return refuse_name(checker, node->name_column, "the object", "member", &nearest);
+	return refuse_name(checker, node->name_column, object, "member", &nearest);
 }
 
 static const struct dx_method *method_for(const struct known_type *type, const char *name)
@@ -258,8 +305,7 @@ static void visit_names(struct checker *checker, const struct known_type *object
 static const struct known_type *type_of_member(struct checker *checker, const struct dx_class *class,
 					       const struct dx_member *member)
 {
-	const char *const *words;
-	if (!dx_member_words(class, member, &words))
+	if (member->type != DX_TEXT)
 		return type_of_kind(checker, member->type, member->class);
 	return type_new(checker, (struct known_type){.kind = DX_TEXT, .class = class, .words = member});
 }
@@ -301,7 +347,7 @@ static const struct known_type *check_member(struct checker *checker, struct dx_
 	if (method)
 		return complain(checker, node->name_column, "%s is a method: write %s(%s)", method->name, method->name,
 				method->shown_arguments);
-	return refuse_name(checker, node->name_column, type_name(object), "member", &nearest);
+	return refuse_name(checker, node->name_column, object, "member", &nearest);
 }
 
 /* ---- calls ---- */
@@ -321,7 +367,7 @@ static const struct known_type *refuse_method(struct checker *checker, const str
 	/* A method of something: the evaluation knows what this is. */
 	if (is_known && receiver->kind == DX_ANY)
 		return &any;
-	return refuse_name(checker, node->name_column, type_name(receiver), "method", &nearest);
+	return refuse_name(checker, node->name_column, receiver, "method", &nearest);
 }
 
 /* Whether a value of the type can be an argument of the letter. */
@@ -339,6 +385,8 @@ static bool fits(const struct known_type *type, char letter)
 		return type->kind == DX_LAMBDA;
 	case 'n':
 		return type->kind == DX_NUMBER;
+	case 'd':
+		return type->kind == DX_NUMBER || type->kind == DX_TEXT;
 	case 't':
 		return type->kind == DX_TEXT;
 	case 'b':
@@ -347,6 +395,7 @@ static bool fits(const struct known_type *type, char letter)
 		return type->kind == DX_POSITION || type->kind == DX_TEXT || type->kind == DX_NUMBER ||
 		       type->kind == DX_REAL;
 	case 's':
+	case 'q':
 		return has_elements(type);
 	default:
 		return true;
@@ -375,7 +424,8 @@ struct call_types {
 static void refuse_truth(struct checker *checker, int column, const struct known_type *type)
 {
 	if (type->kind == DX_TEXT)
-		complain(checker, column, "a text is neither true nor false: compare it, as in x.Action == \"Free\"");
+		complain(checker, column,
+			 "a text is neither true nor false: compare it, as in x.Action == \"Free\", or with null");
 	else if (type->kind == DX_SEQUENCE || type->kind == DX_LAMBDA)
 		complain(checker, column, "%s is neither true nor false%s", type_name(type),
 			 type->kind == DX_SEQUENCE ? ": .Any() says whether it has elements" : "");
@@ -408,13 +458,147 @@ static void check_made(struct checker *checker, int column, const struct dx_meth
 static const struct known_type *compared_type(struct checker *checker, const struct dx_method *method,
 					      const struct call_types *types)
 {
-	bool has_other = method->arguments[0] == 's' || method->arguments[0] == 'v';
+	bool has_other = strchr("svqe", method->arguments[0]) != NULL;
 	return has_other ? &any : types->last_lambda ? types->last_lambda : element_of(checker, types->receiver);
 }
 
 static bool is_negative(const struct dx_node *node)
 {
 	return node->kind == DX_NODE_UNARY && node->operation == DX_MINUS && node->first->kind == DX_NODE_LITERAL;
+}
+
+static const char *literal_text(const struct dx_node *node)
+{
+	return node->kind == DX_NODE_LITERAL && node->literal.kind == DX_TEXT ? node->literal.text : NULL;
+}
+
+/* Return the place of the '!' in image!function, or NULL. */
+static const char *image_mark(const char *text)
+{
+	static const char before[] = "operator";
+	const size_t length = sizeof(before) - 1;
+	for (const char *at = text; (at = strchr(at, '!')); at++)
+		if ((size_t)(at - text) < length || strncmp(at - length, before, length) != 0)
+			return at;
+	return NULL;
+}
+
+/* Say which words the member may have: the nearest one of them, or all, if these are few. */
+static void refuse_word(struct checker *checker, int column, const struct dx_member *member,
+			const struct dx_words *words, const char *text)
+{
+	char all[LISTED_BYTES];
+	struct nearest_name nearest;
+	nearest_begin(&nearest, text);
+	if (!words->are_of_trace)
+		nearest.least = NEAR;
+	for (size_t i = 0; i < words->count; i++)
+		nearest_try(&nearest, words->words[i]);
+	/* "delete" is a part of "operator delete". */
+	for (size_t i = words->count; i-- > 0 && words->are_of_trace;)
+		if (strcasestr(words->words[i], text))
+			nearest.best = words->words[i];
+	text_join(all, sizeof(all), words->words, words->are_of_trace ? 0 : words->count);
+	const char *answer = dx_foreign_text(words->words, words->count, text);
+	if (answer)
+		complain(checker, column, "%s is never \"%s\": %s", member->name, text, answer);
+	else if (nearest.best)
+		complain(checker, column, "%s is never \"%s\"%s; the nearest is \"%s\"", member->name, text,
+			 words->are_of_trace ? " in this trace" : "", nearest.best);
+	else
+		complain(checker, column, "%s is never \"%s\"%s%s", member->name, text,
+			 words->are_of_trace ? " in this trace" : ": it is one of ", all);
+}
+
+/* A comparison with a text that the member never has: its answer would always be the same. */
+static void check_words(struct checker *checker, const struct known_type *type, const struct dx_node *other)
+{
+	const char *text = literal_text(other);
+	if (!type->words || !text)
+		return;
+	const struct dx_words words = dx_member_words(checker->query, type->class, type->words);
+	const char *mark = image_mark(text);
+	if (!words.count && mark && type->class == &dx_frame_class && !strcmp(type->words->name, "Function"))
+		complain(checker, other->column,
+			 "Function is without an image: Function == \"%s\" && Image.StartsWith(\"%.*s\")", mark + 1,
+			 (int)(mark - text), text);
+	for (size_t i = 0; i < words.count; i++)
+		if (!strcmp(words.words[i], text))
+			return;
+	if (words.count)
+		refuse_word(checker, other->column, type->words, &words, text);
+}
+
+/* Whether h.Action.Contains("alloc") and its like are true for no word of the member. */
+static void check_text_call(struct checker *checker, const struct dx_node *node, const struct dx_method *method,
+			    const struct known_type *receiver)
+{
+	char all[LISTED_BYTES];
+	const char *text = node->count == 1 ? literal_text(node->children[0]) : NULL;
+	if (!receiver->words || !text || method->receiver != DX_OF_TEXT || method->kind != DX_BOOL)
+		return;
+	const struct dx_words words = dx_member_words(checker->query, receiver->class, receiver->words);
+	for (size_t i = 0; i < words.count; i++) {
+		struct dx_method_call call = {.method = method,
+					      .receiver = dx_text(words.words[i]),
+					      .arguments = {dx_text(text)},
+					      .count = 1};
+		struct dx_value answer;
+		dx_method_call(checker->query, &call, &answer);
+		if (words.are_of_trace || dx_is_true(&answer))
+			return;
+	}
+	text_join(all, sizeof(all), words.words, words.count);
+	if (words.count)
+		complain(checker, node->name_column, "%s(\"%s\") is never true: %s is one of %s", method->name, text,
+			 receiver->words->name, all);
+}
+
+/* Whether values of the types can be equal. */
+static bool are_alike(const struct known_type *one, const struct known_type *other)
+{
+	if (one->kind == DX_ANY || other->kind == DX_ANY || (is_numeric(one) && is_numeric(other)))
+		return true;
+	return one->kind == other->kind && (one->kind != DX_OBJECT || one->class == other->class);
+}
+
+/* Say why the comparison makes no sense, and which member has the other one's type. `text` is of a literal, or NULL. */
+static void refuse_comparison(struct checker *checker, int column, const struct known_type *one,
+			      const struct known_type *other, const char *text)
+{
+	const struct known_type *object = class_of(one) ? one : other, *value = object == one ? other : one;
+	uint64_t size;
+	int64_t time_ns;
+	if (object->kind == DX_POSITION && (is_numeric(value) || value->kind == DX_TEXT))
+		complain(checker, column,
+			 "a position and %s cannot be compared: a time is 10ms, a position is \"1770:1\", and its "
+			 "nanoseconds are .Sequence",
+			 type_name(value));
+	else if (text && is_numeric(one->kind == DX_TEXT ? other : one) &&
+		 (text_parse_size(text, &size) || text_parse_time(text, &time_ns)))
+		complain(checker, column, "a number and a text cannot be compared: write %s without quotes", text);
+	const struct dx_class *class = class_of(object);
+	const struct dx_member *row = class ? class->members : NULL;
+	while (row && row->name && (row->type != value->kind || row->flags & DX_MEMBER_HIDDEN))
+		row++;
+	bool has_member = row && row->name && value->kind != DX_OBJECT;
+	complain(checker, column, "%s and %s cannot be compared%s%s", type_name(one), type_name(other),
+		 has_member ? ": compare a member, as ." : "", has_member ? row->name : "");
+}
+
+/* What is equal to no element would be found in no collection. */
+static void check_compared(struct checker *checker, const struct dx_node *call, const struct dx_method *method,
+			   const struct call_types *types)
+{
+	char letter = dx_method_letter(method, 0);
+	if ((letter != 'e' && letter != 'q') || call->count != 1 || !types->arguments[0])
+		return;
+	const struct known_type *element = element_of(checker, types->receiver),
+				*other = letter == 'q' ? element_of(checker, types->arguments[0]) : types->arguments[0];
+	if (!are_alike(element, other))
+		refuse_comparison(checker, call->children[0]->column, element, other, literal_text(call->children[0]));
+	else if (letter == 'e')
+		check_words(checker, element, call->children[0]);
 }
 
 static void check_argument(struct checker *checker, const struct dx_method *method, struct dx_node *argument,
@@ -428,10 +612,12 @@ static void check_argument(struct checker *checker, const struct dx_method *meth
 						['k'] = one_parameter,
 						['g'] = "a lambda of two parameters, (a, b) => ...",
 						['n'] = "a whole number from 0 on",
+						['d'] = "a time from 0 on, as 10us",
 						['t'] = "a text",
 						['b'] = "true or false",
 						['p'] = "a position",
-						['s'] = "a collection"};
+						['s'] = "a collection",
+						['q'] = "a collection"};
 	char letter = dx_method_letter(method, number);
 	bool is_lambda = argument->kind == DX_NODE_LAMBDA, is_of_element = dx_letter_is_of_element(letter);
 	bool is_result = method->result == DX_RESULT_LAMBDA && letter == 'g';
@@ -454,9 +640,11 @@ static void check_argument(struct checker *checker, const struct dx_method *meth
 		check_made(checker, argument->first->column, method, letter, type);
 		return;
 	}
+	checker->element = is_of_element ? element : checker->element;
 	type = check(checker, argument, scope);
+	checker->element = NULL;
 	types->arguments[number] = type;
-	bool is_number_out = (letter == 'n' && is_negative(argument)) ||
+	bool is_number_out = ((letter == 'n' || letter == 'd') && is_negative(argument)) ||
 			     (letter == 'b' && argument->kind == DX_NODE_LITERAL &&
 			      argument->literal.kind == DX_NUMBER && argument->literal.number > 1);
 	if (is_number_out)
@@ -583,6 +771,8 @@ static const struct known_type *check_call(struct checker *checker, struct dx_no
 				method->shown_arguments, node->count, node->count == 1 ? "" : "s");
 	for (uint32_t i = 0; i < node->count && !checker->has_failed; i++)
 		check_argument(checker, method, node->children[i], i, scope, &types);
+	check_compared(checker, node, method, &types);
+	check_text_call(checker, node, method, types.receiver);
 	/* Without a lambda, it is of the elements themselves; a condition is then of no one. */
 	if (!node->count && !is_begun && dx_method_letter(method, 0) != 'c')
 		check_made(checker, node->name_column, method, dx_method_letter(method, 0),
@@ -592,28 +782,44 @@ static const struct known_type *check_call(struct checker *checker, struct dx_no
 
 /* ---- operators ---- */
 
-/* A comparison with a text that the member never has: its answer would always be the same. */
-static void check_words(struct checker *checker, const struct known_type *type, const struct dx_node *other)
+/* h.TimeStart < 10ms compares nanoseconds: a position's with those of the literal. h.TimeStart < "1770:1" compares two
+   positions. Return the type that the position's side has then. */
+static const struct known_type *check_time(struct checker *checker, struct dx_node **position, struct dx_node *literal,
+					   const struct known_type **type)
 {
-	const char *const *words, *text = other->kind == DX_NODE_LITERAL ? other->literal.text : NULL;
-	struct nearest_name nearest;
-	if (!type->words || other->kind != DX_NODE_LITERAL || other->literal.kind != DX_TEXT)
-		return;
-	size_t count = dx_member_words(type->class, type->words, &words);
-	nearest_begin(&nearest, text);
-	for (size_t i = 0; i < count; i++) {
-		if (!strcmp(words[i], text))
-			return;
-		nearest_try(&nearest, words[i]);
+	static const struct known_type of_position = {.kind = DX_POSITION}, of_number = {.kind = DX_NUMBER};
+	const char *text = literal_text(literal);
+	int64_t time_ns = (int64_t)literal->literal.number;
+	bool is_time = literal->kind == DX_NODE_LITERAL && literal->literal.is_time;
+	if (text && dx_position_parse(text, &literal->literal)) {
+		*type = &of_position;
+		return &of_position;
 	}
-	complain(checker, other->column, "%s is never \"%s\"%s%s%s", type->words->name, text,
-		 nearest.best ? "; the nearest is \"" : "", nearest.best ? nearest.best : "", nearest.best ? "\"" : "");
+	if (!is_time && !(text && text_parse_time(text, &time_ns)))
+		return &of_position;
+	struct dx_node *member = dx_new(&checker->query->whole, struct dx_node, 1);
+	*member = (struct dx_node){.kind = DX_NODE_MEMBER,
+				   .column = (*position)->column,
+				   .name_column = (*position)->column,
+				   .height = (uint16_t)((*position)->height + 1),
+				   .name = "Sequence",
+				   .first = *position};
+	*position = member;
+	literal->literal = dx_decimal((uint64_t)time_ns);
+	*type = &of_number;
+	return &of_number;
 }
 
 static const struct known_type *check_binary(struct checker *checker, struct dx_node *node,
 					     const struct type_scope *scope)
 {
-	const struct known_type *one = check(checker, node->first, scope), *other = check(checker, node->second, scope);
+	const struct known_type *one = check(checker, node->first, scope);
+	checker->text = one->kind == DX_TEXT ? node->second : NULL;
+	const struct known_type *other = check(checker, node->second, scope);
+	if (node->operation >= DX_LESS && node->operation <= DX_UNEQUAL && one->kind == DX_POSITION)
+		one = check_time(checker, &node->first, node->second, &other);
+	else if (node->operation >= DX_LESS && node->operation <= DX_UNEQUAL && other->kind == DX_POSITION)
+		other = check_time(checker, &node->second, node->first, &one);
 	bool is_known = one->kind != DX_ANY && other->kind != DX_ANY;
 	bool is_order = node->operation >= DX_LESS && node->operation <= DX_UNEQUAL;
 	if (node->operation == DX_AND || node->operation == DX_OR) {
@@ -625,10 +831,9 @@ static const struct known_type *check_binary(struct checker *checker, struct dx_
 		return complain(checker, node->column,
 				"true and false have no order; a < x < b is written a < x && x < b");
 	if (is_order) {
-		bool are_alike = one->kind == other->kind || (is_numeric(one) && is_numeric(other));
-		if (is_known && !are_alike)
-			return complain(checker, node->column, "%s and %s cannot be compared", type_name(one),
-					type_name(other));
+		const char *text = one->kind == DX_TEXT ? literal_text(node->first) : literal_text(node->second);
+		if (!are_alike(one, other))
+			refuse_comparison(checker, node->column, one, other, text);
 		check_words(checker, one, node->second);
 		check_words(checker, other, node->first);
 		return type_of_kind(checker, DX_BOOL, NULL);

@@ -11,9 +11,9 @@
 #include "base/text.h"
 
 /* Signs, longer ones before their beginnings. */
-static const char *const signs[] = {"=>", "->", "==", "!=", "<=", ">=", "&&", "||", "<<", ">>", "(",
-				    ")",  "[",  "]",  "{",  "}",  ".",  ",",  "+",  "-",  "*",  "/",
-				    "%",  "<",  ">",  "!",  "~",  "&",  "|",  "^",  "?",  ":",  "="};
+static const char *const signs[] = {"=>", "->", "<>", "==", "!=", "<=", ">=", "&&", "||", "<<", ">>", "(",
+				    ")",  "[",  "]",  "{",  "}",  ".",  ",",  "+",  "-",  "*",  "/",  "%",
+				    "<",  ">",  "!",  "~",  "&",  "|",  "^",  "?",  ":",  "="};
 enum { SIGN_COUNT = sizeof(signs) / sizeof(signs[0]), UNIT_BYTES = 8 };
 
 static bool is_name_byte(char byte, bool is_first)
@@ -80,30 +80,47 @@ static int lex_digits(struct dx_lexer *lexer, struct dx_token *token, int base, 
 	return 0;
 }
 
-/* The unit of a number of bytes, if one is right behind the digits: 64K, 1MB, 2GiB. */
-static int lex_unit(struct dx_lexer *lexer, struct dx_token *token, struct diag *diag)
+/* Make a number with a unit of what was read: bytes, or nanoseconds. */
+static int unit_apply(struct dx_token *token, uint64_t factor, bool is_time, struct diag *diag)
 {
-	int start = lexer->at;
-	char unit[UNIT_BYTES];
-	uint64_t factor;
-	while (is_name_byte(lexer->text[lexer->at], false))
-		lexer->at++;
-	if (lexer->at == start)
-		return 0;
-	snprintf(unit, sizeof(unit), "1%.*s", lexer->at - start, lexer->text + start);
-	if (!text_parse_size(unit, &factor))
-		return refuse(token, start, diag, "this is no unit of bytes: K, M, G or T, also with B or iB behind");
-	if (__builtin_mul_overflow(token->number.number, factor, &token->number.number))
+	uint64_t number = token->number.number;
+	bool is_real = token->number.kind == DX_REAL;
+	bool is_too_large = is_real ? token->number.real * (double)factor >= (double)UINT64_MAX
+				    : __builtin_mul_overflow(number, factor, &number);
+	if (is_too_large)
 		return refuse(token, token->column, diag, "the number has more than 64 bits");
+	token->number = dx_decimal(is_real ? (uint64_t)(token->number.real * (double)factor) : number);
+	token->number.is_time = is_time;
 	return 0;
 }
 
-static int lex_real(struct dx_lexer *lexer, struct dx_token *token)
+/* The unit of a number of bytes or of a time, if one is behind the digits: 64K, 1MB, 2 GiB, 10ms, 1.5s. */
+static int lex_unit(struct dx_lexer *lexer, struct dx_token *token, struct diag *diag)
+{
+	int start = lexer->at + (int)strspn(lexer->text + lexer->at, " \t"), end = start;
+	char unit[UNIT_BYTES];
+	uint64_t factor;
+	int64_t time_ns;
+	while (is_name_byte(lexer->text[end], end == start))
+		end++;
+	snprintf(unit, sizeof(unit), "1%.*s", end - start, lexer->text + start);
+	bool is_size = text_parse_size(unit, &factor), is_time = !is_size && text_parse_time(unit, &time_ns);
+	/* Behind blanks it may be another word. */
+	if (end == start || (start > lexer->at && !is_size && !is_time))
+		return 0;
+	lexer->at = end;
+	if (!is_size && !is_time)
+		return refuse(token, start, diag,
+			      "this is no unit: K, M, G or T of bytes, also with B or iB behind, or s, ms, us or ns");
+	return unit_apply(token, is_size ? factor : (uint64_t)time_ns, is_time, diag);
+}
+
+static int lex_real(struct dx_lexer *lexer, struct dx_token *token, struct diag *diag)
 {
 	char *end;
 	token->number = dx_real(strtod(lexer->text + lexer->at, &end));
 	lexer->at = (int)(end - lexer->text);
-	return 0;
+	return lex_unit(lexer, token, diag);
 }
 
 /* 0n decimal, 0t and 0o octal, 0y and 0b binary, 0x hexadecimal; without a mark decimal. */
@@ -122,7 +139,11 @@ static int lex_number(struct dx_lexer *lexer, struct dx_token *token, struct dia
 		}
 	size_t digits = strspn(at, "0123456789");
 	if ((at[digits] == '.' || at[digits] == 'e') && isdigit((unsigned char)at[digits + 1]))
-		return lex_real(lexer, token);
+		return lex_real(lexer, token, diag);
+	if (at[0] == '0' && isdigit((unsigned char)at[1]))
+		return refuse(
+			token, lexer->at, diag,
+			"a number that begins with 0 is octal in C++: write it without the 0, or as 0t10 if it is");
 	int error = lex_digits(lexer, token, 10, diag);
 	return error ? error : lex_unit(lexer, token, diag);
 }

@@ -63,12 +63,29 @@ static int parse_word(const char *text, size_t length, struct dx_specifier *spec
 	return text_parse_count(number, &specifier->count) ? 0 : refuse(text, length, diag);
 }
 
+static bool is_comment(const char *text)
+{
+	return text[0] == '/' && (text[1] == '/' || text[1] == '*');
+}
+
+/* Return what is behind blanks and comments. */
+static const char *skip(const char *text)
+{
+	for (;;) {
+		text += strspn(text, " \t\n");
+		if (!is_comment(text))
+			return text;
+		const char *end = text[1] == '/' ? strchr(text, '\n') : strstr(text + 2, "*/");
+		text = !end ? text + strlen(text) : *end == '*' ? end + 2 : end;
+	}
+}
+
 /* The length of a word: commas in brackets belong to it. */
 static size_t word_length(const char *text)
 {
 	unsigned depth = 0;
 	size_t length = 0;
-	for (; text[length] && (depth || text[length] != ','); length++) {
+	for (; text[length] && (depth || (text[length] != ',' && !is_comment(text + length))); length++) {
 		depth += text[length] == '[' || text[length] == '(';
 		depth -= depth && (text[length] == ']' || text[length] == ')');
 	}
@@ -79,16 +96,20 @@ int dx_specifier_parse(const char *text, struct dx_specifier *specifier, struct 
 {
 	*specifier = (struct dx_specifier){.base = 0};
 	for (;;) {
-		size_t length = word_length(text), blank = strspn(text, " \t\n"), end = length;
-		if (blank > length)
-			blank = length;
-		while (end > blank && isspace((unsigned char)text[end - 1]))
+		text = skip(text);
+		size_t length = word_length(text), end = length;
+		while (end && isspace((unsigned char)text[end - 1]))
 			end--;
-		int error = parse_word(text + blank, end - blank, specifier, diag);
-		specifier->wrong_text = error ? text + blank : NULL;
-		if (error || !text[length])
+		int error = parse_word(text, end, specifier, diag);
+		specifier->wrong_text = error ? text : NULL;
+		text = skip(text + length);
+		if (!error && *text && *text != ',') {
+			specifier->wrong_text = text;
+			error = diag_fail(diag, EINVAL, "a comma is missing before this");
+		}
+		if (error || !*text)
 			return error;
-		text += length + 1;
+		text++;
 	}
 }
 
@@ -154,7 +175,7 @@ const char *dx_specifier_text(struct dx_query *query, const struct dx_value *val
 	case DX_LAMBDA:
 		return "[lambda]";
 	case DX_ERROR:
-		return dx_format(query->arena, strncmp(value->text, "gap: ", 5) ? "[error: %s]" : "[%s]", value->text);
+		return dx_format(query->arena, value->is_gap ? "[%s]" : "[error: %s]", value->text);
 	case DX_ABSENT:
 		return value->is_nothing ? "" : "[absent]";
 	default:

@@ -18,6 +18,8 @@
 #include "trace/row_ids.h"
 #include "trace/trace.h"
 
+const char *const dx_fault_words[DX_FAULT_KINDS] = {"ok", "unknown", "double"};
+
 struct dx_faults {
 	struct dx_fault *items;
 	uint32_t count;

@@ -5,7 +5,10 @@
 
 #include "dx/model/objects.h"
 
-enum dx_fault_kind { DX_FAULT_NONE, DX_FAULT_UNKNOWN, DX_FAULT_DOUBLE };
+enum dx_fault_kind { DX_FAULT_NONE, DX_FAULT_UNKNOWN, DX_FAULT_DOUBLE, DX_FAULT_KINDS };
+
+/** The words of the kinds. */
+extern const char *const dx_fault_words[DX_FAULT_KINDS];
 
 struct dx_fault {
 	struct dx_event event;

@@ -51,18 +51,6 @@ struct dx_value dx_column_value(struct dx_query *query, const struct column *col
 	}
 }
 
-size_t dx_member_words(const struct dx_class *class, const struct dx_member *member, const char *const **words)
-{
-	int id = dx_member_column(member);
-	bool has_columns = class == &dx_heap_class || class == &dx_allocation_class;
-	if (id < 0 || !has_columns)
-		return 0;
-	const struct column *column =
-		column_find(class == &dx_heap_class ? COLUMNS_OF_EVENTS : COLUMNS_OF_ALLOCATIONS, (enum column_id)id);
-	*words = column->words;
-	return column->type == TYPE_WORD ? column->word_count : 0;
-}
-
 /* Objects of the class of the ids [first, count): of the process, unless that is TRACE_NONE. */
 enum { IDS_FIRST, IDS_COUNT, IDS_PROCESS, IDS_CLASS, IDS_COUNTED, IDS_ARGUMENTS };
 
@@ -104,7 +92,7 @@ static bool ids_next(struct dx_query *query, struct dx_iterator *iterator, struc
 }
 
 static const struct dx_operator ids_operator = {
-	.name = "ids", .state_bytes = sizeof(struct ids_state), .next = ids_next};
+	.name = "ids", .state_bytes = sizeof(struct ids_state), .may_repeat = true, .next = ids_next};
 
 struct dx_value dx_ids(struct dx_query *query, const struct dx_class *class, uint32_t count, uint32_t process,
 		       bool is_counted)

@@ -54,9 +54,6 @@ struct dx_value dx_ids(struct dx_query *query, const struct dx_class *class, uin
 /** Return a value of a column as one of the language: a number, an address, a text or an object. */
 struct dx_value dx_column_value(struct dx_query *query, const struct column *column, uint64_t value);
 
-/** Set the texts that a member may have, and return their number; 0: it may have any. */
-size_t dx_member_words(const struct dx_class *class, const struct dx_member *member, const char *const **words);
-
 /** Return an error that says what traces lack, and what they have. */
 struct dx_value dx_not_recorded(struct dx_query *query, const char *what);
 

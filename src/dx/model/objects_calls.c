@@ -182,20 +182,34 @@ static bool entry_matches(const struct trace_dictionary *dictionary, const struc
 	return !*function || !fnmatch(function, entry->name, FNM_CASEFOLD);
 }
 
+#define X(id, name, kind, parameters) name,
+static const char *const function_names[] = {HEAP_FUNCTIONS(X)};
+#undef X
+enum { FUNCTION_NAMES = sizeof(function_names) / sizeof(function_names[0]) };
+
 /* Whether the pattern is of heap functions, and of an image that was mapped: their calls would be here. */
 static bool is_recorded(const struct trace_dictionary *dictionary, const char *pattern)
 {
-#define X(id, name, kind, parameters) name,
-	static const char *const names[] = {HEAP_FUNCTIONS(X)};
-#undef X
 	const char *mark = strchr(pattern, '!'), *function = mark ? mark + 1 : pattern;
 	bool has_image = !mark, has_function = false;
 	for (uint32_t i = 0; i < dictionary->image_count && !has_image; i++)
 		has_image =
 			image_matches(pattern, (size_t)(mark - pattern), text_file_name(dictionary->images[i].path));
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && !has_function; i++)
-		has_function = !fnmatch(function, names[i], FNM_CASEFOLD);
+	for (size_t i = 0; i < FUNCTION_NAMES && !has_function; i++)
+		has_function = !fnmatch(function, function_names[i], FNM_CASEFOLD);
 	return has_image && has_function;
+}
+
+const char *const *dx_function_names(struct dx_query *query, bool has_image, size_t *count)
+{
+	const struct trace_dictionary *dictionary = query->session->dictionary;
+	*count = has_image ? 0 : FUNCTION_NAMES;
+	const char **names = dx_new(query->arena, const char *, *count + dictionary->entry_count + 1);
+	memcpy(names, function_names, *count * sizeof(*names));
+	for (uint32_t i = 0; i < dictionary->entry_count; i++)
+		names[(*count)++] =
+			has_image ? entry_text(query, &dictionary->entries[i]) : dictionary->entries[i].name;
+	return names;
 }
 
 /* ---- the sequence ---- */

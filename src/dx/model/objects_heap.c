@@ -203,10 +203,9 @@ DX_GETTER_IF(get_error, (event_of(object)->row.flags & EVENT_FAILED) != 0, dx_si
 
 static void get_state(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
-	static const char *const words[] = {"ok", "unknown", "double"};
 	const struct dx_event *event = event_of(object);
 	if (event->row.kind == EVENT_FREE || event->row.kind == EVENT_REALLOC)
-		*value = dx_text(words[dx_fault_of(query, event)]);
+		*value = dx_text(dx_fault_words[dx_fault_of(query, event)]);
 }
 
 static void get_block(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
@@ -343,7 +342,8 @@ static const struct dx_member heap_members[] = {
 	 "the frame of the user's own code that called it, as reports show it"},
 	{"Stack", DX_TEXT, DX_MEMBER_EXTRA, get_stack, NULL, "the frames of the call, innermost first, joined by ;"},
 	{"Frames", DX_SEQUENCE, DX_MEMBER_EXTRA | DX_MEMBER_NO_COLUMN, get_frames, &dx_frame_class,
-	 "the same, as objects; Stack[0] is Frames[0]"},
+	 "the same, as objects: Frames[0], and Stack[0], is the heap function, Caller the first frame of the user's "
+	 "code"},
 	{"Duration", DX_NUMBER, DX_MEMBER_EXTRA | COLUMN(DURATION), NULL, NULL, "nanoseconds that the call took"},
 	{"Usable", DX_NUMBER, DX_MEMBER_EXTRA | COLUMN(USABLE), NULL, NULL, "the bytes that the allocator really gave"},
 	{"Error", DX_NUMBER, DX_MEMBER_EXTRA, get_error, NULL, "the error number of a failed call"},

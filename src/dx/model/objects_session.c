@@ -207,8 +207,7 @@ static void call_create(struct dx_query *query, struct dx_method_call *call, str
 
 static void call_position(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
 {
-	if (!dx_position_parse(call->arguments[0].text, result))
-		*result = dx_error(query, "%s is no position SEQUENCE:STEP in hexadecimal", call->arguments[0].text);
+	dx_position_take(query, &call->arguments[0], result);
 }
 
 static void call_set_position(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
@@ -271,7 +270,8 @@ const struct dx_method dx_methods_of_traces[] = {
 	DX_OF(dx_variables_class, "Remove", "t", DX_ABSENT, NULL, call_remove, "name", "removes a variable"),
 	{"create", DX_OF_NOTHING, NULL, "t?vv", DX_RESULT_KIND, DX_POSITION, NULL, NULL, call_create,
 	 "\"Debugger.Models.TTD.Position\", sequence [, step]", "a position", NULL},
-	{"position", DX_OF_NOTHING, NULL, "t", DX_RESULT_KIND, DX_POSITION, NULL, NULL, call_position,
-	 "\"SEQUENCE:STEP\"", "the position that a text names (not in the documents)", NULL},
+	{"position", DX_OF_NOTHING, NULL, "p", DX_RESULT_KIND, DX_POSITION, NULL, NULL, call_position,
+	 "\"SEQUENCE:STEP\"",
+	 "the position that a text, a time such as 10ms or a percentage names (not in the documents)", NULL},
 	{0},
 };

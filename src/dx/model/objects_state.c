@@ -311,7 +311,7 @@ static const struct life_event *life_of(const struct dx_value *object)
 
 static void get_type(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
-	static const char *const words[] = {"ThreadCreated", "ThreadTerminated", "ModuleLoaded", "ModuleUnloaded"};
+	static const char *const words[DX_LIFE_KINDS] = {DX_LIFE_WORDS};
 	(void)query;
 	*value = dx_text(words[life_of(object)->kind]);
 }

@@ -5,6 +5,10 @@
 
 #include <stdint.h>
 
+/** The types of the events of a process's life. */
+enum { DX_LIFE_KINDS = 4 };
+#define DX_LIFE_WORDS "ThreadCreated", "ThreadTerminated", "ModuleLoaded", "ModuleUnloaded"
+
 struct dx_query;
 struct dx_value;
 

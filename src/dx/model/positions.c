@@ -110,6 +110,19 @@ static int last_step_find(uint32_t *last, const struct trace *trace, int64_t tim
 	return status < 0 ? status : 0;
 }
 
+bool dx_position_is_alone(const struct trace *trace, int64_t time_ns)
+{
+	struct heap_stream *stream = heap_stream_new(trace, HEAP_ORDER_POINTS, time_ns, time_ns);
+	struct diag diag = {""};
+	struct heap_point at;
+	uint32_t count = 0;
+	int status;
+	while (count < 2 && (status = heap_stream_next(stream, &at, &diag)) > 0 && at.time_ns <= time_ns)
+		count += at.time_ns == time_ns;
+	heap_stream_free(stream);
+	return status >= 0 && count < 2;
+}
+
 /* A block that ends with its process is still there at this position. */
 static struct dx_value process_end(struct dx_query *query, uint32_t process)
 {
@@ -147,9 +160,32 @@ void dx_position_seek(struct dx_query *query, const struct dx_value *position)
 /* Set the number of "50" or "50%"; false: the text is none. */
 static bool percent_parse(const char *text, double *percent)
 {
-	char *end;
-	*percent = strtod(text, &end);
-	return end > text && isdigit((unsigned char)*text) && (!*end || !strcmp(end, "%"));
+	const char *end = text + strspn(text, "0123456789.");
+	*percent = strtod(text, NULL);
+	return isdigit((unsigned char)*text) && (!*end || !strcmp(end, "%"));
+}
+
+/* A nanosecond without a step, as positions behind all its points are printed: 1DC1F35. Short ones without letters are
+   percentages out of range, and letters alone are a word. */
+static bool nanosecond_parse(struct dx_query *query, const char *text, struct dx_value *position)
+{
+	size_t length = strlen(text), digits = strspn(text, "0123456789");
+	bool is_one = length == strspn(text, "0123456789ABCDEF") && strpbrk(text, "0123456789") &&
+		      (digits < length || length > 3);
+	bool is_parsed = is_one && dx_position_parse(dx_format(query->arena, "%s:", text), position);
+	if (is_parsed && position->sequence_ns < INT64_MAX)
+		position->step = UINT32_MAX;
+	return is_parsed;
+}
+
+/* A time of the trace; what is behind its end is the end, which is said. */
+static struct dx_value time_take(struct dx_query *query, const char *text, int64_t time_ns)
+{
+	int64_t duration_ns = query->session->dictionary->duration_ns;
+	if (time_ns > duration_ns)
+		dx_note(query, "%s is behind the trace's end, %s: the end is meant", text,
+			text_duration(duration_ns).data);
+	return time_ns < duration_ns ? dx_position(time_ns, UINT32_MAX) : dx_position(INT64_MAX, 0);
 }
 
 bool dx_position_take(struct dx_query *query, const struct dx_value *argument, struct dx_value *position)
@@ -162,12 +198,14 @@ bool dx_position_take(struct dx_query *query, const struct dx_value *argument, s
 	if (argument->kind == DX_POSITION || (is_text && dx_position_parse(argument->text, position)))
 		return true;
 	is_number |= is_text && percent_parse(argument->text, &percent);
-	if (is_number && percent >= 0 && percent <= PERCENT)
+	if (is_number && argument->is_time)
+		*position = time_take(query, text_duration((int64_t)percent).data, (int64_t)percent);
+	else if (is_number && percent >= 0 && percent <= PERCENT)
 		*position = percent < PERCENT ? dx_position((int64_t)((double)duration_ns * percent / PERCENT), 0)
 					      : dx_position(INT64_MAX, 0);
 	else if (is_text && !is_number && text_parse_time(argument->text, &time_ns))
-		*position = time_ns < duration_ns ? dx_position(time_ns, UINT32_MAX) : dx_position(INT64_MAX, 0);
-	else {
+		*position = time_take(query, argument->text, time_ns);
+	else if (!is_text || !nanosecond_parse(query, argument->text, position)) {
 		name = is_text ? argument->text : dx_format(query->arena, "%g", percent);
 		*position = dx_error(query,
 				     "%s is no position: SEQUENCE:STEP in hexadecimal, a time such as 10ms, or a "

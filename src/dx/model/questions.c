@@ -91,8 +91,8 @@ static void call_analyze(struct dx_query *query, struct dx_method_call *call, st
 		uint64_t address = event->row.kind == EVENT_REALLOC ? event->row.previous : event->row.address;
 		if (process != TRACE_NONE && process != event->row.process)
 			continue;
-		const struct dx_value values[] = {dx_text(faults[i].kind == DX_FAULT_DOUBLE ? "double" : "unknown"),
-						  dx_address(address), dx_object(&dx_heap_class, event),
+		const struct dx_value values[] = {dx_text(dx_fault_words[faults[i].kind]), dx_address(address),
+						  dx_object(&dx_heap_class, event),
 						  events_of_address(query, event->row.process, address, call->column)};
 		const struct dx_record record = {4, names, values};
 		const struct dx_element element = {dx_object(&dx_record_class, &record), dx_number(event->number)};
@@ -135,7 +135,7 @@ DX_GETTER(get_frames, dx_frames(query, (uint32_t)((const struct dx_stack_row *)o
 static const struct dx_member stack_members[] = {
 	{"Count", DX_NUMBER, 0, get_count, NULL, "blocks; of Growth: more blocks, below zero if less"},
 	{"Bytes", DX_NUMBER, 0, get_bytes, NULL, "their bytes"},
-	{"Caller", DX_OBJECT, DX_MEMBER_NO_COLUMN, get_caller, &dx_frame_class,
+	{"Caller", DX_OBJECT, DX_MEMBER_NO_GRID, get_caller, &dx_frame_class,
 	 "the frame of the user's own code, as reports show it"},
 	{"Stack", DX_TEXT, 0, get_stack, NULL, "the frames of their allocations, innermost first, joined by ;"},
 	{"Frames", DX_SEQUENCE, DX_MEMBER_NO_COLUMN, get_frames, &dx_frame_class, "the same, as objects"},
@@ -294,7 +294,7 @@ const struct dx_method dx_methods_of_questions[] = {
 	DX_WRITTEN(dx_data_class, "Longest", "?n", &dx_allocation_class,
 		   "data.Allocations().OrderByDescending(b => b.Lifetime).Take(count)", "[count]",
 		   "the blocks that lived longest: 10, or this count"),
-	DX_WRITTEN(dx_data_class, "SlowCalls", "n", &dx_heap_class, "data.Heap(false).Where(h => h.Duration >= count)",
-		   "nanoseconds", "heap calls that took at least this time"),
+	DX_WRITTEN(dx_data_class, "SlowCalls", "d", &dx_heap_class, "data.Heap(false).Where(h => h.Duration >= count)",
+		   "time", "heap calls that took at least this time, in nanoseconds or as 10us"),
 	{0},
 };

@@ -11,6 +11,7 @@
 #include "dx/language/specifier.h"
 #include "dx/model/debugger.h"
 #include "dx/model/objects.h"
+#include "dx/run/subqueries.h"
 
 /* ---- operators ---- */
 
@@ -172,8 +173,9 @@ static struct dx_value evaluate_unary(struct dx_query *query, const struct dx_no
 	if (!is_integer(&value))
 		return dx_error(query, "this operator is for numbers, not for %s", dx_kind_name(value.kind));
 	__int128 number = dx_integer_of(&value);
+	/* Of decimal literals it is an int, as in C++. */
 	return node->operation == DX_COMPLEMENT
-		       ? dx_number(~(uint64_t)number)
+		       ? value.is_decimal ? integer_value(query, ~number, true) : dx_number(~(uint64_t)number)
 		       : integer_value(query, node->operation == DX_MINUS ? -number : number, value.is_decimal);
 }
 
@@ -318,6 +320,24 @@ static void written_call(struct dx_query *query, const struct dx_method_call *ca
 	*result = dx_evaluate(query, node, scope);
 }
 
+/* Put values in the places of what depends on no element. */
+static void subqueries_settle(struct dx_query *query, struct dx_node *lambda)
+{
+	struct dx_node *part;
+	while (!query->is_stopped && (part = dx_subquery_take(lambda))) {
+		struct dx_mark mark = dx_mark(query->arena);
+		query->lambda_depth++;
+		struct dx_value value = dx_evaluate(query, part, NULL);
+		query->lambda_depth--;
+		part->kind = DX_NODE_LITERAL;
+		part->literal = dx_value_copy(&query->kept, &value);
+		dx_release(query->arena, mark);
+		if (query->explanation)
+			sink_format(query->explanation->out, "column %d: evaluated once, for all elements\n",
+				    part->column + 1);
+	}
+}
+
 static struct dx_value evaluate_call(struct dx_query *query, const struct dx_node *node, const struct dx_scope *scope)
 {
 	struct dx_method_call call = {.column = node->name_column};
@@ -346,6 +366,7 @@ static struct dx_value evaluate_call(struct dx_query *query, const struct dx_nod
 	if (node->count < least || node->count > most)
 		return dx_error(query, "%s takes %s", call.method->name, call.method->shown_arguments);
 	for (unsigned i = 0; i < node->count && i < DX_ARGUMENTS_MAX; i++) {
+		subqueries_settle(query, node->children[i]);
 		call.arguments[call.count++] = dx_evaluate(query, node->children[i], scope);
 		if (call.arguments[i].kind == DX_ERROR && dx_method_letter(call.method, i) != 'v')
 			return call.arguments[i];
@@ -381,13 +402,26 @@ static struct dx_value evaluate_record(struct dx_query *query, const struct dx_n
 static struct dx_value element_at(struct dx_query *query, const struct dx_sequence *sequence,
 				  const struct dx_value *index)
 {
+	const struct dx_sequence *source = sequence;
+	struct dx_value found = {.kind = DX_ABSENT};
 	struct dx_element element;
-	struct dx_iterator *iterator = dx_open(query, sequence);
+	unsigned count = 0;
 	int order;
-	dx_each (query, iterator, &element)
-		if (dx_compare(&element.index, index, &order) && !order)
+	while (source->source)
+		source = source->source;
+	struct dx_iterator *iterator = dx_open(query, sequence);
+	dx_each (query, iterator, &element) {
+		if (!dx_compare(&element.index, index, &order) || order)
+			continue;
+		if (!source->operation->may_repeat)
 			return element.value;
-	return dx_error(query, "there is no element [%s]", dx_show(query, index, 0));
+		found = dx_value_copy(&query->kept, &element.value);
+		count++;
+	}
+	if (count > 1)
+		return dx_error(query, "there are %u elements [%s]: .Where(x => x.Id == %s) has them", count,
+				dx_show(query, index, 0), dx_show(query, index, 0));
+	return count ? found : dx_error(query, "there is no element [%s]", dx_show(query, index, 0));
 }
 
 static struct dx_value evaluate_index(struct dx_query *query, const struct dx_node *node, const struct dx_scope *scope)

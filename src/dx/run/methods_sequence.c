@@ -14,18 +14,27 @@ struct passed_state {
 
 /* ---- collections ---- */
 
-/* An element for which the condition fails with an error stands in its place as that error. */
+/* Whether the element passes the operator's condition. One for which the condition fails with an error stands in its
+   place as that error: what counts or keeps elements gives it back. */
+static bool passes(struct dx_query *query, const struct dx_iterator *iterator, struct dx_element *element)
+{
+	struct dx_value truth = element->value;
+	if (truth.kind == DX_ERROR && truth.is_gap)
+		return true;
+	if (truth.kind != DX_ERROR)
+		truth = dx_call(query, &iterator->sequence->arguments[0], &element->value);
+	if (truth.kind != DX_ERROR)
+		return dx_is_true(&truth);
+	element->value = truth;
+	element->value.is_undecided = true;
+	return true;
+}
+
 static bool where_next(struct dx_query *query, struct dx_iterator *iterator, struct dx_element *element)
 {
-	dx_each (query, iterator->source, element) {
-		if (element->value.kind == DX_ERROR)
+	dx_each (query, iterator->source, element)
+		if (passes(query, iterator, element))
 			return true;
-		struct dx_value passes = dx_call(query, &iterator->sequence->arguments[0], &element->value);
-		if (passes.kind == DX_ERROR)
-			element->value = passes;
-		if (passes.kind == DX_ERROR || dx_is_true(&passes))
-			return true;
-	}
 	return false;
 }
 
@@ -33,8 +42,10 @@ static bool select_next(struct dx_query *query, struct dx_iterator *iterator, st
 {
 	if (!dx_next(query, iterator->source, element))
 		return false;
-	if (element->value.kind != DX_ERROR)
-		element->value = dx_call(query, &iterator->sequence->arguments[0], &element->value);
+	if (element->value.kind == DX_ERROR)
+		return true;
+	element->value = dx_call(query, &iterator->sequence->arguments[0], &element->value);
+	element->value.is_gap = false; /* of another collection: this element is one */
 	return true;
 }
 
@@ -95,6 +106,8 @@ static bool skip_next(struct dx_query *query, struct dx_iterator *iterator, stru
 		struct dx_mark mark = dx_mark(query->arena);
 		if (!dx_next(query, iterator->source, element))
 			return false;
+		if (element->value.is_undecided)
+			return true;
 		dx_release(query->arena, mark);
 	}
 	return dx_next(query, iterator->source, element);
@@ -107,11 +120,9 @@ static bool skip_while_next(struct dx_query *query, struct dx_iterator *iterator
 		struct dx_mark mark = dx_mark(query->arena);
 		if (!dx_next(query, iterator->source, element))
 			return false;
-		struct dx_value skips = dx_call(query, &iterator->sequence->arguments[0], &element->value);
-		if (!dx_is_true(&skips)) {
-			state->is_over = true;
+		state->is_over = !passes(query, iterator, element) || element->value.is_undecided;
+		if (state->is_over)
 			return true;
-		}
 		dx_release(query->arena, mark);
 	}
 	return dx_next(query, iterator->source, element);
@@ -129,8 +140,7 @@ static bool take_while_next(struct dx_query *query, struct dx_iterator *iterator
 	struct passed_state *state = iterator->state;
 	if (state->is_over || !dx_next(query, iterator->source, element))
 		return false;
-	struct dx_value takes = dx_call(query, &iterator->sequence->arguments[0], &element->value);
-	state->is_over = !dx_is_true(&takes);
+	state->is_over = !passes(query, iterator, element);
 	return !state->is_over;
 }
 
@@ -204,7 +214,9 @@ static bool pass_next(struct element_pass *pass)
 	pass->mark = dx_mark(pass->query->arena);
 	if (!dx_next(pass->query, pass->iterator, &pass->element))
 		return false;
-	pass->value = pass->element.value;
+	/* A group whose key is an error may be none of its own. */
+	bool is_of_error = pass->element.index.kind == DX_ERROR;
+	pass->value = is_of_error ? pass->element.index : pass->element.value;
 	if (pass->lambda && pass->value.kind != DX_ERROR)
 		pass->value = dx_call(pass->query, pass->lambda, &pass->element.value);
 	return true;
@@ -221,10 +233,20 @@ static bool pass_passes(const struct element_pass *pass)
 	return !pass->lambda || dx_is_true(&pass->value);
 }
 
-/* Whether the condition itself is an error: then nobody knows whether the element passes. */
+/* Whether a condition or a key is an error: then nobody knows whether the element passes. */
 static bool pass_failed(const struct element_pass *pass)
 {
-	return pass->lambda && pass->value.kind == DX_ERROR && pass->element.value.kind != DX_ERROR;
+	return pass->element.value.is_undecided || pass->element.index.kind == DX_ERROR ||
+	       (pass->lambda && pass->value.kind == DX_ERROR && !pass->value.is_gap);
+}
+
+/* Whether a list has errors, which may not count. */
+static bool has_errors(const struct dx_element *elements, uint32_t count)
+{
+	uint32_t i = 0;
+	while (i < count && elements[i].value.kind != DX_ERROR && elements[i].index.kind != DX_ERROR)
+		i++;
+	return i < count;
 }
 
 static void call_count(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
@@ -233,7 +255,8 @@ static void call_count(struct dx_query *query, struct dx_method_call *call, stru
 	uint64_t count = 0;
 	const struct dx_element *elements;
 	uint32_t kept;
-	if (!call->count && dx_sequence_is_list(call->receiver.sequence, &elements, &kept)) {
+	if (!call->count && dx_sequence_is_list(call->receiver.sequence, &elements, &kept) &&
+	    !has_errors(elements, kept)) {
 		*result = dx_number(kept);
 		return;
 	}
@@ -244,7 +267,7 @@ static void call_count(struct dx_query *query, struct dx_method_call *call, stru
 			*result = pass.value;
 			return;
 		}
-		count += pass_passes(&pass);
+		count += pass_passes(&pass) && !pass.value.is_gap;
 	}
 	*result = dx_number(count);
 }
@@ -315,7 +338,7 @@ static void call_any(struct dx_query *query, struct dx_method_call *call, struct
 			*result = pass.value;
 			return;
 		}
-		is_true = pass_passes(&pass);
+		is_true = pass_passes(&pass) && !pass.value.is_gap;
 	}
 	*result = dx_bool(is_true);
 }
@@ -470,11 +493,13 @@ static void call_aggregate(struct dx_query *query, struct dx_method_call *call, 
 		kept_set(&sum, &call->arguments[0]);
 	struct dx_iterator *iterator = dx_open(query, call->receiver.sequence);
 	dx_each (query, iterator, &element) {
-		struct dx_value next = has_sum ? dx_call_two(query, lambda, &sum.value, &element.value) : element.value;
+		bool is_undecided = element.value.is_undecided;
+		struct dx_value next = has_sum && !is_undecided ? dx_call_two(query, lambda, &sum.value, &element.value)
+								: element.value;
 		kept_set(&sum, &next);
 		note_absent(query, &next, &element.index);
 		has_sum = true;
-		if (!dx_step(query, call->method->name, call->column))
+		if (is_undecided || !dx_step(query, call->method->name, call->column))
 			break;
 	}
 	kept_end(&sum, query, call, has_sum, "there are no elements", result);

@@ -22,8 +22,12 @@ static void keys_collect(struct dx_query *query, struct dx_iterator *iterator, s
 	struct dx_element element;
 	struct dx_mark mark = dx_mark(query->arena);
 	struct dx_iterator *other = dx_open(query, sequence);
-	dx_each_kept (query, other, &element, iterator)
+	dx_each_kept (query, other, &element, iterator) {
+		if (element.value.kind == DX_ERROR && !element.value.is_gap)
+			dx_stop(query, iterator->sequence->column, "%s: the other collection has an error: %s",
+				iterator->sequence->operation->name, element.value.text);
 		dx_keys_add(keys, &element.value);
+	}
 	dx_release(query->arena, mark);
 }
 
@@ -58,6 +62,7 @@ static bool next_unseen(struct dx_query *query, struct dx_iterator *from, struct
 		uint32_t count = state->seen.count;
 		if (element->value.kind == DX_ABSENT)
 			continue;
+		element->value.is_undecided = element->value.kind == DX_ERROR && !element->value.is_gap;
 		dx_keys_add(&state->seen, &element->value);
 		if (state->seen.count > count)
 			return true;
@@ -97,7 +102,8 @@ static bool next_among(struct dx_query *query, struct dx_iterator *iterator, boo
 		struct dx_mark mark = dx_mark(query->arena);
 		if (!next_unseen(query, iterator->source, state, element))
 			return false;
-		if (dx_keys_has(&state->others, &element->value) == are_wanted)
+		bool is_other = dx_keys_find(&state->others, &element->value) < state->others.count;
+		if (element->value.is_undecided || is_other == are_wanted)
 			return true;
 		dx_release(query->arena, mark);
 	}
@@ -139,6 +145,9 @@ static void join_begin(struct dx_query *query, struct dx_iterator *iterator)
 	dx_each_kept (query, other, &element, iterator) {
 		const struct dx_element key = {dx_call(query, &sequence->arguments[JOIN_OTHER_KEY], &element.value),
 					       dx_bool(false)};
+		if (key.value.kind == DX_ERROR && !key.value.is_gap)
+			dx_stop(query, sequence->column, "Join: a key of the other collection is an error: %s",
+				key.value.text);
 		dx_list_add(state->others, &element);
 		dx_list_add(state->keys, &key);
 	}
@@ -180,6 +189,13 @@ static bool join_next(struct dx_query *query, struct dx_iterator *iterator, stru
 		}
 		if (query->is_stopped || !join_advance(query, iterator, element))
 			return false;
+		/* Nobody knows what it matches. */
+		if (state->key.kind == DX_ERROR && !state->key.is_gap) {
+			state->next = dx_list_count(state->keys);
+			*element = (struct dx_element){state->key, dx_number(state->passed++)};
+			element->value.is_undecided = true;
+			return true;
+		}
 	}
 }
 
@@ -207,11 +223,16 @@ static void call_contains(struct dx_query *query, struct dx_method_call *call, s
 	struct dx_iterator *iterator = dx_open(query, call->receiver.sequence);
 	struct dx_element element;
 	*result = dx_bool(false);
-	dx_each (query, iterator, &element)
+	dx_each (query, iterator, &element) {
+		if (element.value.kind == DX_ERROR && !element.value.is_gap) {
+			*result = element.value;
+			break;
+		}
 		if (!dx_key_order(query, compare, &element.value, &call->arguments[0])) {
 			*result = dx_bool(true);
 			break;
 		}
+	}
 }
 
 static void call_sequence_equal(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
@@ -226,6 +247,10 @@ static void call_sequence_equal(struct dx_query *query, struct dx_method_call *c
 		has_next = dx_next(query, one, &a);
 		are_equal = has_next == dx_next(query, other, &b) &&
 			    (!has_next || !dx_key_order(query, compare, &a.value, &b.value));
+		if (has_next && (a.value.is_undecided || b.value.is_undecided)) {
+			*result = a.value.is_undecided ? a.value : b.value;
+			return;
+		}
 		dx_release(query->arena, mark);
 	}
 	*result = dx_bool(are_equal);
@@ -236,16 +261,16 @@ const struct dx_method dx_methods_of_sets[] = {
 		"the elements without those that are equal to an earlier one, or absent"),
 	DX_LAZY("Union", "s?g", DX_RESULT_SAME, &union_operator, "collection [, (a, b) => order]",
 		"the distinct elements of both collections"),
-	DX_LAZY("Intersect", "s?g", DX_RESULT_SAME, &intersect_operator, "collection [, (a, b) => order]",
+	DX_LAZY("Intersect", "q?g", DX_RESULT_SAME, &intersect_operator, "collection [, (a, b) => order]",
 		"the distinct elements that are in both collections"),
-	DX_LAZY("Except", "s?g", DX_RESULT_SAME, &except_operator, "collection [, (a, b) => order]",
+	DX_LAZY("Except", "q?g", DX_RESULT_SAME, &except_operator, "collection [, (a, b) => order]",
 		"the distinct elements that are not in the other collection"),
 	DX_LAZY("Join", "sfkg?g", DX_RESULT_LAMBDA, &join_operator,
 		"collection, x => key, y => key, (x, y) => value [, (a, b) => order]",
 		"what the lambda makes of each pair with equal keys; the other collection is kept in memory"),
-	DX_EAGER("Contains", "v?g", DX_RESULT_KIND, DX_BOOL, call_contains, "value [, (a, b) => order]",
+	DX_EAGER("Contains", "e?g", DX_RESULT_KIND, DX_BOOL, call_contains, "value [, (a, b) => order]",
 		 "whether an element is equal to the value"),
-	DX_EAGER("SequenceEqual", "s?g", DX_RESULT_KIND, DX_BOOL, call_sequence_equal, "collection [, (a, b) => order]",
+	DX_EAGER("SequenceEqual", "q?g", DX_RESULT_KIND, DX_BOOL, call_sequence_equal, "collection [, (a, b) => order]",
 		 "whether both collections have equal elements in the same order"),
 	{0},
 };

@@ -75,9 +75,17 @@ bool dx_spill_end_run(struct dx_spill *spill)
 	return !spill->file.error;
 }
 
+void dx_spill_forget(struct dx_spill *spill, uint32_t count)
+{
+	assert(count <= spill->run_count);
+	spill->run_count -= count;
+	memmove(spill->runs, spill->runs + count, spill->run_count * sizeof(*spill->runs));
+	CHECK_VALID(dx_spill_is_valid(spill));
+}
+
 bool dx_spill_is_valid(const struct dx_spill *spill)
 {
-	uint64_t end = 0;
+	uint64_t end = spill->run_count ? spill->runs[0].offset : 0;
 	bool is_valid = spill->run_count <= spill->run_capacity &&
 			(spill->file.fd >= 0 || spill->file.error || !spill->file.end);
 	for (uint32_t i = 0; is_valid && i < spill->run_count; i++) {

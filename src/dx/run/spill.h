@@ -22,6 +22,8 @@ bool dx_spill_takes(const struct dx_value *value);
 void dx_spill_write(struct dx_spill *spill, const struct dx_value *value);
 /** End the run under way. Return false if something could not be written. */
 bool dx_spill_end_run(struct dx_spill *spill);
+/** Forget the first runs: others have their values. */
+void dx_spill_forget(struct dx_spill *spill, uint32_t count);
 /** Return whether its runs lie behind each other (base/check.h). */
 bool dx_spill_is_valid(const struct dx_spill *spill);
 /** Close the file, which has no name. */

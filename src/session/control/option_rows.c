@@ -67,6 +67,13 @@ static const struct option_choice when_full[] = {
 	{NULL, NULL, 0, NULL},
 };
 
+static const struct option_choice index_times[] = {
+	{"always", NULL, SESSION_INDEX_ALWAYS, "and wait for it when the recording ends"},
+	{"idle", NULL, SESSION_INDEX_IDLE, "while a processor is idle, if it is whole when the recording ends"},
+	{"never", NULL, SESSION_INDEX_NEVER, "the first question makes it"},
+	{NULL, NULL, 0, NULL},
+};
+
 static const struct option_choice kept[] = {{"live", NULL, true, NULL}, {NULL, NULL, 0, NULL}};
 
 /* ---- values of more than a word ---- */
@@ -176,7 +183,8 @@ const struct option session_option_rows[] = {
 	 .help = "write to FILE.0001 up to FILE.N, always the oldest; 0: to FILE"},
 	{"late-file", .type = VALUE_ON, AT(waits_for_directory),
 	 .help = "keep events in memory while the directory of FILE is missing or read-only"},
-	{"index", .type = VALUE_ON, AT(with_index),
+	{"index", .type = VALUE_CHOICE, AT(index), .value = "[always|idle|never]", .bare = "always",
+	 .choices = index_times, .initial = SESSION_INDEX_IDLE,
 	 .help = "make the trace's index during the recording, so that the first question is answered fast"},
 	{NULL, .type = VALUE_TEXT, AT(command), .key = "command"},
 	{.type = VALUE_END},

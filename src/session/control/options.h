@@ -55,6 +55,13 @@ enum session_trigger {
 		SESSION_TRIGGER_COUNT
 };
 
+/** When the trace's index is made during the recording. */
+enum session_index {
+	SESSION_INDEX_NEVER,
+	SESSION_INDEX_IDLE,  /**< while a processor is idle, and only if that costs little */
+	SESSION_INDEX_ALWAYS /**< whatever it costs; the end of the recording waits for it */
+};
+
 struct session_options {
 	/** of a session that outlives its controllers and waits for targets; NULL: the session ends with its targets */
 	const char *session_name;
@@ -78,7 +85,7 @@ struct session_options {
 	uint32_t generations;     /**< keep so many traces, with numbers behind trace_path; 0: one, without a number */
 	bool waits_for_directory; /**< events are kept in memory while the trace's directory cannot be written to */
 	bool is_real_time;        /**< --real-time was given: a short flush_ms */
-	bool with_index;          /**< make the trace's index during the recording */
+	uint32_t index;           /**< enum session_index */
 	bool takes_images;        /**< record starts of registered images, too: -p 0 was given */
 	uint32_t first_number;    /**< of numbered files: the number of the first one; 0: 1 */
 	bool drops_empty;         /**< remove a trace in which no process was recorded */

@@ -207,6 +207,7 @@ static void handle_flush(struct logger *logger, int socket, bool is_snapshot)
 		return;
 	}
 	logger_settle_clock(logger, true);
+	members_read_memory(logger);
 	int error = logger_drain_all(logger, &diag);
 	done(socket, error,
 	     error         ? diag.text

@@ -14,6 +14,7 @@
 #include "session/logger/answer.h"
 #include "session/logger/logger_loop.h"
 #include "session/logger/logger_state.h"
+#include "session/logger/members.h"
 #include "session/store/store_write_out.h"
 #include "trace/option_names.h"
 #include "trace/process_rows.h"
@@ -107,6 +108,7 @@ static void request_begin(struct logger *logger)
 	logger->request = request;
 	if (request->reason[0])
 		writer_add_option(logger->writer, TRACE_OPTION_TRIGGERED, request->reason);
+	members_read_memory(logger);
 	int error = logger_drain_all(logger, &diag);
 	logger_statistics(logger, &statistics);
 	if (!error)

@@ -314,15 +314,40 @@ static bool everybody_is_gone(struct logger *logger)
 	return logger->options->until_exit || !logger->targets;
 }
 
+/* ---- the beginning of the trace's index ---- */
+
+static void index_begin(struct logger *logger, bool is_idle)
+{
+	struct diag diag = {""};
+	char text[sizeof(diag.text) + 100];
+	logger->is_index_begun = true;
+	if (is_idle && limits_have_processor_time())
+		diag_fail(&diag, EBUSY, "a cgroup limits the processor time (--index makes it all the same)");
+	else
+		logger->indexing = indexing_begin(store_path(logger->store), is_idle, &diag);
+	snprintf(text, sizeof(text), "no index is made during the recording: %s", diag.text);
+	if (!logger->indexing)
+		logger_note(logger, text);
+}
+
+/* Begin to make an index that nobody asked for once the trace is worth it. */
+static void index_check(struct logger *logger)
+{
+	if (logger->options->index == SESSION_INDEX_IDLE && !logger->is_index_begun &&
+	    writer_event_count(logger->writer) >= INDEXING_LEAST_EVENTS)
+		index_begin(logger, true);
+}
+
 /* Cut the file after a flush. A process that was just attached to, or has just executed another image, may write events
    before its region is first read. An end may be reported late. By the next flush the file has all of that. So a cut
    has the time of the flush before. */
 static void cut_note(struct logger *logger, int64_t until_ns)
 {
-	logger->cut = (struct indexing_cut){logger->flushed_until_ns, writer_size_bytes(logger->writer)};
+	logger->cut = (struct indexing_cut){logger->flushed_until_ns, writer_size_bytes(logger->writer),
+					    writer_event_count(logger->writer)};
 	logger->flushed_until_ns = until_ns;
 	if (logger->indexing)
-		indexing_tell(logger->indexing, &logger->cut, writer_event_count(logger->writer));
+		indexing_tell(logger->indexing, &logger->cut);
 }
 
 /* Note that everything up to these ticks is written; 0: that is not known of all. */
@@ -362,6 +387,7 @@ static void loop(struct logger *logger)
 	for (;;) {
 		uint64_t now = monotonic_now_ns();
 		logger->kept_alive_ns = now;
+		index_check(logger);
 		bool flush = wants_flush(logger, now);
 		/* A process that is being attached to may have made calls that are not taken yet. While earlier blocks
 		   are searched for, whatever ends is needed whole, to tell which blocks existed. */
@@ -411,16 +437,6 @@ static void loop(struct logger *logger)
 
 /* ---- the trace's index ---- */
 
-static void index_begin(struct logger *logger)
-{
-	struct diag diag = {""};
-	char text[sizeof(diag.text) + 100];
-	logger->indexing = indexing_begin(store_path(logger->store), &diag);
-	snprintf(text, sizeof(text), "no index is made during the recording: %s", diag.text);
-	if (!logger->indexing)
-		logger_note(logger, text);
-}
-
 /* Return whether the recording user continues without the index, or is gone, or a signal asks for the end. A session's
    index is made whatever controllers do. */
 static bool is_index_given_up(const struct logger *logger)
@@ -435,13 +451,15 @@ static bool is_index_given_up(const struct logger *logger)
 	return got < 0 || (got > 0 && message.kind == CONTROL_STOP);
 }
 
-/* Finish the index; the trace is complete in any case. Return the index's size; 0: there is none. */
+/* Finish the index; the trace is complete in any case. One that nobody asked for has half a second. Return the index's
+   size; 0: there is none. */
 static uint64_t index_end(struct logger *logger)
 {
 	struct indexing_progress progress;
 	struct diag diag = {""};
 	char text[sizeof(diag.text) + 100];
-	bool has_ended = false, is_given_up = false;
+	bool has_ended = false, is_given_up = false, is_late = false;
+	uint64_t began_ns = monotonic_now_ns();
 	indexing_finish(logger->indexing);
 	while (!has_ended && !is_given_up) {
 		has_ended = indexing_wait(logger->indexing, INDEX_POLL_MS, &progress);
@@ -450,14 +468,18 @@ static uint64_t index_end(struct logger *logger)
 						  .value = progress.all ? (int64_t)(done * PERCENT / progress.all) : 0};
 		if (!has_ended)
 			logger_tell_all(logger, &message);
-		is_given_up = !has_ended && is_index_given_up(logger);
+		is_late = logger->options->index == SESSION_INDEX_IDLE &&
+			  monotonic_now_ns() - began_ns >= INDEXING_END_MS * NS_PER_MS;
+		is_given_up = !has_ended && (is_late || is_index_given_up(logger));
 	}
 	if (is_given_up)
 		indexing_cancel(logger->indexing);
 	int error = indexing_end(logger->indexing, &diag);
 	logger->indexing = NULL;
 	snprintf(text, sizeof(text), "no index was made during the recording, the first question makes it: %s",
-		 is_given_up ? "the wait for it was ended" : diag.text);
+		 !is_given_up ? diag.text
+		 : is_late    ? "its end takes more than half a second"
+			      : "the wait for it was ended");
 	if (error)
 		logger_note(logger, text);
 	return error ? 0 : progress.index_bytes;
@@ -574,8 +596,8 @@ static int logger_begin(struct logger *logger)
 	watch_add(logger->watch, logger->listener);
 	targets_robust_begin(logger);
 	flight_begin(logger);
-	if (logger->options->with_index)
-		index_begin(logger);
+	if (logger->options->index == SESSION_INDEX_ALWAYS)
+		index_begin(logger, false);
 	return 0;
 }
 
@@ -627,13 +649,15 @@ void logger_statistics(const struct logger *logger, struct trace_statistics *sta
 						.suppressed = totals.suppressed,
 						.unwatched = totals.unwatched,
 						.heapless = totals.heapless,
-						.untraced_calls = totals.untraced_calls};
+						.untraced_calls = totals.untraced_calls,
+						.pythonless = totals.pythonless};
 }
 
 static void logger_end(struct logger *logger)
 {
 	logger_settle_clock(logger, true);
 	untraced_search(logger, monotonic_now_ns(), true);
+	members_read_memory(logger);
 	detach_all(logger);
 	while (logger->targets)
 		target_remove(logger, logger->targets);
@@ -653,6 +677,7 @@ static void logger_end(struct logger *logger)
 	if (logger->is_recording_over)
 		end_describe(logger, end_text, sizeof(end_text));
 	bool is_at_limit = logger->is_recording_over && writer_is_full(logger->writer);
+	index_check(logger);
 	statistics.logger_cpu_ns = logger_cpu();
 	store_settle_path(logger->store, true);
 	bool is_waiting = store_is_waiting(logger->store);

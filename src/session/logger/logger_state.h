@@ -40,6 +40,7 @@ struct member {
 	uint64_t sampled_ns, resident_bytes; /* when its memory was last measured, and what was last written */
 	/* the most of it, and when that rose; what was resident when it was last read by kind of mapping */
 	uint64_t resident_max, risen_ns, split_bytes;
+	uint64_t first_split_ns, split_ns; /* when it was read first, and last; 0: not yet */
 	/* more is resident than the trigger allows; limit_hits has its first value */
 	bool is_above, has_limit_hits;
 	bool has_limits; /* the limits of its memory are in the trace */
@@ -135,6 +136,7 @@ struct logger {
 	uint64_t stopping_ns;  /* when recording was to end; 0: it continues */
 	bool is_elsewhere_noted;   /* a region outside the session's directory was reported */
 	struct indexing *indexing; /* NULL: no index is made during the recording */
+	bool is_index_begun;       /* or could not begin */
 	int64_t flushed_until_ns;  /* everything up to that time of the trace was written when the last flush ended */
 	struct indexing_cut cut;   /* the newest; until_ns is 0 before the first */
 	int error;

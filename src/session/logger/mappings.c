@@ -4,6 +4,7 @@
  *
  *     lines of maps -> pieces (a mapping, cut where the recorder's memory or a thread's stack ends)
  *     runs of pages -> resident bytes of each piece -> sums by kind, and the largest joined pieces
+ *                   -> the runs where blocks may lie
  *
  * A page that is in no piece was mapped in between; it is left out.
  */
@@ -30,7 +31,7 @@ enum {
 	LINE_MAX = 4400,     /* addresses and a path */
 	FILES_MAX = 8,       /* of the largest mappings, those with files */
 	THREAD_BYTES = 2304, /* above the base of a thread's storage: what the C library keeps there */
-	PAGE = 4096,
+	PAGE = TRACE_PAGE_BYTES,
 	KIND_NONE = UINT8_MAX /* no resident memory of the process: devices, and pages of the kernel */
 };
 /* Pieces with less between them are read together. */
@@ -57,6 +58,10 @@ struct reading_mappings {
 	/* Lines come in the order of addresses: which span, base, pointer and piece are next. */
 	uint32_t span_at, base_at, pointer_at, at;
 	bool is_short; /* of memory, or there are too many pieces */
+	struct trace_pages pages;
+	struct trace_page_run *runs;
+	uint32_t run_capacity, run_piece; /* run_piece: of the last run */
+	uint64_t run_end;                 /* of the last run */
 };
 
 /* ---- the kind of a mapping ---- */
@@ -233,15 +238,49 @@ static int lines_read(struct reading_mappings *reading)
 
 /* ---- pages ---- */
 
-static void run_take(void *cookie, uint64_t low, uint64_t high)
+static bool may_have_blocks(uint8_t kind)
+{
+	return kind == TRACE_MAPPING_BREAK || kind == TRACE_MAPPING_ANONYMOUS || kind == TRACE_MAPPING_CODE ||
+	       kind == TRACE_MAPPING_SHARED;
+}
+
+/* Add resident pages of the piece at hand, to the last run if they go on there. */
+static void run_add(struct reading_mappings *reading, uint64_t low, uint64_t high)
+{
+	struct trace_pages *pages = &reading->pages;
+	bool is_next = pages->spread && reading->run_piece == reading->at;
+	if (is_next && reading->run_end == low && !pages->left_out_bytes) {
+		reading->runs[pages->spread - 1].count += (high - low) / PAGE;
+	} else if (pages->spread < MAPPINGS_RUNS_MAX && !pages->left_out_bytes &&
+		   grow_by_one(reading->runs, pages->spread, reading->run_capacity)) {
+		reading->runs[pages->spread++] = (struct trace_page_run){.skipped = (low - reading->run_end) / PAGE,
+									 .count = (high - low) / PAGE,
+									 .kind = reading->pieces[reading->at].kind,
+									 .is_next = is_next};
+	} else {
+		pages->left_out_bytes += high - low;
+		return;
+	}
+	reading->run_piece = reading->at;
+	reading->run_end = high;
+}
+
+static void run_take(void *cookie, const struct pages_run *run)
 {
 	struct reading_mappings *reading = cookie;
-	while (reading->at < reading->piece_count && low < high) {
+	while (reading->at < reading->piece_count) {
 		struct mapping_piece *piece = &reading->pieces[reading->at];
-		uint64_t from = low > piece->low ? low : piece->low, to = high < piece->high ? high : piece->high;
-		if (from < to)
-			piece->resident_bytes += to - from;
-		if (high < piece->high)
+		uint64_t from = run->low > piece->low ? run->low : piece->low,
+			 to = run->high < piece->high ? run->high : piece->high;
+		if (from < to && piece->kind != KIND_NONE) {
+			uint64_t bytes = to - from;
+			reading->pages.swapped_bytes += run->is_swapped ? bytes : 0;
+			reading->pages.huge_bytes += run->is_huge ? bytes : 0;
+			piece->resident_bytes += run->is_swapped ? 0 : bytes;
+			if (!run->is_swapped && may_have_blocks(piece->kind))
+				run_add(reading, from, to);
+		}
+		if (run->high < piece->high)
 			return;
 		reading->at++;
 	}
@@ -259,6 +298,8 @@ static int pages_take(struct reading_mappings *reading)
 		reading->at = i;
 		error = pages_each(&pages, reading->pieces[i].low, reading->pieces[next - 1].high, run_take, reading);
 	}
+	if (pages.has_no_scan)
+		reading->pages.huge_bytes = TRACE_HUGE_UNKNOWN;
 	pages_close(&pages);
 	reading->is_short |= error == -ETIME;
 	return error == -ETIME ? 0 : error;
@@ -314,10 +355,7 @@ static void parts_take(struct reading_mappings *reading, struct mappings_answer 
 	for (uint32_t i = 0; i < reading->piece_count && count < MAPPINGS_PARTS_MAX; i++) {
 		const struct mapping_piece *piece = &reading->pieces[i];
 		bool is_file = piece->kind == TRACE_MAPPING_FILES;
-		bool is_wanted =
-			is_file ? files < FILES_MAX
-				: piece->kind == TRACE_MAPPING_BREAK || piece->kind == TRACE_MAPPING_ANONYMOUS ||
-					  piece->kind == TRACE_MAPPING_CODE || piece->kind == TRACE_MAPPING_SHARED;
+		bool is_wanted = is_file ? files < FILES_MAX : may_have_blocks(piece->kind);
 		if (!is_wanted || !piece->resident_bytes)
 			continue;
 		files += is_file;
@@ -352,8 +390,12 @@ void mappings_read(const struct mappings_request *question, struct mappings_answ
 		pieces_join(&reading);
 		parts_take(&reading, answer);
 		answer->texts = reading.texts;
+		answer->pages = reading.pages;
+		answer->runs = reading.runs;
 		reading.texts = NULL;
+		reading.runs = NULL;
 	}
+	free(reading.runs);
 	free(reading.texts);
 	free(reading.pieces);
 }
@@ -361,5 +403,6 @@ void mappings_read(const struct mappings_request *question, struct mappings_answ
 void mappings_answer_fini(struct mappings_answer *answer)
 {
 	free(answer->texts);
+	free(answer->runs);
 	*answer = (struct mappings_answer){.error = 0};
 }

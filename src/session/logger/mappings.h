@@ -10,7 +10,7 @@
 #include "inject/inject.h"
 #include "trace/memory_rows.h"
 
-enum { MAPPINGS_PARTS_MAX = 40, MAPPINGS_THREADS_MAX = 4096 };
+enum { MAPPINGS_PARTS_MAX = 40, MAPPINGS_RUNS_MAX = 1 << 16, MAPPINGS_THREADS_MAX = 4096 };
 
 /** A process, and what its logger knows of its mappings. */
 struct mappings_request {
@@ -30,6 +30,9 @@ struct mappings_answer {
 	struct trace_resident row; /**< without process and time */
 	struct trace_resident_part parts[MAPPINGS_PARTS_MAX];
 	char *texts; /**< their names */
+	/** without process and time: where blocks may lie, and at most so many runs; a run has its kind */
+	struct trace_pages pages;
+	struct trace_page_run *runs;
 };
 
 /** Read the mappings and their resident pages. */

@@ -419,6 +419,30 @@ void member_sample(struct logger *logger, struct target *target, uint32_t index,
 	writer_add_sample(logger->writer, &sample);
 }
 
+static void serve(struct logger *logger)
+{
+	logger_serve_while(logger, NULL, NULL);
+}
+
+void members_read_memory(struct logger *logger)
+{
+	enum { WAIT_MS = 250 };
+	uint64_t until_ns = monotonic_now_ns() + WAIT_MS * NS_PER_MS;
+	for (struct target *target = logger->targets; target; target = target->next)
+		for (uint32_t i = 0; i < target->member_count && monotonic_now_ns() < until_ns; i++) {
+			struct member *member = &target->member[i];
+			bool is_there = member->state == MEMBER_LIVE && member->pid && logger->is_clock_set;
+			uint64_t bytes = is_there ? proc_resident_bytes(member->pid) : 0;
+			struct trace_sample sample = {.process = drain_process(target->drain, i),
+						      .time_ns = (int64_t)clock_event_ticks(),
+						      .resident_bytes = bytes};
+			if (bytes && residents_read_now(logger, target, i, bytes, sample.time_ns, until_ns, serve)) {
+				limits_write(logger, member, sample.process);
+				writer_add_sample(logger->writer, &sample);
+			}
+		}
+}
+
 bool thread_lives(const struct member *member, pid_t tid)
 {
 	return member->is_foreign ? proc_outer_thread(member->pid, tid) != 0 : proc_thread_exists(member->pid, tid);

@@ -31,6 +31,9 @@ pid_t process_outside(const struct target *target, pid_t inner, uint32_t index, 
     monotonic_now_ns(). */
 void members_check(struct logger *logger, struct target *target, uint64_t now);
 
+/** Read the mappings of all members now, for a quarter of a second at most. */
+void members_read_memory(struct logger *logger);
+
 /** Write a member's resident memory into the trace if it has changed enough. */
 void member_sample(struct logger *logger, struct target *target, uint32_t index, uint64_t now);
 

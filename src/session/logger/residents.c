@@ -16,7 +16,9 @@
 enum {
 	GROWTH_PART = 32, /* a maximum that is larger than the last one that was read, by this part of it, is read */
 	RISE_PART = 128,  /* a smaller one if the process stays there */
-	SHARE = 64        /* of one processor's time */
+	AGE_PART = 16,    /* and whatever is resident after this part of the time that it was read for */
+	SHARE = 192,      /* of one processor's time */
+	CALM_SHARE = 256  /* the same of those that wait for no maximum */
 };
 #define STAY_NS UINT64_C(100000000)
 
@@ -30,7 +32,9 @@ struct residents {
 	struct mappings_answer answer;
 	uint32_t process; /* id of the trace */
 	int64_t time_ticks;
+	bool is_calm;     /* it is not for a maximum */
 	uint64_t next_ns; /* before, no other reading begins */
+	uint64_t next_calm_ns;
 	uint64_t cost_ns; /* processor time of the thread */
 };
 
@@ -64,6 +68,13 @@ static bool is_due(struct member *member, uint64_t bytes, uint64_t now)
 	       (exceeds(bytes, member->split_bytes, RISE_PART) && now - member->risen_ns > STAY_NS);
 }
 
+/* The same without a maximum: rarer and rarer, so that a long recording has some hundred readings. */
+static bool is_due_calmly(const struct member *member, uint64_t now)
+{
+	uint64_t pause_ns = (member->split_ns - member->first_split_ns) / AGE_PART;
+	return now - member->split_ns > (pause_ns > STAY_NS ? pause_ns : STAY_NS);
+}
+
 /* ---- the question ---- */
 
 /* Collect the bases of the process's threads. The first thread has its stack from the kernel; its storage lies
@@ -87,33 +98,53 @@ static const struct inject *inject_of(const struct target *target, const struct 
 	return member->inject ? member->inject : &target->inject;
 }
 
-bool residents_ask(struct logger *logger, struct target *target, uint32_t index, uint64_t resident_bytes, uint64_t now,
-		   int64_t ticks)
+static struct residents *residents_of(struct logger *logger)
+{
+	if (!logger->residents) {
+		logger->residents = memory_zeroed(1, sizeof(*logger->residents));
+		logger->residents->doorbell = &logger->doorbell;
+	}
+	return logger->residents;
+}
+
+/* Begin to read. Return false if that is not possible. */
+static bool reading_begin(struct logger *logger, struct target *target, uint32_t index, uint64_t resident_bytes,
+			  uint64_t now, int64_t ticks)
 {
 	struct member *member = &target->member[index];
 	struct residents *residents = logger->residents;
-	uint32_t process = drain_process(target->drain, index);
-	if (!is_due(member, resident_bytes, now) || process == TRACE_NONE)
-		return false;
-	if (!residents) {
-		residents = logger->residents = memory_zeroed(1, sizeof(*residents));
-		residents->doorbell = &logger->doorbell;
-	}
-	if (residents->is_begun || now < residents->next_ns)
-		return false;
 	struct mappings_request *question = &residents->question;
 	question->pid = member->pid;
 	question->resident_bytes = resident_bytes;
 	question->recorder_count = inject_spans(inject_of(target, member), member->pid, question->recorder);
 	threads_collect(question, target, index);
-	residents->process = process;
+	residents->process = drain_process(target->drain, index);
 	residents->time_ticks = ticks;
-	residents->is_done = false;
+	residents->is_done = residents->is_calm = false;
 	residents->is_begun = thread_begin(&residents->thread, reading_run, residents);
-	residents->next_ns = now + STAY_NS;
-	if (residents->is_begun)
+	if (residents->is_begun) {
 		member->split_bytes = resident_bytes;
+		member->split_ns = now;
+		member->first_split_ns = member->first_split_ns ? member->first_split_ns : now;
+	}
 	return residents->is_begun;
+}
+
+bool residents_ask(struct logger *logger, struct target *target, uint32_t index, uint64_t resident_bytes, uint64_t now,
+		   int64_t ticks)
+{
+	struct member *member = &target->member[index];
+	bool is_maximum = is_due(member, resident_bytes, now);
+	if (!(is_maximum || is_due_calmly(member, now)) || drain_process(target->drain, index) == TRACE_NONE)
+		return false;
+	struct residents *residents = residents_of(logger);
+	if (residents->is_begun || now < residents->next_ns || (!is_maximum && now < residents->next_calm_ns) ||
+	    !reading_begin(logger, target, index, resident_bytes, now, ticks))
+		return false;
+	residents->is_calm = !is_maximum;
+	/* A maximum that comes next does not wait for it. */
+	*(is_maximum ? &residents->next_ns : &residents->next_calm_ns) = now + STAY_NS;
+	return true;
 }
 
 /* ---- the answer ---- */
@@ -123,8 +154,12 @@ static void answer_write(struct logger *logger, struct residents *residents)
 	struct mappings_answer *answer = &residents->answer;
 	answer->row.process = residents->process;
 	answer->row.time_ns = residents->time_ticks;
-	if (!answer->error)
+	answer->pages.process = answer->row.process;
+	answer->pages.time_ns = answer->row.time_ns;
+	if (!answer->error) {
 		writer_add_resident(logger->writer, &answer->row, answer->parts);
+		writer_add_pages(logger->writer, &answer->pages, answer->runs);
+	}
 	mappings_answer_fini(answer);
 }
 
@@ -135,8 +170,33 @@ void residents_take(struct logger *logger)
 		return;
 	pthread_join(residents->thread, NULL);
 	residents->is_begun = false;
-	residents->next_ns = monotonic_now_ns() + residents->cost_ns * SHARE;
+	*(residents->is_calm ? &residents->next_calm_ns : &residents->next_ns) =
+		monotonic_now_ns() + residents->cost_ns * (residents->is_calm ? CALM_SHARE : SHARE);
 	answer_write(logger, residents);
+}
+
+/* Wait for the reading that is under way, up to a time. Return whether none is any more. */
+static bool reading_wait(struct logger *logger, uint64_t until_ns, void (*serve)(struct logger *logger))
+{
+	enum { PAUSE_NS = 200000 };
+	struct residents *residents = logger->residents;
+	while (residents->is_begun && !__atomic_load_n(&residents->is_done, __ATOMIC_ACQUIRE) &&
+	       monotonic_now_ns() < until_ns) {
+		monotonic_pause(PAUSE_NS);
+		/* The process that is read may wait for room. */
+		serve(logger);
+	}
+	residents_take(logger);
+	return !residents->is_begun;
+}
+
+bool residents_read_now(struct logger *logger, struct target *target, uint32_t index, uint64_t resident_bytes,
+			int64_t ticks, uint64_t until_ns, void (*serve)(struct logger *logger))
+{
+	residents_of(logger);
+	return drain_process(target->drain, index) != TRACE_NONE && reading_wait(logger, until_ns, serve) &&
+	       reading_begin(logger, target, index, resident_bytes, monotonic_now_ns(), ticks) &&
+	       reading_wait(logger, until_ns, serve);
 }
 
 void residents_end(struct logger *logger)

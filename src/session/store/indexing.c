@@ -20,9 +20,9 @@ struct indexing {
 	uint64_t cut_events; /* that were written at the last cut */
 };
 
-struct indexing *indexing_begin(const char *trace_path, struct diag *diag)
+struct indexing *indexing_begin(const char *trace_path, bool is_idle, struct diag *diag)
 {
-	const char *const words[] = {"xheap", INDEXING_WORD, trace_path, NULL};
+	const char *const words[] = {"xheap", INDEXING_WORD, trace_path, is_idle ? INDEXING_IDLE : NULL, NULL};
 	struct indexing *indexing = calloc(1, sizeof(*indexing));
 	int error = indexing ? worker_begin(&indexing->worker, words, true) : -ENOMEM;
 	if (!error)
@@ -32,12 +32,12 @@ struct indexing *indexing_begin(const char *trace_path, struct diag *diag)
 	return NULL;
 }
 
-void indexing_tell(struct indexing *indexing, const struct indexing_cut *cut, uint64_t event_count)
+void indexing_tell(struct indexing *indexing, const struct indexing_cut *cut)
 {
 	/* A pipe takes the message whole or not at all. If the pipe is full, a later message includes this one. */
 	if (cut->until_ns && write(indexing->worker.input, cut, sizeof(*cut)) < 0 && errno == EPIPE)
 		indexing->has_ended = true;
-	indexing->cut_events = event_count;
+	indexing->cut_events = cut->event_count;
 }
 
 bool indexing_wants_cut(const struct indexing *indexing, uint64_t event_count)

@@ -9,14 +9,22 @@
 
 #include "base/diag.h"
 
-/** The word by which the command is asked to make an index; a trace's path follows. */
+/** The word by which the command is asked to make an index; a trace's path follows, and perhaps INDEXING_IDLE. */
 #define INDEXING_WORD "--index"
+#define INDEXING_IDLE "idle"
 
-/** A message to the indexer's standard input: everything up to until_ns is in the first size_bytes of the file; 0:
-    nothing is. End of input: the trace is whole. */
+enum {
+	/** Traces with fewer events are worth no index (analysis/opened_trace.h), so that none is begun. */
+	INDEXING_LEAST_EVENTS = 1000000,
+	/** How long the end of a recording may be put off for an index that nobody asked for. */
+	INDEXING_END_MS = 500
+};
+
+/** A message to the indexer's standard input: everything up to until_ns is in the first size_bytes of the file, which
+    has this many events; until_ns 0: nothing is. End of input: the trace is whole. */
 struct indexing_cut {
 	int64_t until_ns;
-	uint64_t size_bytes;
+	uint64_t size_bytes, event_count;
 };
 
 /** A message from the indexer's standard output. */
@@ -27,11 +35,12 @@ struct indexing_progress {
 
 struct indexing;
 
-/** Begin to make an index. Return NULL, with the reason in `diag`, on failure. */
-struct indexing *indexing_begin(const char *trace_path, struct diag *diag);
+/** Begin to make an index; is_idle: only while a processor is idle, and within the limits of src/cli/record/index.c.
+    Return NULL, with the reason in `diag`, on failure. */
+struct indexing *indexing_begin(const char *trace_path, bool is_idle, struct diag *diag);
 
-/** Announce a cut of the file, which now has this many events. */
-void indexing_tell(struct indexing *indexing, const struct indexing_cut *cut, uint64_t event_count);
+/** Announce a cut of the file. */
+void indexing_tell(struct indexing *indexing, const struct indexing_cut *cut);
 
 /** Return whether, at this many written events, it is time to flush everything and call indexing_tell(). */
 bool indexing_wants_cut(const struct indexing *indexing, uint64_t event_count);

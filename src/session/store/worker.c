@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <spawn.h>
 #include <string.h>
@@ -89,8 +90,19 @@ void worker_is_begun(void)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 }
 
-void worker_yield(void)
+void worker_yield(bool is_idle)
 {
 	/* Here a process is a thread. */
 	setpriority(PRIO_PROCESS, (id_t)gettid(), WORKER_NICE);
+	if (is_idle)
+		sched_setscheduler(0, SCHED_IDLE, &(struct sched_param){0});
+}
+
+void worker_is_dispensable(void)
+{
+	static const char most[] = "1000";
+	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+	ssize_t written = fd < 0 ? 0 : write(fd, most, strlen(most));
+	(void)written;
+	fd_close(&fd);
 }

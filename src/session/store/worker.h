@@ -31,7 +31,10 @@ int worker_wait(struct worker *worker, struct diag *diag);
 void worker_is_begun(void);
 
 /** In the worker: lower the priority of this thread, and of the threads that it starts, to the least. This cannot be
-    undone. */
-void worker_yield(void);
+    undone. is_idle: they run only while a processor is idle. */
+void worker_yield(bool is_idle);
+
+/** Called in a worker that nobody needs: for want of memory, the kernel is to end it before anything else. */
+void worker_is_dispensable(void);
 
 #endif
