@@ -4,9 +4,6 @@ import {AIFI, AIFO, CLASSES} from "./cells.js";
 import {ANY_LIFE, ANY_SIZE, commandTime, formatTime, lifeLimit} from "./format.js";
 import {patternOf, quoteWord} from "./hostile.js";
 import {NEVER_FREED} from "./store.js";
-/** @import {Filter} from "./cells.js" */
-/** @import {App} from "./picture.js" */
-/** @import {Selection} from "./store.js" */
 
 /** The option of `xheap heap` for rows. */
 const ACTIONS = /** @type {Record<string, string[]>} */ ({
@@ -55,10 +52,10 @@ function readTime(word) {
 /**
  * @param {string} text filters as typed
  * @param {number} duration of the trace in nanoseconds
- * @returns {{words: string, selection: Selection | null}} those for the server; the moment of `-at` or the window of `-range`. Throws an Error with a line of text.
+ * @returns {{words: string, selection: When | null}} those for the server; the moment of `-at` or the window of `-range`. Throws an Error with a line of text.
  */
 export function readFilters(text, duration) {
-	/** @type {Selection | null} */
+	/** @type {When | null} */
 	let selection = null;
 	const words = splitFilters(text).filter((filter) => {
 		const [option, ...values] = splitWords(filter),
@@ -85,22 +82,14 @@ export function readFilters(text, duration) {
 /** @param {App} app @returns {string} the end of the key by which rows are sorted: c for counts */
 function counted(app) {
 	const {state} = app.store;
-	return (state.view === "table" ? state.sort === "blocks" : state.measure === "blocks") ? "c" : "";
+	return (state.view !== "flame" ? state.sort === "blocks" : state.measure === "blocks") ? "c" : "";
 }
 
-/**
- * @param {App} app
- * @returns {{key: string, words: string[]}} what selects the blocks. All of `-at` live at its peak; only there do
- * blocks from before the trace count.
- */
-function selectionWords(app) {
-	const {choice, model, isPeak, isWhole} = app.picture,
-		{bounds} = model.cells,
-		{state} = app.store;
-	if (choice.kind === "moment") {
-		if (isPeak && !state.filters.length) return {key: "sp", words: []};
-		return {key: "sp", words: ["-at", commandTime(Math.max(0, bounds[choice.at]))]};
-	}
+/** @param {Side} side @param {boolean} isFiltered @returns {{key: string, words: string[]}} what selects the blocks. All of `-at` live at its peak; only there do blocks from before the trace count. */
+function selectionWords({choice, model, isPeak, isWhole}, isFiltered) {
+	const {bounds} = model.cells;
+	if (choice.kind === "moment")
+		return {key: "sp", words: isPeak && !isFiltered ? [] : ["-at", commandTime(Math.max(0, bounds[choice.at]))]};
 	if (isWhole && choice.classes === (AIFI | AIFO)) return {key: "st", words: []};
 	if (isWhole && choice.classes === AIFO) return {key: "so", words: []};
 	const classes = CLASSES.filter((_, i) => choice.classes & (1 << i)).join("+");
@@ -110,22 +99,13 @@ function selectionWords(app) {
 	};
 }
 
-/**
- * @param {any[]} rows
- * @param {string} key index
- * @param {string} member
- * @returns {string[]} its value, if no other row has the same one
- */
+/** @param {any[]} rows @param {string} key index @param {string} member @returns {string[]} its value, if no other row has the same one */
 function uniqueValue(rows, key, member) {
 	const value = rows[Number(key)]?.[member];
 	return value !== undefined && rows.filter((row) => row[member] === value).length === 1 ? [String(value)] : [];
 }
 
-/**
- * @param {any} trace
- * @returns {Record<string, (key: string) => string[]>} words of a filter by what it is about; none: the command has
- * no such filter
- */
+/** @param {Trace} trace @returns {Record<string, (key: string) => string[]>} words of a filter by what it is about; none: the command has no such filter */
 function filterWords(trace) {
 	const withValue = (/** @type {string} */ option, /** @type {string[]} */ values) =>
 		values.length ? [option, ...values] : [];
@@ -157,7 +137,7 @@ function filterWords(trace) {
 }
 
 /**
- * @param {any} trace
+ * @param {Trace} trace
  * @param {Filter[]} filters
  * @param {string[]} typed words of filters: an option that they have is not given twice
  * @returns {{words: string[], lacks: string[]}} options for filters, and what cannot be told with them
@@ -179,14 +159,11 @@ export function optionsOf(trace, filters, typed) {
 	return {words, lacks};
 }
 
-/**
- * @param {App} app
- * @returns {{words: string[], lacks: string[]}} the command, and what it cannot be told
- */
+/** @param {App} app @returns {{words: string[], lacks: string[]}} the command, and what it cannot be told */
 export function commandOf(app) {
 	const {state} = app.store,
 		{trace} = app,
-		{key, words} = selectionWords(app),
+		{key, words} = selectionWords({...app.picture, isWithout: false}, state.filters.length > 0),
 		typed = splitWords(state.words),
 		{words: options, lacks} = optionsOf(trace, state.filters, typed);
 	// The command takes one window: the one that was chosen by hand.
@@ -194,6 +171,14 @@ export function commandOf(app) {
 	if (window >= 0) {
 		typed.splice(window, 4);
 		lacks.push("the window of the typed filter");
+	}
+	if (state.view === "compare") return comparedCommand(app);
+	if (state.view === "blocks") {
+		const filters = [...words, ...typed, ...options];
+		return {
+			words: ["xheap", "dump", String(trace.path ?? ""), "-allocations", ...filters],
+			lacks: [...lacks, "the order"],
+		};
 	}
 	const action = state.view === "flame" ? ["-tree"] : ACTIONS[state.rows];
 	const sort = state.view === "flame" && state.measure === "temporaries" ? "stt" : key + counted(app);
@@ -206,6 +191,42 @@ export function commandOf(app) {
 	if (state.view === "flame" && state.isInverted) lacks.push("the inversion");
 	if (state.view === "flame" && state.focus) lacks.push("the focus");
 	return {words: command, lacks};
+}
+
+/** @param {Side} side @param {boolean} isFiltered how `xheap diff` names it, and its numbers */
+function sideWords(side, isFiltered) {
+	const {key, words} = selectionWords(side, isFiltered),
+		[option, first, from, to] = words,
+		{choice} = side;
+	return {
+		suffix: option === "-at" ? `@=${first}` : option ? `@${from}..${to}` : "",
+		key: choice.kind === "window" && choice.classes === AIFO ? "so" : key,
+		isLess: choice.kind === "window" && choice.classes !== AIFO && choice.classes !== (AIFI | AIFO),
+	};
+}
+
+/** @param {App} app @returns {{words: string[], lacks: string[]}} */
+function comparedCommand(app) {
+	const {state} = app.store,
+		sides = app.compare.sides(),
+		typed = splitWords(state.words),
+		{words, lacks} = optionsOf(app.trace, state.filters, typed),
+		other = app.otherOf();
+	if (!sides || !other || !app.other) return {words: ["xheap", "diff"], lacks: ["what to compare with"]};
+	const paths = [app.other.trace.path, app.trace.path],
+		said = sides.map((/** @type {Side} */ side) => sideWords(side, state.filters.length > 0));
+	if (other.isB) paths.reverse();
+	if (said[0].key !== said[1].key) lacks.push("a moment beside a window");
+	if (said.some((/** @type {any} */ side) => side.isLess)) lacks.push("these classes");
+	const command = [
+		"xheap",
+		"diff",
+		...paths.map((path, i) => path + said[i].suffix),
+		...ACTIONS[state.rows],
+		said[1].key + counted(app),
+	];
+	if (SPLITS[state.rows]) command.push("-by", SPLITS[state.rows]);
+	return {words: [...command, ...typed, ...words], lacks};
 }
 
 /** @param {string[]} words @returns {string} for a shell */

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: MIT
 // Keys, in one list: what they do, and the sheet that explains them.
 import {byId, fill, make} from "./elements.js";
+import {markOther} from "./compare_view.js";
 import {ZOOM} from "./timeline.js";
-import {presetsOf} from "./window_bar.js";
-/** @import {App} from "./picture.js" */
-/** @import {State} from "./store.js" */
+import {choosePreset} from "./window_bar.js";
 
-/**
- * @typedef {{keys: string[], words: string, run: (app: App & {timeline: any, toggleTheme: () => void, openKeys: () => void}, key: string) => void}}
- * Action
- */
-
-const VIEW_KEYS = /** @type {Record<string, "flame" | "table">} */ ({1: "flame", 2: "table"});
+const VIEW_KEYS = /** @type {Record<string, State["view"]>} */ ({1: "flame", 2: "table", 3: "blocks", 6: "compare"});
 
 /** @param {any} app @param {number} by @param {boolean} isResize */
 function shift(app, by, isResize) {
 	app.timeline.shift(by, isResize);
 }
 
+/** @param {App} app */
+export function toggleInverted({store}) {
+	store.set({isInverted: !store.state.isInverted, focus: "", opened: [], item: null});
+}
+
 /** One step out: the selected frame, focus, filters, search, then the peak. @param {App} app */
 function stepOut(app) {
 	const {state} = app.store;
 	const steps = /** @type {[boolean, Partial<State>][]} */ ([
+		[state.block !== "", {block: ""}],
 		[state.item !== null, {item: null}],
 		[state.focus !== "", {focus: ""}],
 		[state.search !== "", {search: ""}],
@@ -35,20 +35,18 @@ function stepOut(app) {
 
 /** @type {Action[]} */
 const KEY_ACTIONS = [
-	{keys: ["1", "2"], words: "flame, table", run: (app, key) => app.store.set({view: VIEW_KEYS[key]})},
+	{keys: ["m"], words: "keep the selection as A, to compare it with another one", run: markOther},
+	{
+		keys: ["1", "2", "3", "6"],
+		words: "flame, table, blocks, compare",
+		run: (app, key) => app.store.set({view: VIEW_KEYS[key]}),
+	},
 	{
 		keys: ["/"],
 		words: "search a function; Enter keeps only what it finds; a filter of xheap heap, such as -size 64 128",
 		run: () => byId("search").focus(),
 	},
-	{
-		keys: ["p", "w", "g", "e"],
-		words: "peak, whole run, what grows, never freed",
-		run: (app, key) => {
-			const preset = presetsOf(app).find((other) => other.key === key);
-			if (preset && !preset.isOff) app.store.set({...preset.members, item: null});
-		},
-	},
+	{keys: ["p", "w", "g", "e"], words: "peak, whole run, what grows, never freed", run: choosePreset},
 	{
 		keys: ["[", "]"],
 		words: "move the selection by one bound",
@@ -60,11 +58,7 @@ const KEY_ACTIONS = [
 		words: "zoom the timeline",
 		run: (app, key) => app.timeline.zoom(key === "-" ? 1 / ZOOM : ZOOM),
 	},
-	{
-		keys: ["i"],
-		words: "inverted flame",
-		run: (app) => app.store.set({isInverted: !app.store.state.isInverted, focus: "", opened: [], item: null}),
-	},
+	{keys: ["i"], words: "inverted flame", run: toggleInverted},
 	{keys: ["a"], words: "all frames", run: (app) => app.store.set({isFolded: !app.store.state.isFolded})},
 	{keys: ["u", "ctrl+z"], words: "undo", run: (app) => app.store.undo()},
 	{keys: ["Escape"], words: "one step out: panel, focus, search, filters, zoom, peak", run: stepOut},
@@ -82,6 +76,7 @@ const MOUSE = [
 	["drag", "on the timeline: a part of the time; its handles change it, the label above moves it"],
 	["click", "on the timeline: a moment; on a frame or row: its numbers, and who freed it"],
 	["double click", "on the timeline: the whole run; on a frame: focus; on a row: callers and callees"],
+	["Shift+drag", "on the timeline: a second part, to compare with the one before"],
 	["wheel", "on the timeline: zoom"],
 	["Alt+click", "on a class of blocks: only this class"],
 ];
@@ -119,13 +114,13 @@ export function listenToKeys(app) {
 
 export function fillKeys() {
 	const rowsOf = (/** @type {string[][]} */ rows) =>
-		rows.map(([keys, words]) => make("div", {class: "key-row"}, make("kbd", {}, keys), make("span", {}, words)));
+		rows.map(([keys, words]) => make("div.key-row", make("kbd", keys), make("span", words)));
 	fill(
 		byId("keys-list"),
 		...rowsOf([...KEY_ACTIONS.map((action) => [action.keys.join("  "), action.words]), ...OTHER_KEYS]),
-		make("h2", {}, "Mouse"),
+		make("h2", "Mouse"),
 		...rowsOf(MOUSE),
-		make("h2", {}, "Marks"),
+		make("h2", "Marks"),
 		...rowsOf(MARKS),
 	);
 }

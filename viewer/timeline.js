@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 // When, and who then: live bytes over time, stacked; calls; resident memory; gaps; the selection, which is dragged here.
 import {cached, largestOf, liveCurve, nearestBound, seriesCurves, AIFO} from "./cells.js";
-import {axisStep, formatBytes, formatTick, formatTime, formatCount} from "./format.js";
+import {axisStep, formatBytes, formatTick, formatTime} from "./format.js";
 import {byId, fill, make, name, placeTip, prepareCanvas, fitText} from "./elements.js";
 import {cutText, safeText} from "./hostile.js";
-import {currentInk, inkCurve} from "./picture.js";
+import {currentInk, describe, inkCurve} from "./picture.js";
 import {mixColors} from "./palette.js";
 import {WHOLE_RUN} from "./store.js";
-/** @import {App} from "./picture.js" */
+import {markOther} from "./compare_view.js";
 
 /** Pixels. */
 const LEFT = 68,
@@ -44,13 +44,10 @@ const MARK_KINDS = /** @type {Record<string, [string, string, string, boolean]>}
 	user: ["◆", "", "", false],
 });
 
-/**
- * @typedef {{time: number, sign: string, words: string, isLoud: boolean}} Mark
- * @param {any} trace @returns {Mark[]} in the order of time
- */
+/** @param {Trace} trace @returns {Mark[]} in the order of time */
 export function marksOf(trace) {
 	return (trace.marks ?? [])
-		.map((/** @type {any} */ mark) => {
+		.map((mark) => {
 			const [sign, before, behind, isLoud] = MARK_KINDS[mark.kind] ?? ["·", "", "", false];
 			return {time: mark.at_ns, sign, words: before + cutText(safeText(mark.text), 300) + behind, isLoud};
 		})
@@ -63,7 +60,7 @@ export class Timeline {
 		this.app = app;
 		this.box = byId("timeline");
 		this.canvas = make("canvas", {"aria-hidden": "true"});
-		this.ground = make("canvas", {});
+		this.ground = make("canvas");
 		this.tip = byId("tip");
 		/** @type {(Mark & {x: number})[]} marks that are drawn or lie beside one */
 		this.marks = [];
@@ -76,9 +73,7 @@ export class Timeline {
 			this.size = this.box.getBoundingClientRect();
 			this.app.redrawTimeline();
 		}).observe(this.box);
-		/**
-		 * @type {{mode: "window" | "begin" | "end" | "move" | "pan", from: number, x: number, begin: number, end: number, isMoved: boolean} | null}
-		 */
+		/** @type {{mode: "window" | "begin" | "end" | "move" | "pan", from: number, x: number, begin: number, end: number, isMoved: boolean} | null} */
 		this.drag = null;
 		this.inkKey = "";
 		this.plotWidth = 1;
@@ -163,7 +158,8 @@ export class Timeline {
 		const window = this.window,
 			bound = this.boundAt(event);
 		this.drag = {mode: "window", from: bound, x: event.clientX, begin: bound, end: bound, isMoved: false};
-		if (!window) return;
+		this.isSecond = event.shiftKey;
+		if (!window || event.shiftKey) return;
 		const [begin, end] = window.map((time) => nearestBound(this.model, time)),
 			[left, right] = window.map((time) => this.xOf(time));
 		const mode =
@@ -183,17 +179,14 @@ export class Timeline {
 		this.showMarks(event);
 		const {drag} = this;
 		if (!drag || (!drag.isMoved && Math.abs(event.clientX - drag.x) < CLICK_MAX)) return;
+		if (!drag.isMoved && this.isSecond) markOther(this.app);
 		drag.isMoved = true;
 		this.app.store.isDragging = true;
 		const [begin, end] = this.dragged(drag, this.boundAt(event));
 		if (begin < end) this.select(begin, end, "none");
 	}
 
-	/**
-	 * @param {NonNullable<Timeline["drag"]>} drag
-	 * @param {number} bound
-	 * @returns {[number, number]} bounds of the window
-	 */
+	/** @param {NonNullable<Timeline["drag"]>} drag @param {number} bound @returns {[number, number]} bounds of the window */
 	dragged(drag, bound) {
 		if (drag.mode === "begin") return [Math.min(bound, drag.end - 1), drag.end];
 		if (drag.mode === "end") return [drag.begin, Math.max(bound, drag.begin + 1)];
@@ -316,10 +309,7 @@ export class Timeline {
 		event.preventDefault();
 	}
 
-	/**
-	 * @returns {{live: Float64Array, series: Float64Array[], isFiltered: boolean}} sums that do not change while the
-	 * pointer moves
-	 */
+	/** @returns {{live: Float64Array, series: Float64Array[], isFiltered: boolean}} sums that do not change while the pointer moves */
 	curves() {
 		const {by, filters} = this.app.store.state,
 			{model} = this;
@@ -344,6 +334,7 @@ export class Timeline {
 				filters,
 				range,
 				currentInk(this.app)?.key,
+				this.other && this.app.other?.model,
 			];
 		// What lies under the selection changes rarely: a drag draws it once.
 		if (!this.groundOf || about.some((value, i) => value !== this.groundOf?.[i])) this.drawGround(width, height);
@@ -362,7 +353,13 @@ export class Timeline {
 		const context = prepareCanvas(this.ground, width, height),
 			curves = this.curves();
 		const {model} = this,
-			most = Math.max(largestOf(model.cells.maxBytes).value || 0, largestOf(curves.live).value, 1);
+			other = this.other && this.other.trace !== this.app.store.state.trace ? this.app.other : null,
+			most = Math.max(
+				largestOf(model.cells.maxBytes).value || 0,
+				largestOf(curves.live).value,
+				other ? largestOf(other.model.cells.maxBytes).value || 0 : 0,
+				1,
+			);
 		const resident = model.cells.resident.reduce((max, value) => (value > max ? value : max), 0);
 		this.isResidentOff = resident > most * RESIDENT_MAX;
 		this.most = Math.max(most, this.isResidentOff ? 0 : resident) * 1.06;
@@ -412,12 +409,7 @@ export class Timeline {
 		}
 	}
 
-	/**
-	 * @param {CanvasRenderingContext2D} context
-	 * @param {ArrayLike<number>} low
-	 * @param {ArrayLike<number>} high
-	 * @param {string} color
-	 */
+	/** @param {CanvasRenderingContext2D} context @param {ArrayLike<number>} low @param {ArrayLike<number>} high @param {string} color */
 	fillArea(context, low, high, color) {
 		context.beginPath();
 		for (let i = 0; i < high.length; i++) context.lineTo(this.xOfBound(i), this.yOf(high[i]));
@@ -471,10 +463,7 @@ export class Timeline {
 		context.setLineDash([]);
 	}
 
-	/**
-	 * Calls in each interval, on a square root's scale.
-	 * @param {CanvasRenderingContext2D} context
-	 */
+	/** Calls in each interval, on a square root's scale. @param {CanvasRenderingContext2D} context */
 	drawLane(context) {
 		const {calls, bounds} = this.model.cells,
 			{palette} = this.app,
@@ -489,11 +478,7 @@ export class Timeline {
 		});
 	}
 
-	/**
-	 * Marks of the trace. Of several at one place, the first one is drawn; what is missing from the trace comes before
-	 * processes.
-	 * @param {CanvasRenderingContext2D} context
-	 */
+	/** Marks of the trace. Of several at one place, the first one is drawn; what is missing from the trace comes before processes. @param {CanvasRenderingContext2D} context */
 	drawMarks(context) {
 		const {palette} = this.app,
 			marks = marksOf(this.app.trace);
@@ -538,8 +523,8 @@ export class Timeline {
 			this.tip,
 			...near
 				.slice(0, MARKS_TOLD)
-				.map((mark) => make("div", {}, `${mark.sign} ${formatTime(mark.time)}  `, name(mark.words))),
-			near.length > MARKS_TOLD && make("div", {class: "faint"}, `${near.length - MARKS_TOLD} more`),
+				.map((mark) => make("div", `${mark.sign} ${formatTime(mark.time)}  `, name(mark.words))),
+			near.length > MARKS_TOLD && make("div.faint", `${near.length - MARKS_TOLD} more`),
 		);
 		placeTip(this.tip, event);
 	}
@@ -597,10 +582,51 @@ export class Timeline {
 			context.fillStyle = palette.ink3;
 			context.fillRect(this.xOfBound(cursor) - 0.5, TOP, 1, bottom - TOP);
 		}
+		this.drawOther(context, bottom);
 		if (window) this.drawWindow(context, window, bottom);
 		else if (isMoment) this.drawMoment(context, bottom, width);
 		if (peak >= 0 && !(isMoment && this.app.picture.isPeak))
 			this.drawPeak(context, this.xOfBound(peak), largestOf(maxBytes).value, width);
+	}
+
+	/** @returns {Other | null} what the selection is compared with, if that is shown */
+	get other() {
+		const {state} = this.app.store;
+		return state.view === "compare" || state.other ? this.app.otherOf() : null;
+	}
+
+	/** What the selection is compared with: its place, or the live bytes of the other trace. @param {CanvasRenderingContext2D} context @param {number} bottom */
+	drawOther(context, bottom) {
+		const {other} = this,
+			{palette, store, whole} = this.app,
+			model = this.app.other?.model;
+		if (!other) return;
+		context.fillStyle = context.strokeStyle = palette.ink2;
+		context.save();
+		context.beginPath();
+		context.rect(LEFT - 1, 0, this.plotWidth + 2, bottom);
+		context.clip();
+		if (other.trace !== store.state.trace && model) {
+			context.beginPath();
+			cached(model, "live", () => liveCurve(model, null)).forEach((bytes, i) =>
+				context.lineTo(this.xOf(model.cells.bounds[i]), this.yOf(bytes)),
+			);
+			context.lineWidth = 1.4;
+			context.stroke();
+		} else if (other.trace === store.state.trace) {
+			const {selection} = other,
+				{bounds, peak} = whole.cells,
+				times =
+					selection.kind === "window"
+						? [Math.max(selection.from, bounds[0]), Math.min(selection.to, bounds[whole.last])]
+						: [selection.kind === "peak" ? bounds[peak] : selection.at],
+				places = times.map((time) => this.xOf(time));
+			for (const x of places) context.fillRect(x - 0.75, TOP - 4, 1.5, bottom - TOP + 4);
+			if (places.length > 1) context.fillRect(places[0], TOP - 4, places[1] - places[0], 2);
+			context.textAlign = "left";
+			context.fillText(other.isB ? "B" : "A", places[0] + 4, TOP + 8);
+		}
+		context.restore();
 	}
 
 	/** @param {CanvasRenderingContext2D} context @param {number} x @param {number} bytes @param {number} width */
@@ -654,6 +680,7 @@ export class Timeline {
 
 	/** @param {CanvasRenderingContext2D} context @param {number} x @param {string} text */
 	drawLabel(context, x, text) {
+		if (this.other) text = `${this.other.isB ? "A" : "B"} ${text}`;
 		const width = context.measureText(text).width + 14,
 			right = LEFT + this.plotWidth + RIGHT;
 		const left = Math.max(LEFT, Math.min(x - width / 2, right - width));
@@ -668,19 +695,14 @@ export class Timeline {
 
 	/** Says the numbers in words. */
 	describe() {
-		const {choice, model, selected} = this.app.picture,
-			{bounds} = model.cells;
-		const at = choice.kind === "moment" ? choice.at : choice.to;
-		this.box.setAttribute("aria-valuemin", "0");
-		this.box.setAttribute("aria-valuemax", String(model.last));
-		this.box.setAttribute("aria-valuenow", String(at));
-		const when =
-			choice.kind === "moment"
-				? formatTime(bounds[at])
-				: `${formatTime(bounds[choice.from])} to ${formatTime(bounds[at])}`;
-		this.box.setAttribute(
-			"aria-valuetext",
-			`${when}, ${formatBytes(selected.bytes)} in ${formatCount(selected.blocks)} blocks`,
-		);
+		const {picture} = this.app,
+			{choice, model} = picture,
+			about = {
+				min: 0,
+				max: model.last,
+				now: choice.kind === "moment" ? choice.at : choice.to,
+				text: describe(picture),
+			};
+		for (const [name, value] of Object.entries(about)) this.box.setAttribute(`aria-value${name}`, String(value));
 	}
 }

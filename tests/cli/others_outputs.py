@@ -35,7 +35,7 @@ WRITERS = {
 }
 TRACES = "record", "start", "merge", "recover"
 # Only counts or ways of writing, and no name.
-NO_NAMES = {("dx", "-r"), ("record", "--trigger"), ("record", "--permissions"), ("record", "--generations")}
+NO_NAMES = {("dx", "-r")} | {(command, option) for command in ("record", "start") for option in ("--trigger", "--permissions", "--generations")}
 
 
 def xheap(*words):
