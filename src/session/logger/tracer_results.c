@@ -91,6 +91,11 @@ bool logger_take_results(struct logger *logger)
 		has_any = true;
 		if (result.kind == TRACER_FAILED)
 			continue;
+		if (result.kind == TRACER_LOOKED) {
+			if (result.diag.text[0])
+				logger_warn(logger, result.diag.text);
+			continue;
+		}
 		if (result.kind == TRACER_WALKED) {
 			target_walked(logger, &result);
 			continue;

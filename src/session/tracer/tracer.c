@@ -38,6 +38,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "inject/process_core.h"
 #include "inject/program.h"
 #include "inject/seize.h"
 #include "os/clock.h"
@@ -321,6 +322,7 @@ static int make_region(struct tracer_job *job, struct tracer_result *result)
 	result->inject.wait_limit_ms = options->wait_limit_ms;
 	result->inject.never_waits = config.never_waits;
 	result->region.header->sample_bytes = options->sample_bytes;
+	result->region.header->holds_exits = options->exit_cores != NULL;
 	result->inject.is_sampling = options->sample_bytes != 0;
 	result->region.header->ticks_per_ms = (uint32_t)job->tracer->clock->ticks_per_ms;
 	return 0;
@@ -586,9 +588,32 @@ static void image_tell(const struct tracer_job *job, const struct tracer_result 
 	control_send(job->task.control, &message);
 }
 
+static void exit_answer(void *cookie)
+{
+	answer(cookie, 0, "");
+}
+
+static void exit_look(struct tracer_job *job, struct tracer_result *result)
+{
+	const struct tracer_task *task = &job->task;
+	const struct process_core core = {.pid = task->pid,
+					  .path = task->path,
+					  .spans = task->spans,
+					  .span_count = task->span_count,
+					  .exiting = task->tid,
+					  .before_end = exit_answer,
+					  .cookie = job};
+	result->kind = TRACER_LOOKED;
+	process_core_write(&core, &result->diag);
+}
+
 static void tracer_run_one(struct tracer_job *job, struct tracer_result *result)
 {
 	struct tracer_task *task = &job->task;
+	if (task->is_exit) {
+		exit_look(job, result);
+		return;
+	}
 	if (task->is_image) {
 		image_run_one(job, result);
 		return;

@@ -45,12 +45,17 @@ struct tracer_task {
 	struct control_image image;
 	bool may_gain;  /**< it is recorded although its exec gives it privileges; so are the images that follow it */
 	bool is_attach; /**< the process runs and is to be recorded from now on; the answer goes to `control` */
+	/** the process waits in its exit until the message is answered: write a core to `path` */
+	bool is_exit;
+	struct inject_span spans[INJECT_SPANS_MAX]; /**< of an exit: memory that is left out of the core */
+	uint32_t span_count;
 };
 
 enum tracer_kind {
 	TRACER_INJECTED,
 	TRACER_UNTRACED,
 	TRACER_FAILED /**< the exec failed, or the command was killed */,
+	TRACER_LOOKED /**< of an exit: `diag` says why there is no core; "": there is one */,
 	TRACER_WALKED /**< follows TRACER_INJECTED for an attach: `walk` is set */
 };
 
