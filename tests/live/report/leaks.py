@@ -1,0 +1,153 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""What `xheap leaks` finds is what LeakSanitizer finds, by stack, blocks and bytes: in a program of its own for each way to lose a block or to keep it.
+
+usage: leaks.py [TEST...]        SOAK=1: each of them in C and in C++, optimized and not
+"""
+import collections
+import json
+import os
+import pathlib
+import random
+import re
+import subprocess
+import sys
+
+from live import PROGRAMS, SOAK, SOURCE, XHEAP, expect, run_tests, told, xheap
+
+CODE = SOURCE / "tests/live/programs/leaking.cc"
+TRIALS = re.findall(r"^TRIAL\((\w+)\)", CODE.read_text(), re.MULTILINE)
+# What LeakSanitizer adds to the blocks and bytes of a trial, and why.
+DIFFERENCES = {"by_mapping": (1, 100),     # memory that a program has mapped is no root there
+               "nothing_in_it": (0, 1),    # a block of no bytes has one
+               "child": (1, 130)}          # what a child inherited is counted in the parent and in the child
+
+
+def build(name="leaking", *options):
+    subprocess.run(["c++", "-w", "-g", "-pthread", "-fno-builtin", *options, "-o", name, CODE], check=True)
+    return f"./{name}"
+
+
+def sanitizer():
+    library = subprocess.run(["gcc", "-print-file-name=liblsan.so"], stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
+    if not os.path.isabs(library):
+        print("liblsan.so is not here")
+        sys.exit(77)
+    return library
+
+
+def user_functions(names):
+    """The functions of the program itself, from the one that allocates on."""
+    return tuple(name for name in names if re.fullmatch(r"(own|trial)_\w+", name))
+
+
+def of_sanitizer(program, trial, library):
+    """What it reports: by state and functions, blocks and bytes."""
+    run = subprocess.run([program, trial], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                         env={**os.environ, "LD_PRELOAD": library, "LSAN_OPTIONS": "fast_unwind_on_malloc=0:use_unaligned=0:report_objects=0"})
+    expect("fatal" not in run.stderr.lower(), f"{trial}: {run.stderr}")
+    found = collections.Counter(), collections.Counter()
+    for state, size, count, frames in re.findall(r"(Direct|Indirect) leak of (\d+) byte\(s\) in (\d+) object\(s\) allocated from:\n((?:    #.*\n)*)", run.stderr):
+        key = ("lost" if state == "Direct" else "indirect", user_functions(re.findall(r" in (\S+)", frames)))
+        found[0][key] += int(count)
+        found[1][key] += int(size)
+    return found
+
+
+def of_answer(answer):
+    found = collections.Counter(), collections.Counter()
+    for process in answer["processes"]:
+        for row in process["rows"]:
+            if row["state"] in ("lost", "indirect"):
+                key = (row["state"], user_functions(frame.get("symbol", "") for frame in row["stack"]))
+                found[0][key] += row["count"]
+                found[1][key] += row["bytes"]
+    return found
+
+
+def look(*words):
+    """The answer of --at-end, and its status."""
+    run = subprocess.run([XHEAP, "leaks", "--at-end", "-format", "json", "-top", "1000", "--", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    expect(run.returncode in (0, 1), f"{words}: status {run.returncode}: {run.stderr}")
+    return json.loads(run.stdout[run.stdout.index("{"):]), run.returncode
+
+
+def as_sanitizer():
+    """--at-end finds the same as LeakSanitizer in the same program."""
+    library = sanitizer()
+    lost, wrong = 0, []
+    for options in (("-O0",), ("-O2",)) if SOAK else (("-O1",),):
+        program = build("leaking", *options)
+        for trial in TRIALS:
+            answer, status = look(program, trial)
+            ours, theirs = of_answer(answer), of_sanitizer(program, trial, library)
+            for key in [("lost", ("own_block", f"trial_{trial}"))] if trial in DIFFERENCES else []:
+                for numbers, more in zip(theirs, DIFFERENCES[trial]):
+                    numbers[key] -= more
+            if [+numbers for numbers in ours] != [+numbers for numbers in theirs]:
+                wrong.append(f"{trial} {options}: LeakSanitizer has {theirs}, and this answer {ours}")
+            expect(status == (1 if ours[0] else 0), f"{trial}: status {status} with {ours}")
+            lost += bool(ours[0])
+    expect(not wrong, "\n".join(wrong))
+    expect(lost >= 15, f"only {lost} of the programs lose anything")
+    return f"{len(TRIALS)} programs, {lost} with lost blocks"
+
+
+def cores():
+    """A core has the same answer, where it has the memory; damaged ones, and those of others, are refused or read as far as they go."""
+    pattern = pathlib.Path("/proc/sys/kernel/core_pattern").read_text().strip()
+    if not pattern.startswith("core") or "/" in pattern:
+        print("cores do not go to the directory of the process: /proc/sys/kernel/core_pattern")
+        sys.exit(77)
+    program = build("crashing", "-DCRASHING")
+    for trial in ("tree", "some", "by_inside", "of_live_thread", "large"):
+        subprocess.run(["sh", "-c", "ulimit -c unlimited && exec \"$@\"", "sh", XHEAP, "record", "-q", "-o", f"{trial}.xht", program, trial],
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        found = sorted(pathlib.Path(".").glob("core*"))
+        expect(found, f"{trial}: no core")
+        found[-1].rename(f"{trial}.core")
+        run = subprocess.run([XHEAP, "leaks", f"{trial}.core", "-trace", f"{trial}.xht", "-format", "json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        expect(run.returncode in (0, 1), f"{trial}: {run.stderr}")
+        at_end, _ = look(build(), trial)
+        ours, theirs = of_answer(json.loads(run.stdout)), of_answer({"processes": at_end["processes"][-1:]})
+        expect(ours == theirs, f"{trial}: of the core {ours}, at the end {theirs}")
+    for words, said in ((("tree.core", "-trace", "some.xht"), "is of"), (("tree.core",), "needs the trace"), (("tree.core", "some.core", "-trace", "tree.xht"), "one CORE"),
+                        (("tree.xht", "-trace", "tree.xht"), "no core"), (("nothing.core", "-trace", "tree.xht"), "nothing.core"), ((), "missing")):
+        reason = xheap("leaks", *words, status=2)
+        expect(said in reason, f"{words} is refused by {reason}, not by {said}")
+    whole, chance = pathlib.Path("tree.core").read_bytes(), random.Random(34)
+    statuses = collections.Counter()
+    for i in range(40):
+        changed = bytearray(whole)
+        if i % 3 == 0:
+            del changed[chance.randrange(64, len(changed)):]
+        for _ in range(1 + i % 7):
+            at = chance.randrange(18, 6000 if i % 2 else min(len(changed), 600))
+            if at + 8 < len(changed):
+                changed[at:at + 8] = chance.randbytes(8)
+        pathlib.Path("changed.core").write_bytes(changed)
+        run = subprocess.run([XHEAP, "leaks", "changed.core", "-trace", "tree.xht", "-noIndex"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, timeout=100)
+        expect(run.returncode in (0, 1, 2), f"core {i}: status {run.returncode}: {run.stderr}")
+        statuses[run.returncode] += 1
+    return f"statuses {dict(statuses)}"
+
+
+def commands():
+    """What cannot be looked at is said, with status 2; a status of the command is told; nothing is left behind; the trace stays where it is asked for."""
+    program = build()
+    for words, said in ((("--", "./no_such_program"), "no_such_program"), ((), "command is missing"), (("--", "sh", "-c", "kill -9 $$"), "did not end by itself")):
+        reason = xheap("leaks", "--at-end", *words, status=2)
+        expect(said in reason, f"{words} is refused by {reason}, not by {said}")
+    said = xheap("leaks", "--at-end", "-trace", "kept.xht", "--", "sh", "-c", f"{program} tree; exit 7", status=1)
+    expect("ended with status 7" in said and "trial_tree" in said, said)
+    expect(len(told("info", "kept.xht")["processes"]) >= 2, "the trace has the processes")
+    left = [name for name in os.listdir(os.environ.get("TMPDIR", "/tmp")) if name.startswith("xheap-leaks.") and os.stat(os.path.join(os.environ.get("TMPDIR", "/tmp"), name)).st_uid == os.getuid()]
+    expect(not left or os.environ.get("TMPDIR") is None, f"left behind: {left}")
+    shown = xheap("leaks", "--at-end", "-size", "500", "1K", "--", program, "tree", status=0)
+    expect("trial_tree" not in shown, shown)
+
+
+TESTS = (as_sanitizer, cores, commands)
+
+if __name__ == "__main__":
+    run_tests(*TESTS)
