@@ -156,10 +156,11 @@ PUT_TEXT(frame_name, name_of(list)->text)
 PUT_TEXT(frame_symbol, name_of(list)->symbol)
 PUT_TEXT(frame_mangled, name_of(list)->mangled)
 PUT_IF(frame_image, has_image(list), address_of(list)->image)
-PUT_IF(frame_offset, !name_of(list)->is_mark, address_of(list)->offset)
+PUT_IF(frame_offset, !name_of(list)->is_mark && !name_of(list)->is_python, address_of(list)->offset)
 PUT_TEXT(frame_file, function_of(list)->file)
 PUT_IF(frame_line, function_of(list)->line, function_of(list)->line)
 PUT(frame_is_inlined, function_of(list)->is_inlined)
+PUT_TEXT(frame_kind, heap_frame_kinds[heap_frame_kind(name_of(list), function_of(list)->is_inlined)])
 
 /* clang-format off */
 static const struct arrow_list_column frame_columns[] = {
@@ -175,6 +176,8 @@ static const struct arrow_list_column frame_columns[] = {
 	{"image_id", ARROW_U32, true, false, put_frame_image, NULL, "Number of the image."},
 	{"offset", ARROW_U64, true, false, put_frame_offset, NULL,
 		"Return address in the image; without an image, in memory."},
+	{"kind", ARROW_TEXT, false, false, put_frame_kind, NULL,
+		"native, inlined (a native function in the next frame) or python."},
 };
 /* clang-format on */
 

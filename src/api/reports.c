@@ -34,7 +34,8 @@ static xheap_frame frame_of(const struct heap_names *names, uint32_t node)
 			     .line = frame->line,
 			     .is_inlined = frame->is_inlined,
 			     .image_id = frame->image,
-			     .offset = frame->offset};
+			     .offset = frame->offset,
+			     .kind = heap_frame_kinds[heap_frame_kind(name, frame->is_inlined)]};
 }
 
 /* With the lock held: the frames of a node of the names; they hold the trace. */

@@ -78,7 +78,9 @@ enum event_kind { EVENT_KINDS(X) EVENT_KIND_COUNT };
 	X(OBJECT_ALIGNED, "mi_heap_malloc_aligned", ALLOC, "heap,size,alignment") \
 	X(OBJECT_REALLOC, "mi_heap_realloc", REALLOC, "heap,pointer,size")    \
 	X(OBJECT_REALLOCARRAY, "mi_heap_reallocn", REALLOC, "heap,pointer,count,size") \
-	X(OBJECT_REALLOC_ALIGNED, "mi_heap_realloc_aligned", REALLOC, "heap,pointer,size,alignment")
+	X(OBJECT_REALLOC_ALIGNED, "mi_heap_realloc_aligned", REALLOC, "heap,pointer,size,alignment") \
+	X(ARENA_ALLOC, "arena_alloc", ALLOC, "size")                          \
+	X(ARENA_FREE, "arena_free", FREE, "pointer,size")
 /* clang-format on */
 
 #define X(id, name, kind, parameters) FUNCTION_##id,

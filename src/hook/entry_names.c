@@ -147,6 +147,9 @@ static const struct hook_name names[] = {
 
 	COMMON("__libc_", LIBC),
 
+	HEAP("_PyObject_ArenaMmap", ARENA_ALLOC, PYTHON),
+	HEAP("_PyObject_ArenaMunmap", ARENA_FREE, PYTHON),
+
 	SYSTEM("_dl_debug_state", LOADER),
 	SYSTEM("execve", EXECVE),
 	SYSTEM("__execve", EXECVE),
@@ -189,6 +192,8 @@ static const struct hook_name names[] = {
 	MARK("PyUnicode_Type", PYTHON_TEXT),
 	MARK("PyBytes_Type", PYTHON_BYTES),
 	MARK("Py_Version", PYTHON_VERSION),
+	MARK("PyObject_GetArenaAllocator", PYTHON_ARENAS),
+	MARK("_PyRuntime", PYTHON_RUNTIME),
 	MARK("PyCode_NewWithPosOnlyArgs", PYTHON_8),
 	MARK("PyObject_GC_IsTracked", PYTHON_9),
 	MARK("PyIter_Send", PYTHON_10),

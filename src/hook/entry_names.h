@@ -19,6 +19,7 @@ enum hook_family {
 	FAMILY_TCMALLOC,   /**< tc_ */
 	FAMILY_LIBC,       /**< __libc_ */
 	FAMILY_ANNOTATION, /**< xheap/heap.h: by a note, whatever symbols there are */
+	FAMILY_PYTHON,     /**< by the interpreter's table, whatever symbols there are */
 	FAMILY_SYSTEM,     /**< no heap function: enum hook_extra */
 	FAMILY_MARK,       /**< not hooked: enum hook_mark */
 	FAMILY_COUNT
@@ -43,6 +44,8 @@ enum hook_mark {
 	MARK_PYTHON_TEXT,
 	MARK_PYTHON_BYTES,
 	MARK_PYTHON_VERSION, /**< the number, from 3.11 on */
+	MARK_PYTHON_ARENAS,  /**< returns the functions for arenas */
+	MARK_PYTHON_RUNTIME,
 	MARK_PYTHON_8,       /**< this and the next two: functions that a minor version was the first to have */
 	MARK_PYTHON_9,
 	MARK_PYTHON_10,

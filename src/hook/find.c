@@ -27,6 +27,7 @@
 #include "hook/elf_file.h"
 #include "hook/entry_names.h"
 #include "hook/hook.h"
+#include "hook/python_arenas.h"
 #include "hook/request_sites.h"
 
 enum { FINDING_MAX = 512, REQUESTS_MAX = 192, OPERATOR_LOOK_MAX = 32, DEBUG_STATE_OFFSET = 24, SILENT_GAP_MAX = 512 };
@@ -271,6 +272,21 @@ static void describe_python(struct finder *finder)
 		python->version = 0;
 }
 
+/* Find the functions by which Python takes memory for its objects, and gives it back. */
+static void take_arenas(struct finder *finder)
+{
+	static const char *const names[] = {"_PyObject_ArenaMmap", "_PyObject_ArenaMunmap"};
+	const struct finding *mark = finder->mark;
+	uint64_t addresses[2];
+	if (!finder->image->python.version || finder->count + 2 > FINDING_MAX ||
+	    !python_arenas_find(&finder->elf, finder->image->python.version, mark[MARK_PYTHON_ARENAS].address,
+				mark[MARK_PYTHON_RUNTIME].address, &addresses[0], &addresses[1]))
+		return;
+	for (unsigned i = 0; i < 2; i++)
+		finder->finding[finder->count++] =
+			(struct finding){.name = hook_name_find(names[i]), .address = addresses[i]};
+}
+
 static void describe(struct finder *finder)
 {
 	struct hook_image *image = finder->image;
@@ -288,6 +304,7 @@ static void describe(struct finder *finder)
 		image->loader_state =
 			elf_pointer_at(&finder->elf, finder->mark[MARK_DEBUG_POINTER].address) + DEBUG_STATE_OFFSET;
 	describe_python(finder);
+	take_arenas(finder);
 }
 
 /* Return whether a local symbol also exists as a global one: then the local ones belong to single source files. */

@@ -22,6 +22,8 @@
 #include "trace/row_ids.h"
 #include "trace/trace.h"
 
+const char *const heap_frame_kinds[HEAP_FRAME_KIND_COUNT] = {"native", "inlined", "python"};
+
 /* The functions of one code address: a part of `resolved`; count 0 before they are known. */
 struct name_span {
 	uint32_t first, count;
@@ -415,12 +417,13 @@ static uint32_t node_add_address(struct heap_names *names, uint32_t parent, uint
 	const struct trace_frame *address = &names->dictionary->frames[trace_frame];
 	struct name_span span = frame_resolve(names, trace_frame);
 	bool has_image = address->image < names->dictionary->image_count;
+	bool has_offset = has_image && names->stored_image[address->image] != 1 + TRACE_NAMED_BY_PYTHON;
 	for (uint32_t i = span.count; i-- > 0;) {
 		const struct heap_address_function *resolved = &names->resolved[span.first + i];
 		struct heap_frame frame = {.parent = parent,
 					   .name = resolved->name,
 					   .image = has_image ? names->images[address->image] : TRACE_NONE,
-					   .offset = has_image ? address->offset : 0,
+					   .offset = has_offset ? address->offset : 0,
 					   .file = resolved->file,
 					   .line = resolved->line,
 					   .is_inlined = resolved->is_inlined};

@@ -40,7 +40,7 @@ struct heap_frame {
 	uint32_t parent; /**< the caller */
 	uint32_t name;
 	uint32_t image;   /**< for heap_names_image(), or TRACE_NONE; of the first trace of the tree, its own number */
-	uint64_t offset;  /**< 0: absent */
+	uint64_t offset;  /**< 0: absent, as for Python, whose code lies in no image */
 	const char *file; /**< NULL: absent */
 	uint32_t line;    /**< 0: absent */
 	bool is_inlined;
@@ -55,6 +55,17 @@ struct heap_address_function {
 	uint32_t line;    /**< 0: unknown */
 	bool is_inlined;
 };
+
+/** What a frame is. */
+enum heap_frame_kind { HEAP_FRAME_NATIVE, HEAP_FRAME_INLINED, HEAP_FRAME_PYTHON, HEAP_FRAME_KIND_COUNT };
+
+/** The words for them. */
+extern const char *const heap_frame_kinds[HEAP_FRAME_KIND_COUNT];
+
+static inline enum heap_frame_kind heap_frame_kind(const struct heap_name *name, bool is_inlined)
+{
+	return name->is_python ? HEAP_FRAME_PYTHON : is_inlined ? HEAP_FRAME_INLINED : HEAP_FRAME_NATIVE;
+}
 
 struct heap_names;
 struct trace_entry;

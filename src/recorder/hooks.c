@@ -27,6 +27,7 @@ static inline int is_silent(const struct hook_context *context, uint64_t frame)
 /* An allocating function's arguments, and what of them the event names. */
 struct request {
 	uint64_t a, b, c; /* as given */
+	uint64_t block;   /* to free */
 	uint64_t size, argument, argument2, previous;
 	uint8_t flags, lost;
 	uint32_t stack_option;
@@ -336,14 +337,14 @@ HOOK hook_handled_new_aligned(PARAMETERS)
 static inline __attribute__((always_inline)) uint64_t give_back(struct call call, struct request request,
 								const struct hook_context *context, int is_special)
 {
-	struct event event = event_of(&request, request.a, 0);
+	struct event event = event_of(&request, request.block, 0);
 	event.ticks = call.begin;
 	event.duration = RECORD_NO_DURATION;
 	/* The head of a block that is none may not be readable: then the process ends here, as it would in the call. */
-	call_announce(&call, context, request.a);
-	event.heap = heap_of(call.thread, context, request.a);
+	call_announce(&call, context, request.block);
+	event.heap = heap_of(call.thread, context, request.block);
 	if (UNLIKELY(call.options & OPTION_MEASURE))
-		event_set_usable(&event, measure(context, request.a));
+		event_set_usable(&event, measure(context, request.block));
 	else if (request.size)
 		event_set_usable(&event, 0);
 	uint32_t bytes;
@@ -383,7 +384,7 @@ __attribute__((noinline)) static uint64_t give_back_special(struct request *requ
 	struct call call;
 	if (!enter_special(&call, context, frame))
 		return ((heap_call *)context->original)(request->a, request->b, request->c, 0);
-	if ((call.options & OPTION_SAMPLE) && !sample_drop(context->recorder, request->a)) {
+	if ((call.options & OPTION_SAMPLE) && !sample_drop(context->recorder, request->block)) {
 		uint64_t result = ((heap_call *)context->original)(request->a, request->b, request->c, 0);
 		if (call_is_ours(&call))
 			call_end(&call);
@@ -396,7 +397,7 @@ static inline __attribute__((always_inline)) uint64_t hook_give_back(struct requ
 								     const struct hook_context *context, uint64_t frame)
 {
 	struct call call;
-	int how = !request.a || UNLIKELY(is_silent(context, frame)) ? CALL_PASSES : enter(&call, context, frame);
+	int how = !request.block || UNLIKELY(is_silent(context, frame)) ? CALL_PASSES : enter(&call, context, frame);
 	if (LIKELY(how == CALL_IS_PLAIN))
 		return give_back(call, request, context, 0);
 	if (how == CALL_PASSES)
@@ -407,7 +408,8 @@ static inline __attribute__((always_inline)) uint64_t hook_give_back(struct requ
 
 #define GIVE_BACK(more, ...) \
 	hook_give_back( \
-		(struct request){.a = a, .b = b, .flags = RECORD_FREE | (more), .lost = LOST_FREE, __VA_ARGS__}, \
+		(struct request){ \
+			.a = a, .b = b, .block = a, .flags = RECORD_FREE | (more), .lost = LOST_FREE, __VA_ARGS__}, \
 		context, FRAME)
 
 HOOK hook_free(PARAMETERS)
@@ -433,4 +435,13 @@ HOOK hook_delete_aligned(PARAMETERS)
 HOOK hook_delete_sized_aligned(PARAMETERS)
 {
 	return GIVE_BACK(RECORD_ARGUMENT, .c = c, .size = b, .argument = c);
+}
+
+/* arena_free(context, arena, size), of Python's allocator. */
+HOOK hook_arena_free(PARAMETERS)
+{
+	return hook_give_back(
+		(struct request){
+			.a = a, .b = b, .c = c, .block = b, .size = c, .flags = RECORD_FREE, .lost = LOST_FREE},
+		context, FRAME);
 }

@@ -33,11 +33,11 @@
 	SAMPLED(name, a, 0, context->handlerless, first, second, \
 		LIKELY(result) ? result : hook_##name(a, b, c, d, context))
 
-#define SAMPLED_FREE(name) \
+#define SAMPLED_FREE(name, block) \
 	uint64_t hook_##name(PARAMETERS); \
 	HOOK sampled_##name(PARAMETERS) \
 	{ \
-		if (UNLIKELY(sample_may_hold(context->recorder, a))) \
+		if (UNLIKELY(sample_may_hold(context->recorder, block))) \
 			return hook_##name(a, b, c, d, context); \
 		return ((heap_call *)context->original)(a, b, c, 0); \
 	}
@@ -52,8 +52,9 @@ SAMPLED_ALLOC(reallocarray, product(b, c), a)
 SAMPLED_ALLOC(posix_memalign, c, 0)
 SAMPLED_NEW(handled_new, a, b)
 SAMPLED_NEW(handled_new_aligned, b, a)
-SAMPLED_FREE(free)
-SAMPLED_FREE(free_sized)
-SAMPLED_FREE(free_aligned_sized)
-SAMPLED_FREE(delete_aligned)
-SAMPLED_FREE(delete_sized_aligned)
+SAMPLED_FREE(free, a)
+SAMPLED_FREE(free_sized, a)
+SAMPLED_FREE(free_aligned_sized, a)
+SAMPLED_FREE(delete_aligned, a)
+SAMPLED_FREE(delete_sized_aligned, a)
+SAMPLED_FREE(arena_free, b)

@@ -273,3 +273,11 @@ bool trace_has_annotations(const struct trace_dictionary *dictionary)
 			return true;
 	return false;
 }
+
+bool trace_has_python(const struct trace_dictionary *dictionary)
+{
+	for (uint32_t i = 0; i < dictionary->named_count; i++)
+		if (dictionary->nameds[i].by == TRACE_NAMED_BY_PYTHON)
+			return true;
+	return false;
+}

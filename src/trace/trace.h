@@ -89,4 +89,7 @@ struct trace_dictionary {
 /** Return whether a program has told of heaps or blocks of its own (xheap/heap.h, requests to Valgrind). */
 bool trace_has_annotations(const struct trace_dictionary *dictionary);
 
+/** Return whether stacks have Python frames. */
+bool trace_has_python(const struct trace_dictionary *dictionary);
+
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* make_trace plain|forks|together|losses|earlier|untraced|circular|resident|random|nested|growing|limited|ended|actions|sampled|huge FILE [SEED [CALLS]]: writes a trace whose every
+/* make_trace plain|forks|together|losses|earlier|untraced|circular|resident|random|nested|growing|limited|ended|actions|sampled|huge|python FILE [SEED [CALLS]]: writes a trace whose every
    event is known. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -543,6 +543,38 @@ static void huge(struct scene *scene)
 	scene_end(scene, process, end_ns, TRACE_END_SIGNAL, 9);
 }
 
+/* A line of a function of Python, called from a stack. */
+static uint32_t python_line(struct scene *scene, uint32_t stack, const char *file, const char *function, uint32_t line)
+{
+	uint32_t image = writer_add_image(scene->writer, &(struct trace_image){.path = file});
+	uint64_t place = (uint64_t)strlen(function) << 40 | line;
+	uint32_t frame = writer_intern_frame(scene->writer, image, place);
+	writer_name_frame(scene->writer, frame, &(struct trace_function){function, "", file, line, false});
+	return writer_intern_node(scene->writer, stack, frame);
+}
+
+/* Python that calls C that calls Python, and the interpreter's own code around and inside of it. */
+static void python(struct scene *scene)
+{
+	uint32_t process = scene_process(scene, 100, TRACE_NONE, 0), thread = scene_thread(scene, process, 100);
+	uint32_t interpreter = writer_add_image(scene->writer, &(struct trace_image){.path = "/usr/bin/python3.11"});
+	uint32_t start = writer_intern_node(scene->writer, scene_stack(scene, 0x1000, 0),
+					    writer_intern_frame(scene->writer, interpreter, 0x2000));
+	uint32_t module = python_line(scene, start, "/src/shop.py", "<module>", 9);
+	uint32_t again = python_line(scene, start, "/src/shop.py", "<module>", 10);
+	uint32_t sort =
+		writer_intern_node(scene->writer, module, writer_intern_frame(scene->writer, interpreter, 0x3000));
+	uint32_t grow = writer_intern_frame(scene->writer, interpreter, 0x4000);
+	scene->stack = start;
+	scene_alloc(scene, thread, 1000, 0x7f0000100010, 100);
+	scene->stack =
+		writer_intern_node(scene->writer, python_line(scene, sort, "/src/shop.py", "Shop.load", 6), grow);
+	scene_alloc(scene, thread, 2000, 0x7f0000200010, 200);
+	scene->stack =
+		writer_intern_node(scene->writer, python_line(scene, again, "/src/shop.py", "Shop.load", 6), grow);
+	scene_alloc(scene, thread, 3000, 0x7f0000300010, 3000);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
@@ -551,7 +583,7 @@ int main(int argc, char **argv)
 	} scenes[] = {{"plain", plain},       {"forks", forks},       {"losses", losses},   {"earlier", earlier},
 		      {"untraced", untraced}, {"circular", circular}, {"growing", growing}, {"limited", limited},
 		      {"resident", resident}, {"ended", ended},       {"actions", actions}, {"sampled", sampled},
-		      {"together", together}, {"huge", huge}};
+		      {"together", together}, {"huge", huge},         {"python", python}};
 	static const struct writer_options round = {
 		.mode = WRITER_CIRCULAR, .max_file_bytes = 16 << 10, .segment_bytes = 2 << 10};
 	struct scene scene;
@@ -559,7 +591,7 @@ int main(int argc, char **argv)
 		fputs("usage: make_trace "
 		      "plain|forks|together|losses|earlier|untraced|circular|resident|random|nested|growing|limited|"
 		      "ended|"
-		      "actions|sampled|huge "
+		      "actions|sampled|huge|python "
 		      "FILE [SEED "
 		      "[CALLS]]\n",
 		      stderr);

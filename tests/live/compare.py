@@ -203,7 +203,7 @@ class Stacks:
         self.images = {}  # of this process: the log knows the program itself by an empty name
         with open(path, newline="") as file:
             for row in csv.DictReader(file):
-                self.nodes[int(row["stack_id"])] = (int(row["parent_id"]), row["image"], int(row["offset"] or "0", 0))
+                self.nodes[int(row["stack_id"])] = (int(row["parent_id"]), row["image"], PYTHON_OFFSET if row.get("kind") == "python" else int(row["offset"] or "0", 0))
 
     def frames(self, node):
         """Innermost first, as the log has them."""
@@ -216,12 +216,12 @@ class Stacks:
     def without_evaluations(self, logged, traced):
         """Python frames stand in the place of evaluations by the interpreter (live/target/python_frames compares them): both are left out. An evaluation whose frame is
         only being made has none: it is known by its offset, which is one of the interpreter's loop."""
-        if not any(offset >= PYTHON_OFFSET for _, offset in traced) and not self.evaluations:
+        if not any(offset == PYTHON_OFFSET for _, offset in traced) and not self.evaluations:
             return logged, traced
         kept, native, i, at, is_replaced = [], [], 0, 0, False
         while at < len(logged) and (i < len(traced) or is_replaced):
             image, offset = traced[i] if i < len(traced) else ("", -1)
-            if offset >= PYTHON_OFFSET:
+            if offset == PYTHON_OFFSET:
                 is_replaced = True
                 i += 1
             elif logged[at][1] == offset:

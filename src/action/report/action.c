@@ -136,6 +136,13 @@ static void json_words(const struct heap_name *name, struct json *json)
 		json_text(json, "symbol", name->symbol ? name->symbol : name->text);
 }
 
+/* Native code has no key of it. */
+static void json_kind(const struct heap_name *name, struct json *json)
+{
+	if (name->is_python)
+		json_text(json, "kind", heap_frame_kinds[HEAP_FRAME_PYTHON]);
+}
+
 /* Behind the keys that there were before it. */
 static void json_short(const struct heap_name *name, struct json *json)
 {
@@ -146,6 +153,7 @@ static void json_short(const struct heap_name *name, struct json *json)
 void action_json_name(struct action_input *input, const struct heap_name *name, struct json *json)
 {
 	json_words(name, json);
+	json_kind(name, json);
 	json_image(input, name->image_id, name->offset, json);
 	json_short(name, json);
 }
@@ -161,6 +169,7 @@ void action_json_node(struct action_input *input, uint32_t node, struct json *js
 		json_count(json, "line", frame->line);
 	if (frame->is_inlined)
 		json_bool(json, "inlined", true);
+	json_kind(name, json);
 	json_image(input, frame->image, frame->offset, json);
 	json_short(name, json);
 }

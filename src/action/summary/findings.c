@@ -303,7 +303,7 @@ static void resident_find(struct summary *summary)
 	if (has_kinds)
 		resident_rest_text(&summary->resident_kinds, 2, &text);
 	sink_format(&text, ".%s",
-		    summary->has_python
+		    summary->hides_objects
 			    ? " With PYTHONMALLOC=malloc in its environment, Python takes its objects from malloc."
 			    : "");
 	command_begin(summary, &command, "dump");

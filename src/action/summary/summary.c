@@ -207,8 +207,12 @@ static void processes_make(struct summary *summary, uint64_t top)
 
 /* ---- all of it ---- */
 
-static bool has_python(const struct trace_dictionary *dictionary)
+/* Return whether a Python interpreter is among the images, whose memory for objects is in no event. */
+static bool hides_objects(const struct trace_dictionary *dictionary)
 {
+	for (uint32_t i = 0; i < dictionary->entry_count; i++)
+		if (dictionary->entries[i].function == FUNCTION_ARENA_ALLOC)
+			return false;
 	for (uint32_t i = 0; i < dictionary->image_count; i++) {
 		const char *name = text_file_name(dictionary->images[i].path);
 		if (!strncmp(name, "python", 6) || !strncmp(name, "libpython", 9))
@@ -312,7 +316,7 @@ void summary_make(struct summary *summary, struct action_input *input, const str
 		.resident = split && summary->is_split ? &summary->resident_kinds : NULL};
 	survey_make(&summary->survey, input, source, &survey_plan);
 	source->survey = &summary->survey;
-	summary->has_python = has_python(source->table->dictionary);
+	summary->hides_objects = hides_objects(source->table->dictionary);
 	for (int id = 0; id < SUMMARY_LIST_COUNT && !plan->is_brief; id++)
 		list_make(summary, (enum summary_list_id)id, plan->top);
 	if (!plan->is_brief)

@@ -90,7 +90,7 @@ struct summary {
 	/** the same process where its memory was read by kind of mapping; without a split if it was not */
 	struct resident resident_kinds;
 	struct pinned pinned; /**< of that process */
-	bool has_python;      /**< a Python interpreter is among the images */
+	bool hides_objects;   /**< a Python interpreter is among the images, and its objects are in no block */
 	struct summary_finding findings[SUMMARY_FINDINGS];
 	unsigned finding_count;
 	const struct filter_note *filters; /**< which allocations count */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "action/summary/summary_lines.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -144,6 +145,20 @@ static void callers_put(const struct summary_screen *screen, uint32_t innermost,
 	arena_fini(&arena);
 }
 
+/* The text of a frame, of Python with its line if there is room for it behind `used` columns. */
+static const char *frame_with_line(const struct summary_screen *screen, uint32_t node, unsigned used,
+				   struct arena *arena)
+{
+	struct heap_names *names = action_names(screen->summary->input);
+	const struct heap_frame *frame = heap_names_frame(names, node);
+	const struct heap_name *name = heap_names_name(names, frame->name);
+	const char *text = summary_frame_text(screen, node, true);
+	if (!name->is_python || !frame->line)
+		return text;
+	const char *with_line = arena_format(arena, "%s  %s:%" PRIu32, text, name->image, frame->line);
+	return used + text_width(with_line) <= summary_width_of(screen) ? with_line : text;
+}
+
 void summary_stack_put(const struct summary_screen *screen, const char *numbers, uint32_t node)
 {
 	struct action_input *input = screen->summary->input;
@@ -152,7 +167,9 @@ void summary_stack_put(const struct summary_screen *screen, const char *numbers,
 		return;
 	}
 	uint32_t user = stack_view_user_node(input, node);
-	summary_line_put(screen, numbers, summary_frame_text(screen, user, true));
+	struct arena arena = {0};
+	summary_line_put(screen, numbers, frame_with_line(screen, user, text_width(numbers), &arena));
+	arena_fini(&arena);
 	if (!input->layout.has_all_frames)
 		callers_put(screen, node, user);
 	else

@@ -52,6 +52,9 @@ static int dump_show(struct dump_options *options, struct opened_trace *opened)
 	struct heap_range range = {INT64_MIN, INT64_MAX};
 	const char *path = opened->path;
 	const struct trace *trace = opened->trace;
+	const struct dump_subject *subject = subjects[options->subject];
+	if (subject == &dump_stacks && trace_has_python(trace_dictionary(trace)))
+		subject = &dump_python_stacks;
 	const struct analysis_caller caller = asking_caller();
 	if (analysis_range(&options->filter.asked, trace, true, &range, &diag))
 		return cli_fail("%s", diag.text);
@@ -62,14 +65,14 @@ static int dump_show(struct dump_options *options, struct opened_trace *opened)
 		.opened = opened,
 		.path = path,
 		.trace = trace,
-		.columns = subjects[options->subject]->columns,
-		.column_count = subjects[options->subject]->count,
+		.columns = subject->columns,
+		.column_count = subject->count,
 		.format = options->format,
 		.range = range,
 		.out = &output.sink,
 		.row = {.dictionary = trace_dictionary(trace), .listed = {.dictionary = trace_dictionary(trace)}}};
 	if (!dump.columns)
-		dump_list_columns(&dump, subjects[options->subject]->source);
+		dump_list_columns(&dump, subject->source);
 	if (options->subject == SUBJECT_STACKS && !options->has_whole_stacks)
 		dump.column_count--;
 	if (options->subject == SUBJECT_MEMORY && !dump.row.dictionary->resident_count)
@@ -86,7 +89,7 @@ static int dump_show(struct dump_options *options, struct opened_trace *opened)
 			"time",
 			path, text_count(dump.row.dictionary->folded_count).data);
 	dump_write_header(&dump);
-	int error = subjects[options->subject]->run(&dump, &diag);
+	int error = subject->run(&dump, &diag);
 	int status = cli_output_close(&output);
 	/* Above 0: said already. */
 	return error > 0 ? error : error ? cli_fail("%s: %s", path, diag.text) : status;

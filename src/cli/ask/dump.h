@@ -90,6 +90,9 @@ struct dump_subject {
 extern const struct dump_subject dump_events, dump_stacks, dump_images, dump_processes, dump_allocations, dump_memory,
 	dump_mappings;
 
+/** dump_stacks of a trace with Python frames, with columns for them. */
+extern const struct dump_subject dump_python_stacks;
+
 /** Without resident memory by kind of mapping in the trace, the columns of dump_memory behind these are left out. */
 enum { DUMP_MEMORY_PLAIN_COLUMNS = 4 };
 

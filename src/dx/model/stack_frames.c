@@ -40,6 +40,8 @@ DX_GETTER_IF(get_image, name_of(query, object)->image, dx_text(name_of(query, ob
 DX_GETTER_IF(get_file, place_of(query, object)->file, dx_text(place_of(query, object)->file))
 DX_GETTER_IF(get_line, place_of(query, object)->line, dx_decimal(place_of(query, object)->line))
 DX_GETTER(get_inlined, dx_bool(place_of(query, object)->is_inlined))
+DX_GETTER(get_kind,
+	  dx_text(heap_frame_kinds[heap_frame_kind(name_of(query, object), place_of(query, object)->is_inlined)]))
 
 static const struct dx_member frame_members[] = {
 	{"Function", DX_TEXT, 0, get_function, NULL, "the function; without a symbol the image and the offset"},
@@ -47,6 +49,7 @@ static const struct dx_member frame_members[] = {
 	{"File", DX_TEXT, 0, get_file, NULL, "the source file, where it is known and one"},
 	{"Line", DX_NUMBER, 0, get_line, NULL, "the line in it"},
 	{"IsInlined", DX_BOOL, 0, get_inlined, NULL, "whether it is inlined into the next frame"},
+	{"Kind", DX_TEXT, 0, get_kind, NULL, "native, inlined (a native function in the next frame) or python"},
 	{0},
 };
 

@@ -7,6 +7,7 @@ import glob
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -16,7 +17,6 @@ PROGRAM = SOURCE / "tests/live/programs/python_calls.py"
 DAMAGED = SOURCE / "tests/live/programs/python_damaged.py"
 DAMAGES, FIRST_SIZE = 100000 if SOAK else 1000, 1000000
 COUNT = 1000000 if SOAK else 1500
-LINE_BITS = 24
 OLDEST, NEWEST = (3, 8), (3, 13)
 
 
@@ -43,9 +43,9 @@ def stacks_of(trace):
             stack = rows[stack]["parent_id"]
         for at in reversed(way):
             row, outer = rows[at], known[stack]
-            path, offset = row["image"], int(row["offset"] or "0", 16)
-            is_python = path.startswith("<") or path.endswith(".py")
-            known[at] = ((path, row["frame"].split("!", 1)[1], offset & (1 << LINE_BITS) - 1) if is_python else (None, row["frame"], 0), *outer)
+            path, is_python = row["image"], row.get("kind") == "python"
+            expect(is_python == (path.startswith("<") or path.endswith(".py")) == (not row["offset"]), f"another kind: {row}")
+            known[at] = ((path, row["frame"].split("!", 1)[1], int(row["line"] or 0)) if is_python else (None, row["frame"], 0), *outer)
             stack = at
         return known[way[0]] if way else known[stack]
     return frames
@@ -124,9 +124,43 @@ def in_reports():
                   for row in told("heap", "shop.xht", "-frames", "-size", 3000, 3200)["actions"][0]["rows"]}
         expect(counts[f"shop.py!{load}"] >= 199, f"{path}: {counts}")
         expect(not any("python3" in name for name in counts), f"{path}: {counts}")
+        frames = [frame for row in told("heap", "shop.xht", "-stacks", "-size", 3001, 3002)["actions"][0]["rows"] for frame in row["stack"]]
+        expect(all((frame.get("kind") == "python") == (frame["image"] in ("shop.py",)) for frame in frames), f"{path}: {frames}")
+        expect(all("offset" not in frame and any(frame.get("line") == 6 for frame in frames) for frame in frames if frame.get("kind") == "python"), f"{path}: {frames}")
         text = xheap("heap", "shop.xht", "-stacks", "-lines", "-requireFrames", "load", "-size", 3001, 3002)
         expect(f"shop.py!{load}  shop.py:6" in text and "<module>" in text and "EvalFrame" not in text, text)
 
 
+ARENAS = """
+import os, sys
+def load(count):
+    return [str(i) * 20 for i in range(count)]
+rows = load(200000)
+del rows
+rows = load(100000)
+sys.stderr.flush()
+sys._debugmallocstats()
+os._exit(0)
+"""
+
+
+def arenas():
+    """What Python's allocator maps for objects are blocks with the Python stack that needed them: as many as the allocator itself says."""
+    pathlib.Path("arenas.py").write_text(ARENAS)
+    for version, path in sorted(interpreters().items()):
+        run = subprocess.run([os.environ["XHEAP"], "record", "-q", "-o", "arenas.xht", path, "arenas.py"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=True)
+        said = {name: int(number.replace(",", "")) for name, number in re.findall(r"^# arenas (.*?) *= *([\d,]+)$", run.stderr, re.M)}
+        size = 1 << (18 if version < (3, 10) else 20)
+        # Stacks of Python's frames have smaller ones, from 3.11 on.
+        rows = [row for row in dump_each("arenas.xht") if row["function"].startswith("_PyObject_Arena") and int(row["size"]) == size]
+        taken, given = [row for row in rows if row["action"] == "Alloc"], [row for row in rows if row["action"] == "Free"]
+        expect(len(taken) == said["allocated total"] and len(given) == said["reclaimed"] > 1, f"{path}: {said}, but {len(taken)} taken and {len(given)} given back")
+        facts = told("heap", "arenas.xht", "-frames")
+        own = sum(row["total_bytes"] for row in facts["actions"][0]["rows"] if row["frame"]["image"] == "arenas.py")
+        expect(own > 0.8 * len(taken) * size and not facts["unknown_frees"] and not facts["order_conflicts"], f"{path}: {own} of {len(taken)} arenas")
+        report = xheap("report", "arenas.xht", "-width", 120)
+        expect(re.search(r"arenas\.py!\S+  arenas\.py:4$", "\n".join(report.splitlines()[:24]), re.M) and "PYTHONMALLOC" not in report, f"{path}: {report}")
+
+
 if __name__ == "__main__":
-    sys.exit(run_tests(each_frame, of_attached, damaged, in_reports))
+    sys.exit(run_tests(each_frame, of_attached, damaged, in_reports, arenas))

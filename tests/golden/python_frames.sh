@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: MIT
+"$BUILD/tests/golden/make_trace" python python.xht
+"$XHEAP" heap python.xht
+"$XHEAP" heap python.xht -stacks -lines -allFrames
+"$XHEAP" heap python.xht -frames -stacks -requireFrames load -format json
+"$XHEAP" heap python.xht -image
+"$XHEAP" report python.xht
+"$XHEAP" dump python.xht -stacks
+"$XHEAP" dump python.xht -stacks -format json
+"$XHEAP" dx python.xht '@$cursession.TTD.Data.Heap()[1].Stack[2]'
