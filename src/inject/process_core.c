@@ -19,6 +19,7 @@
 #include "base/memory.h"
 #include "inject/crowd.h"
 #include "inject/inject.h"
+#include "os/clock.h"
 #include "os/monotonic.h"
 #include "os/pages.h"
 #include "os/proc.h"
@@ -275,7 +276,7 @@ static void exiting_go_first(struct core_making *making)
 	}
 }
 
-int process_core_write(const struct process_core *core, struct diag *diag)
+int process_core_write(const struct process_core *core, struct process_core_pause *pause, struct diag *diag)
 {
 	struct core_making making = {.core = core, .crowd.pid = core->pid};
 	making.fd = open(core->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -284,7 +285,9 @@ int process_core_write(const struct process_core *core, struct diag *diag)
 	making.memory = proc_open(core->pid, "mem", O_RDONLY);
 	int error = making.memory < 0 ? diag_errno(diag, "cannot read the memory of process %d", (int)core->pid) : 0;
 	error = error ? error : crowd_seize(&making.crowd, diag);
+	const uint64_t began_ns = monotonic_now_ns();
 	error = error ? error : crowd_stop(&making.crowd, diag);
+	pause->ticks = clock_event_ticks();
 	error = error ? error : paused_write(&making, diag);
 	if (error)
 		unlink(core->path);
@@ -292,6 +295,7 @@ int process_core_write(const struct process_core *core, struct diag *diag)
 		core->before_end(core->cookie);
 	exiting_go_first(&making);
 	crowd_leave(&making.crowd);
+	pause->ns = monotonic_now_ns() - began_ns;
 	close(making.fd);
 	if (making.memory >= 0)
 		close(making.memory);

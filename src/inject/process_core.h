@@ -23,9 +23,15 @@ struct process_core {
 	void *cookie;
 };
 
+/** When the threads were paused. */
+struct process_core_pause {
+	uint64_t ticks; /**< of events, when all of them stood */
+	uint64_t ns;    /**< how long */
+};
+
 /** Pause all threads, and write their registers and the private memory that can be written to. The calling thread
     traces the process meanwhile, and no other tracer may. If this process dies, the kernel lets the threads go on.
-    Return 0, or a negative errno with the reason in `diag`; then there is no file. */
-int process_core_write(const struct process_core *core, struct diag *diag);
+    Fill *pause. Return 0, or a negative errno with the reason in `diag`; then there is no file. */
+int process_core_write(const struct process_core *core, struct process_core_pause *pause, struct diag *diag);
 
 #endif

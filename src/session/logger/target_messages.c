@@ -213,28 +213,31 @@ static void message_exec(struct logger *logger, struct target *target, struct re
 	region_answer(message, tid);
 }
 
-/* ---- exits ---- */
+/* ---- cores ---- */
+
+bool logger_core_start(struct logger *logger, struct target *target, pid_t pid, struct tracer_task *task)
+{
+	const uint32_t index = logger_member_of_pid(target, pid);
+	if (index == UINT32_MAX)
+		return false;
+	const struct inject *own = target->member[index].inject;
+	task->pid = pid;
+	task->is_core = true;
+	task->span_count = inject_spans(own ? own : &target->inject, pid, task->spans);
+	return tracer_start(logger->tracer, task);
+}
 
 static void message_exit(struct logger *logger, struct target *target, struct region_message *message, uint32_t tid)
 {
 	logger_find_members(logger, target);
 	struct identity identity = IDENTITY_NONE;
 	const pid_t pid = message_sender(target, message, &identity);
-	struct tracer_task request = {.pid = pid,
-				      .tid = sending_thread(pid, (pid_t)tid),
-				      .identity = identity,
-				      .message = message,
-				      .message_tid = tid,
-				      .is_exit = true};
-	const uint32_t index = pid ? logger_member_of_pid(target, pid) : UINT32_MAX;
-	if (index != UINT32_MAX) {
-		const struct inject *own = target->member[index].inject;
-		request.span_count = inject_spans(own ? own : &target->inject, pid, request.spans);
-		snprintf(request.path, sizeof(request.path), "%s/%d.%" PRIu32, logger->options->exit_cores, (int)pid,
-			 target->number);
-		if (request.tid && tracer_start(logger->tracer, &request))
-			return;
-	}
+	struct tracer_task request = {
+		.tid = sending_thread(pid, (pid_t)tid), .identity = identity, .message = message, .message_tid = tid};
+	snprintf(request.path, sizeof(request.path), "%s/%d.%" PRIu32, logger->options->exit_cores, (int)pid,
+		 target->number);
+	if (pid && request.tid && logger_core_start(logger, target, pid, &request))
+		return;
 	identity_drop(&identity);
 	region_answer(message, tid);
 }

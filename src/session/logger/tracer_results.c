@@ -91,9 +91,8 @@ bool logger_take_results(struct logger *logger)
 		has_any = true;
 		if (result.kind == TRACER_FAILED)
 			continue;
-		if (result.kind == TRACER_LOOKED) {
-			if (result.diag.text[0])
-				logger_warn(logger, result.diag.text);
+		if (result.kind == TRACER_CORE) {
+			logger_core_over(logger, &result);
 			continue;
 		}
 		if (result.kind == TRACER_WALKED) {

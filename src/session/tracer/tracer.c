@@ -593,25 +593,29 @@ static void exit_answer(void *cookie)
 	answer(cookie, 0, "");
 }
 
-static void exit_look(struct tracer_job *job, struct tracer_result *result)
+static void core_write(struct tracer_job *job, struct tracer_result *result)
 {
 	const struct tracer_task *task = &job->task;
+	struct process_core_pause pause = {0};
 	const struct process_core core = {.pid = task->pid,
 					  .path = task->path,
 					  .spans = task->spans,
 					  .span_count = task->span_count,
-					  .exiting = task->tid,
-					  .before_end = exit_answer,
+					  .exiting = task->message ? task->tid : 0,
+					  .before_end = task->message ? exit_answer : NULL,
 					  .cookie = job};
-	result->kind = TRACER_LOOKED;
-	process_core_write(&core, &result->diag);
+	result->kind = TRACER_CORE;
+	process_core_write(&core, &pause, &result->diag);
+	result->core_ticks = pause.ticks;
+	result->pause_ns = pause.ns;
+	result->control = task->message ? -1 : task->control;
 }
 
 static void tracer_run_one(struct tracer_job *job, struct tracer_result *result)
 {
 	struct tracer_task *task = &job->task;
-	if (task->is_exit) {
-		exit_look(job, result);
+	if (task->is_core) {
+		core_write(job, result);
 		return;
 	}
 	if (task->is_image) {
@@ -830,7 +834,7 @@ bool tracer_has_thread(struct tracer *tracer, pid_t tid)
 	bool has = false;
 	pthread_mutex_lock(&tracer->lock);
 	for (const struct tracer_job *job = tracer->jobs; job; job = job->next)
-		has |= job->task.tid == tid && !job->task.is_attach;
+		has |= job->task.tid == tid && !job->task.is_attach && !job->task.is_core;
 	pthread_mutex_unlock(&tracer->lock);
 	return has;
 }
