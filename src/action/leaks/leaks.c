@@ -16,6 +16,7 @@
 #include "trace/process_rows.h"
 #include "trace/trace.h"
 
+#define MOVING_NS INT64_C(1000000000)
 #define ARENA_BYTES (UINT64_C(64) << 20)
 enum {
 	FORKS_MAX = 64,
@@ -114,8 +115,17 @@ static void block_add(struct leak_blocks *blocks, const struct heap_allocation *
 							      .state = is_loader ? REACH_START : REACH_LOST};
 }
 
-/* Add the process's blocks that are live at its end, or, with a time, those of a parent that it was forked with. */
-static void blocks_find(struct leak_blocks *blocks, uint32_t process, bool is_parent, int64_t time_ns)
+/* A realloc that was under way has ended the old block, and not begun the new one, whose words count. */
+static bool may_be_moving(const struct heap_allocation *row, int64_t time_ns)
+{
+	const bool is_old = row->end == HEAP_END_REALLOC && row->end_ns <= time_ns && time_ns - row->end_ns < MOVING_NS;
+	const bool is_new = row->flags & HEAP_REALLOC && row->birth_ns > time_ns && row->birth_ns - time_ns < MOVING_NS;
+	return is_old || is_new;
+}
+
+/* Add the process's blocks that are live at its end, or, with a time, at that time. are_shown: else they are a parent's
+   that it was forked with. */
+static void blocks_find(struct leak_blocks *blocks, uint32_t process, bool are_shown, const int64_t *time_ns)
 {
 	const struct heap_table *table = blocks->leaks->source->table;
 	const struct heap_scan_plan plan = {INT64_MIN, INT64_MAX, INT64_MIN, PACK_ALL | PACK_DETAILS, NULL, NULL};
@@ -128,11 +138,13 @@ static void blocks_find(struct leak_blocks *blocks, uint32_t process, bool is_pa
 			if (process_of(blocks->leaks, &row) != process)
 				continue;
 			const bool is_live =
-				is_parent ? heap_is_live_at(&row, time_ns) : !heap_end_is_given_back(row.end);
+				time_ns ? heap_is_live_at(&row, *time_ns) : !heap_end_is_given_back(row.end);
 			heap_note(blocks, &row, &rows->details[i], is_live);
-			if (is_live && !(row.flags & HEAP_NESTED))
+			if (row.flags & HEAP_NESTED)
+				continue;
+			if (is_live || (time_ns && may_be_moving(&row, *time_ns)))
 				block_add(blocks, &row, rows->details[i].address,
-					  is_parent ? HEAP_NONE : rows->first + i);
+					  is_live && are_shown ? rows->first + i : HEAP_NONE);
 		}
 	heap_scan_end(&scan);
 }
@@ -145,7 +157,7 @@ static void forks_find(struct leak_blocks *blocks)
 	for (unsigned i = 0; i < FORKS_MAX && dictionary->processes[child].forked_from < dictionary->process_count;
 	     i++) {
 		const uint32_t parent = dictionary->processes[child].forked_from;
-		blocks_find(blocks, parent, true, dictionary->processes[child].start_ns);
+		blocks_find(blocks, parent, false, &dictionary->processes[child].start_ns);
 		child = parent;
 	}
 }
@@ -224,6 +236,35 @@ static void rows_make(struct leaks *leaks, const uint8_t *states)
 
 /* ---- all of it ---- */
 
+/* By address; those that are shown come before others. */
+static int blocks_compare(const void *one, const void *other)
+{
+	const struct reach_block *a = one, *b = other;
+	if (a->address != b->address)
+		return a->address < b->address ? -1 : 1;
+	return a->id < b->id ? -1 : a->id > b->id;
+}
+
+/* Of blocks that overlap, those count that are shown: others may have ended before. */
+static void overlaps_drop(struct leak_blocks *blocks)
+{
+	uint64_t behind = 0; /* the blocks that are shown, so far */
+	size_t kept = 0;
+	if (blocks->count)
+		qsort(blocks->items, blocks->count, sizeof(*blocks->items), blocks_compare);
+	for (size_t i = 0; i < blocks->count; i++) {
+		const struct reach_block *block = &blocks->items[i];
+		const struct reach_block *next = i + 1 < blocks->count ? block + 1 : NULL;
+		const uint64_t end = block->address + block->size_bytes;
+		const bool is_shown = block->id != HEAP_NONE;
+		const bool is_over = block->address < behind || (next && next->address < end && next->id != HEAP_NONE);
+		behind = is_shown && end > behind ? end : behind;
+		if (is_shown || !is_over)
+			blocks->items[kept++] = *block;
+	}
+	blocks->count = kept;
+}
+
 static size_t core_read(void *context, uint64_t address, void *to, size_t size)
 {
 	return corefile_read(context, address, to, size);
@@ -257,11 +298,12 @@ int leaks_make(struct leaks *leaks, struct action_input *input, const struct lea
 	int error = core_process_find(&leaks->process, dictionary_of(leaks), question->core, words, diag);
 	if (error)
 		return error;
-	leaks->at_ns = table->processes[leaks->process].end_ns;
+	leaks->at_ns = question->is_running ? question->at_ns : table->processes[leaks->process].end_ns;
 	kinds_find(&blocks);
 	loader_sites_find(&blocks);
-	blocks_find(&blocks, leaks->process, false, 0);
+	blocks_find(&blocks, leaks->process, true, question->is_running ? &question->at_ns : NULL);
 	forks_find(&blocks);
+	overlaps_drop(&blocks);
 	blocks_reach(&blocks, question->core);
 	uint8_t *states = memory_resize(NULL, (size_t)table->count + 1, 1);
 	memset(states, REACH_STATE_COUNT, table->count);

@@ -29,6 +29,9 @@ struct leaks_question {
 	const char *core_path;
 	const struct filter_request *asked; /**< which blocks are shown; all are followed */
 	uint32_t top;                       /**< rows that are shown */
+	bool is_running;                    /**< the process went on afterwards: it is looked at as it was at at_ns */
+	int64_t at_ns;                      /**< of the trace */
+	uint64_t pause_ns;                  /**< how long its threads stood */
 };
 
 /** The answer. Zero it to begin, end it with leaks_fini(). */

@@ -48,6 +48,9 @@ static void put_process(struct json *json, const struct leaks *leaks)
 	if (process->pid)
 		json_count(json, "pid", process->pid);
 	json_known_text(json, "command", process->command);
+	json_time(json, "at_us", leaks->at_ns);
+	if (leaks->question.is_running)
+		json_time(json, "pause_us", (int64_t)leaks->question.pause_ns);
 	put_sums(json, leaks);
 	json_count(json, "row_count", leaks->row_count);
 	json_count(json, "cut", leaks->row_count - shown);

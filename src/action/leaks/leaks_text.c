@@ -68,9 +68,14 @@ static void put_process(const struct leaks *leaks, struct sink *out)
 	const struct trace_dictionary *dictionary = leaks->source->table->dictionary;
 	const struct trace_process *process = &dictionary->processes[leaks->process];
 	sink_format(out, "process %s (%s)\n", text_pid(process->pid).data, text_shown(process->command));
-	if (!losses_is_complete(dictionary))
-		sink_format(out, "  the trace is not complete (%s): blocks may be missing, or have been freed\n",
-			    losses_missing_text(dictionary).data);
+	const struct text missing = losses_missing_text(dictionary);
+	/* A trace that is being written lacks its end, which does not matter here. */
+	if (!losses_is_complete(dictionary) && (missing.data[0] || !leaks->question.is_running))
+		sink_format(out, "  the trace is not complete%s%s: blocks may be missing, or have been freed\n",
+			    missing.data[0] ? ": " : "", missing.data);
+	if (leaks->question.is_running)
+		sink_format(out, "  all its threads were paused for %s\n",
+			    text_duration((int64_t)leaks->question.pause_ns).data);
 	put_filters(leaks->question.asked, out);
 	put_sums(leaks, out);
 	const size_t shown = leaks->row_count < leaks->question.top ? leaks->row_count : leaks->question.top;

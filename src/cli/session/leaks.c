@@ -2,12 +2,14 @@
 /* xheap leaks: the blocks that no pointer of a process leads to. */
 #include <dirent.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "action/leaks/leaks.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "cli/ask/analysis_options.h"
 #include "cli/ask/filter_options.h"
 #include "cli/formats.h"
@@ -16,7 +18,10 @@
 #include "cli/record/record_files.h"
 #include "cli/record/record_launch.h"
 #include "cli/record/record_options.h"
+#include "cli/session/session_talk.h"
+#include "os/proc.h"
 #include "session/control/option_rows.h"
+#include "session/directory/directory.h"
 
 enum { TOP_DEFAULT = 20 };
 
@@ -27,6 +32,8 @@ struct leaks_options {
 	const char *output;
 	uint32_t top;
 	int format;
+	uint32_t pid;   /* that runs; 0: none was named */
+	bool may_stop;  /* it may be paused for long */
 	bool is_at_end; /* record a command, and look when it ends */
 	char **words;   /* that are no options: a core, or the command */
 	size_t word_count, word_capacity;
@@ -48,8 +55,15 @@ static int options_settle(const struct leaks_options *options)
 		return options->word_count
 			       ? 0
 			       : cli_fail("-at-end: the command is missing: xheap leaks --at-end -- COMMAND");
+	if (options->pid && (options->word_count || options->input.path || options->input.session))
+		return cli_fail("-p names a process: leave out CORE, -trace and -session");
+	if (options->input.session && (options->word_count || options->input.path))
+		return cli_fail("-session names what to look at: leave out CORE and -trace");
+	if (options->pid || options->input.session)
+		return 0;
 	if (!options->word_count)
-		return cli_fail("leaks: what to look at is missing: CORE -trace FILE, or --at-end -- COMMAND");
+		return cli_fail("leaks: what to look at is missing: -p PID, -session NAME, CORE -trace FILE, or "
+				"--at-end -- COMMAND");
 	if (options->word_count > 1)
 		return cli_fail("%s: one CORE at a time, and %s is named already", options->words[1],
 				options->words[0]);
@@ -60,11 +74,18 @@ static int options_settle(const struct leaks_options *options)
 
 /* ---- the answer ---- */
 
+/* A core, and of a process that runs, when and for how long it was paused. */
+struct leaks_core {
+	char *path;
+	bool is_running;
+	struct control_core pause;
+};
+
 /* The cores of processes of one trace. */
 struct leaks_answer {
 	const struct leaks_options *options;
 	struct analysis analysis;
-	char *const *paths;
+	const struct leaks_core *looks;
 	struct corefile **cores;
 	struct leaks *leaks;
 	size_t count;
@@ -84,7 +105,10 @@ static int answer_make(void *context, struct diag *diag)
 	action_input_settle(&answer->analysis.input);
 	for (size_t i = 0; i < answer->count && !error; i++) {
 		const struct leaks_question question = {.core = answer->cores[i],
-							.core_path = answer->paths[i],
+							.core_path = answer->looks[i].path,
+							.is_running = answer->looks[i].is_running,
+							.at_ns = answer->looks[i].pause.at_ns,
+							.pause_ns = answer->looks[i].pause.pause_ns,
 							.asked = &answer->options->filter.asked,
 							.top = answer->options->top};
 		error = leaks_make(&answer->leaks[i], &answer->analysis.input, &question, diag);
@@ -118,19 +142,19 @@ static int cores_open(struct leaks_answer *answer)
 {
 	struct diag diag = {""};
 	for (size_t i = 0; i < answer->count; i++)
-		if (corefile_open(&answer->cores[i], answer->paths[i], &diag))
+		if (corefile_open(&answer->cores[i], answer->looks[i].path, &diag))
 			return cli_fail("%s", diag.text);
 	return CLI_OK;
 }
 
 /* Answer about the processes that these cores are of. Return the exit status. */
-static int cores_show(struct leaks_options *options, char *trace_path, char *const *paths, size_t count)
+static int cores_show(struct leaks_options *options, char *trace_path, const struct leaks_core *looks, size_t count)
 {
 	struct diag diag = {""};
 	struct heap_cull cull = {.with_entries = false};
 	const struct window_word word = {.path = trace_path};
 	struct leaks_answer answer = {.options = options,
-				      .paths = paths,
+				      .looks = looks,
 				      .cores = memory_zeroed(count, sizeof(*answer.cores)),
 				      .leaks = memory_zeroed(count, sizeof(*answer.leaks)),
 				      .count = count};
@@ -158,7 +182,8 @@ static int cores_show(struct leaks_options *options, char *trace_path, char *con
 static int core_show(struct leaks_options *options)
 {
 	char *path = cli_trace_path(options->input.path);
-	int status = path ? cores_show(options, path, options->words, 1) : CLI_FAILED;
+	const struct leaks_core look = {.path = options->words[0]};
+	int status = path ? cores_show(options, path, &look, 1) : CLI_FAILED;
 	free(path);
 	return status;
 }
@@ -170,7 +195,7 @@ struct leaks_place {
 	char path[2048], trace[2100];
 	struct dirent **names;
 	int count; /* of cores */
-	char **cores;
+	struct leaks_core *cores;
 };
 
 static int is_core(const struct dirent *entry)
@@ -198,17 +223,18 @@ static void place_list(struct leaks_place *place)
 	place->cores = memory_zeroed((size_t)place->count + 1, sizeof(*place->cores));
 	for (int i = 0; i < place->count; i++) {
 		const size_t size = strlen(place->path) + strlen(place->names[i]->d_name) + 2;
-		place->cores[i] = memory_resize(NULL, size, 1);
-		snprintf(place->cores[i], size, "%s/%s", place->path, place->names[i]->d_name);
+		place->cores[i].path = memory_resize(NULL, size, 1);
+		snprintf(place->cores[i].path, size, "%s/%s", place->path, place->names[i]->d_name);
 	}
 }
 
 static void place_remove(struct leaks_place *place)
 {
 	for (int i = 0; i < place->count; i++) {
-		unlink(place->cores[i]);
-		free(place->cores[i]);
-		free(place->names[i]);
+		unlink(place->cores[i].path);
+		free(place->cores[i].path);
+		if (place->names)
+			free(place->names[i]);
 	}
 	free(place->cores);
 	free(place->names);
@@ -258,6 +284,88 @@ static int at_end_show(struct leaks_options *options)
 	return status;
 }
 
+/* ---- processes that run ---- */
+
+/* Without the permission to pause for longer, so much is copied: some 20 ms. */
+enum { BRIEF_BYTES = 24 << 20 };
+
+static int pause_check(const struct leaks_options *options, pid_t pid)
+{
+	enum { KIB_SHIFT = 10 };
+	const int64_t anonymous = proc_status_value(pid, "RssAnon");
+	const uint64_t bytes = anonymous >= 0 ? (uint64_t)anonymous << KIB_SHIFT : proc_resident_bytes(pid);
+	return options->may_stop || bytes <= BRIEF_BYTES
+		       ? 0
+		       : cli_fail("process %d has %s of its own resident, and would be paused "
+				  "while that is copied: -stop allows it",
+				  (int)pid, text_bytes(bytes).data);
+}
+
+/* Have the logger write the core of a process. 0, or CLI_FAILED after a message. */
+static int process_look(const struct leaks_options *options, int socket, struct leaks_place *place, pid_t pid)
+{
+	struct control_message answer, message = {.kind = CONTROL_CORE, .pid = pid};
+	struct leaks_core *look = &place->cores[place->count];
+	int length = snprintf(message.text, sizeof(message.text), "%s/%d", place->path, (int)pid);
+	if (length >= (int)sizeof(message.text))
+		return cli_fail("TMPDIR is too long");
+	if (pause_check(options, pid))
+		return CLI_FAILED;
+	look->path = strdup(message.text);
+	place->count++;
+	int status = session_answer(socket, &message, &answer);
+	look->is_running = true;
+	look->pause = answer.core;
+	return status;
+}
+
+/* Look at the process that was named, or at the first one of each image of the session. */
+static int processes_look(const struct leaks_options *options, const char *session, struct leaks_place *place)
+{
+	struct controller_state state = {.is_alive = false};
+	int socket = session_connect_to(session);
+	int status = socket >= 0 ? session_query(socket, false, &state) : CLI_FAILED;
+	place->cores = memory_zeroed(state.target_count + 1, sizeof(*place->cores));
+	if (status == CLI_OK && options->pid)
+		status = process_look(options, socket, place, (pid_t)options->pid);
+	for (size_t i = 0; i < state.target_count && status == CLI_OK && !options->pid; i++)
+		status = process_look(options, socket, place, state.targets[i].pid);
+	if (status == CLI_OK && !place->count)
+		status = cli_fail("session %s records no process", session);
+	controller_state_fini(&state);
+	if (socket >= 0)
+		close(socket);
+	return status;
+}
+
+static int session_find(const struct leaks_options *options, char *name, size_t size)
+{
+	struct proc_life life;
+	if (!options->pid)
+		return snprintf(name, size, "%s", options->input.session) < (int)size ? CLI_OK : CLI_FAILED;
+	if (!proc_read_life((pid_t)options->pid, &life))
+		return cli_fail("-p: there is no process %" PRIu32, options->pid);
+	if (session_of_process((pid_t)options->pid, name, size) && name[0] != '/')
+		return CLI_OK;
+	return cli_fail("process %" PRIu32 " is recorded by no session: xheap start NAME -p %" PRIu32 " begins one",
+			options->pid, options->pid);
+}
+
+static int running_show(struct leaks_options *options)
+{
+	struct leaks_place place = {.count = 0};
+	char name[600];
+	if (session_find(options, name, sizeof(name)) || place_make(&place))
+		return CLI_FAILED;
+	int status = processes_look(options, name, &place);
+	/* What was recorded until the pause is written now. */
+	char *trace = status == CLI_OK ? cli_session_trace(name) : NULL;
+	status = trace ? cores_show(options, trace, place.cores, (size_t)place.count) : CLI_FAILED;
+	free(trace);
+	place_remove(&place);
+	return status;
+}
+
 /* ---- the command ---- */
 
 #define AT(member) OPTION_AT(struct leaks_options, member)
@@ -269,7 +377,19 @@ static int take_trace(void *context, struct words *words, int number)
 	return word ? input_take_path(&((struct leaks_options *)context)->input, (char *)word) : CLI_FAILED;
 }
 
+static int take_session(void *context, struct words *words, int number)
+{
+	(void)number;
+	((struct leaks_options *)context)->input.session = options_value(words, "session");
+	return ((struct leaks_options *)context)->input.session ? 0 : CLI_FAILED;
+}
+
 static const struct option leaks_rows[] = {
+	{"p", .type = VALUE_NUMBER, AT(pid), .value = "PID", .least = 1, .most = INT32_MAX,
+	 .help = "this process, as it is now: a session has to record it"},
+	{"session", .type = VALUE_TAKEN, .take = take_session, .value = "NAME",
+	 .help = "the processes that this session records, the first one of each executed image"},
+	{"stop", .type = VALUE_ON, AT(may_stop), .help = "pause a process for as long as copying its memory takes"},
 	{"trace", .type = VALUE_TAKEN, .take = take_trace, .value = "FILE",
 	 .help = "the trace of the process that a core is of; with -at-end, keep the trace in FILE"},
 	{"at-end", .type = VALUE_ON, AT(is_at_end),
@@ -302,7 +422,8 @@ static int leaks_run(int argc, char **argv)
 		take_operand(&options, NULL);
 		if (options.format != REPORT_TEXT)
 			asking_be_silent();
-		status = (options.is_at_end ? at_end_show : core_show)(&options);
+		bool is_running = options.pid || options.input.session;
+		status = (options.is_at_end ? at_end_show : is_running ? running_show : core_show)(&options);
 	}
 	free(options.words);
 	filter_options_fini(&options.filter);
@@ -312,7 +433,7 @@ static int leaks_run(int argc, char **argv)
 
 const struct command command_leaks = {
 	.name = "leaks",
-	.usage = "--at-end [OPTIONS] -- COMMAND [ARG...] | CORE -trace FILE",
+	.usage = "-p PID | -session NAME | CORE -trace FILE | --at-end [OPTIONS] -- COMMAND [ARG...]",
 	.summary = "find the blocks that no pointer of a process leads to",
 	.run = leaks_run,
 	.options = &grammar,
@@ -320,5 +441,6 @@ const struct command command_leaks = {
 		"storage, by the rules of LeakSanitizer. Blocks that only lost blocks point to are told apart, and so\n"
 		"are blocks to whose first byte nothing points.\n"
 		"The exit status is 1 if blocks are lost, and 0 if none are.\n\n"
-		"Examples:\n  xheap leaks --at-end -- ./prog\n  xheap leaks core -trace xheap.server.4711.xht\n",
+		"Examples:\n  xheap leaks -p 4711\n  xheap leaks --at-end -- ./prog\n  xheap leaks core -trace "
+		"xheap.server.4711.xht\n",
 };

@@ -13,7 +13,7 @@ import re
 import subprocess
 import sys
 
-from live import PROGRAMS, SOAK, SOURCE, XHEAP, expect, run_tests, told, xheap
+from live import PROGRAMS, SOAK, SOURCE, XHEAP, expect, run_tests, stop_session, told, xheap
 
 CODE = SOURCE / "tests/live/programs/leaking.cc"
 TRIALS = re.findall(r"^TRIAL\((\w+)\)", CODE.read_text(), re.MULTILINE)
@@ -106,10 +106,8 @@ def cores():
         found = sorted(pathlib.Path(".").glob("core*"))
         expect(found, f"{trial}: no core")
         found[-1].rename(f"{trial}.core")
-        run = subprocess.run([XHEAP, "leaks", f"{trial}.core", "-trace", f"{trial}.xht", "-format", "json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        expect(run.returncode in (0, 1), f"{trial}: {run.stderr}")
         at_end, _ = look(build(), trial)
-        ours, theirs = of_answer(json.loads(run.stdout)), of_answer({"processes": at_end["processes"][-1:]})
+        ours, theirs = of_answer(answer_of(f"{trial}.core", "-trace", f"{trial}.xht")), of_answer({"processes": at_end["processes"][-1:]})
         expect(ours == theirs, f"{trial}: of the core {ours}, at the end {theirs}")
     for words, said in ((("tree.core", "-trace", "some.xht"), "is of"), (("tree.core",), "needs the trace"), (("tree.core", "some.core", "-trace", "tree.xht"), "one CORE"),
                         (("tree.xht", "-trace", "tree.xht"), "no core"), (("nothing.core", "-trace", "tree.xht"), "nothing.core"), ((), "missing")):
@@ -147,7 +145,93 @@ def commands():
     expect("trial_tree" not in shown, shown)
 
 
-TESTS = (as_sanitizer, cores, commands)
+SERVER = """
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#define OUT __attribute__((noipa))
+struct node { struct node *next; char room[56]; };
+static struct node *cache[1024];
+static volatile unsigned long turns;
+OUT struct node *own_cached(void) { return calloc(1, sizeof(struct node)); }
+OUT void own_lost(void) { memset(malloc(321), 0, 321); __asm__ volatile(""); }
+static void *churn(void *number)
+{
+	unsigned long mine = (unsigned long)number;
+	for (unsigned state = (unsigned)mine; ; turns++) {
+		state = state * 1664525 + 1013904223;
+		unsigned i = (state >> 8 & 255) + 256 * (unsigned)mine;
+		struct node *one = own_cached();
+		one->next = cache[i];
+		while (one && state % 7 == 0) { struct node *next = one->next; free(one); one = next; }
+		cache[i] = one;
+		/* A list that moves while it is the only place of its blocks. */
+		void **list = malloc(8);
+		list[0] = own_cached();
+		list = realloc(list, state % 5000 + 8);
+		free(list[0]);
+		free(list);
+		if (state % 4 == 0) usleep(3000);
+	}
+	return NULL;
+}
+int main(void)
+{
+	char byte;
+	pthread_t thread;
+	for (unsigned long i = 0; i < 4; i++) pthread_create(&thread, NULL, churn, (void *)i);
+	while (read(0, &byte, 1) == 1) { if (byte == 'l') own_lost(); if (byte == 'm') memset(malloc(64 << 20), 1, 64 << 20); if (write(1, &byte, 1) != 1) return 1; }
+	return 0;
+}
+"""
+
+
+def answer_of(*words):
+    """Lost blocks or not."""
+    run = subprocess.run([XHEAP, "leaks", *map(str, words), "-format", "json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    expect(run.returncode in (0, 1), f"leaks {words}: status {run.returncode}: {run.stderr}")
+    return json.loads(run.stdout)
+
+
+def running():
+    """Of a busy server, nothing is named but what it loses, at once; it goes on, and no call is lost."""
+    pathlib.Path("server.c").write_text(SERVER)
+    subprocess.run(["cc", "-O1", "-w", "-g", "-fno-builtin", "-pthread", "-o", "server", "server.c"], check=True)
+    with subprocess.Popen(["./server"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
+        try:
+            def ask(letter):
+                server.stdin.write(letter)
+                server.stdin.flush()
+                expect(server.stdout.read(1) == letter, "the server does not answer")
+            unknown = xheap("leaks", "-p", server.pid, status=2)
+            expect("is recorded by no session" in unknown, unknown)
+            xheap("start", "lost", "-p", server.pid, "-o", "server.xht")
+            pauses, seeded = [], 0
+            for i in range(1000 if SOAK else 20):
+                if i % 4 == 1:
+                    ask(b"l")
+                    seeded += 1
+                answer = answer_of(*(("-p", server.pid) if i % 2 else ("-session", "lost")))["processes"][0]
+                lost = [(row["count"], user_functions(frame.get("symbol", "") for frame in row["stack"])) for row in answer["rows"] if row["state"] in ("lost", "indirect") and not row["earlier"]]
+                # Dead words of a stack or of registers may have the address of the last one.
+                expect({functions for _, functions in lost} <= {("own_lost",)} and seeded - 1 <= sum(count for count, _ in lost) <= seeded, f"look {i}, {seeded} are lost: {lost}")
+                pauses.append(answer["pause_us"])
+            ask(b"m")
+            expect("-stop allows it" in xheap("leaks", "-p", server.pid, status=2), "a large process is paused")
+            shown = xheap("leaks", "-p", server.pid, "-stop", status=1)
+            expect("own_lost" in shown and "were paused for" in shown, shown)
+            stop_session("lost")
+            ask(b"x")
+        finally:
+            stop_session("lost")
+            server.kill()
+    facts = told("info", "server.xht")
+    expect(facts["lost_events"] == 0, f"{facts['lost_events']} events are lost")
+    return f"{len(pauses)} looks, median pause {sorted(pauses)[len(pauses) // 2] / 1000:.1f} ms"
+
+
+TESTS = (as_sanitizer, cores, commands, running)
 
 if __name__ == "__main__":
     run_tests(*TESTS)

@@ -331,6 +331,14 @@ def lost_blocks():
     subprocess.run([os.environ.get("CC", "cc"), "-w", "-fno-builtin", "-Wl,--build-id", "-o", "lose", lose], check=True)
     for words in ((), ("-size", "1", "60")):
         check("leaks.json", json.loads(xheap("leaks", "--at-end", "-format", "json", *words, "--", "./lose", status=1)), f"leaks {words}")
+    with subprocess.Popen(["sleep", "1000"]) as process:
+        try:
+            wait_for("the program that runs", lambda: os.readlink(f"/proc/{process.pid}/exe").endswith("sleep"))
+            xheap("start", "running", "-p", process.pid, "-o", "running.xht")
+            check("leaks.json", json.loads(xheap("leaks", "-p", process.pid, "-format", "json", status=None)), "leaks -p")
+            stop_session("running")
+        finally:
+            process.kill()
 
 
 def address_of(trace):
