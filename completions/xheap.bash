@@ -126,10 +126,11 @@ _xheap_diff() {
 
 _xheap_dump() {
 	case $2 in
+	-o) compopt -o default 2>/dev/null ;;
 	-range | --range | -at | --at) ;;
 	-format | --format) _xheap_reply "text csv json" "$1" ;;
 	*) case $1 in
-		-*) _xheap_reply "-events -allocations -stacks -wholeStacks -images -processes -memory -mappings -range -at -format -noIndex --help" "$1" ;;
+		-*) _xheap_reply "-events -allocations -stacks -wholeStacks -images -processes -memory -mappings -range -at -format -o -noIndex --help" "$1" ;;
 		*) _xheap_traces "$1" ;;
 		esac ;;
 	esac
@@ -175,12 +176,30 @@ _xheap_info() {
 # Offer the names of sessions, then the options of the command.
 _xheap_session() {
 	if [ "$COMP_CWORD" -eq 2 ]; then
-		[ "${2#-}" = "$2" ] || { _xheap_reply "--help" "$2"; return; }
-		[ "$1" = start ] || _xheap_reply "$(xheap sessions 2>/dev/null | sed -n 's/^\([^:]*\):.*/\1/p')" "$2"
-		return
+		[ "$1,${2#-}" = "$1,$2" ] || [ "$1" = push ] || { _xheap_reply "--help" "$2"; return; }
+		[ "$1" = start ] || [ "${2#-}" != "$2" ] || _xheap_reply "$(xheap sessions 2>/dev/null | sed -n 's/^\([^:]*\):.*/\1/p')" "$2"
+		[ "${2#-}" != "$2" ] || return
 	fi
 	case $1 in
-	start) _xheap_recording "$2" "$3" ;;
+	start)
+		case $3 in
+		--push) _xheap_reply "otlp+http:// otlp+https:// pyroscope+http:// pyroscope+https:// file:" "$2" ;;
+		--token-file) COMPREPLY=($(compgen -f -- "$2")) ;;
+		--push-every | --service | --label) ;;
+		*)
+			_xheap_recording "$2" "$3"
+			case $2 in -*) COMPREPLY+=($(compgen -W "--push --push-every --service --label --token-file" -- "$2")) ;; esac ;;
+		esac ;;
+	push)
+		case $3 in
+		--token-file | --queue) COMPREPLY=($(compgen -f -- "$2")) ;;
+		--every | --service | --label | --queue-size) ;;
+		*)
+			case $2 in
+			-*) _xheap_reply "--every --service --label --token-file --queue --queue-size --lines --once -q --quiet --help" "$2" ;;
+			*) _xheap_reply "otlp+http:// otlp+https:// pyroscope+http:// pyroscope+https:// file:" "$2" ;;
+			esac ;;
+		esac ;;
 	update)
 		case $3 in
 		-p | --pid | --add-pid | --remove-pid) _xheap_reply "$(ps -u "$(id -u)" -o pid= 2>/dev/null)" "$2" ;;
@@ -251,12 +270,12 @@ _xheap() {
 
 	COMPREPLY=()
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		_xheap_reply "record start update query sessions flush stop launch image autologger boottrace top report view recover heap diff check explain leaks why symbols merge clean dump export dx info help version" "$current"
+		_xheap_reply "record start update query sessions flush stop launch push image autologger boottrace top report view recover heap diff check explain leaks why symbols merge clean dump export dx info help version" "$current"
 		return
 	fi
 	case ${COMP_WORDS[1]} in
 	record) _xheap_record "$current" "$previous" ;;
-	start | update | query | flush | stop | launch | top) _xheap_session "${COMP_WORDS[1]}" "$current" "$previous" ;;
+	start | update | query | flush | stop | launch | push | top) _xheap_session "${COMP_WORDS[1]}" "$current" "$previous" ;;
 	image) _xheap_image "$current" "$previous" ;;
 	autologger) _xheap_autologger "$current" "$previous" ;;
 	boottrace) _xheap_boottrace "$current" "$previous" ;;
@@ -321,7 +340,7 @@ _xheap() {
 		case $previous in
 		image) _xheap_reply "add list show remove enable disable watch" "$current" ;;
 		autologger) _xheap_reply "add list show enable disable remove run stop" "$current" ;;
-		*) _xheap_reply "record start update query sessions flush stop launch image autologger boottrace top report view recover heap diff check explain leaks why symbols merge clean dump export dx info version --help" "$current" ;;
+		*) _xheap_reply "record start update query sessions flush stop launch push image autologger boottrace top report view recover heap diff check explain leaks why symbols merge clean dump export dx info version --help" "$current" ;;
 		esac ;;
 	version) _xheap_reply "--help" "$current" ;;
 	esac

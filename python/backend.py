@@ -69,6 +69,7 @@ def license_text():
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     folder = f"{NAME}-{version()}.dist-info"
     files = {**package(), f"{folder}/LICENSE": license_text(), f"{folder}/METADATA": metadata().encode(),
+             f"{folder}/entry_points.txt": f"[pytest11]\n{NAME} = {NAME}.pytest_plugin\n".encode(),
              f"{folder}/WHEEL": f"Wheel-Version: 1.0\nGenerator: {NAME}\nRoot-Is-Purelib: true\nTag: {TAG}\n".encode()}
     record = [f"{path},sha256={base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b'=').decode()},{len(content)}\n" for path, content in files.items()]
     files[f"{folder}/RECORD"] = "".join([*record, f"{folder}/RECORD,,\n"]).encode()

@@ -6,7 +6,7 @@ import {byId, fill, make, name} from "./elements.js";
 import {cutText, safeText} from "./hostile.js";
 import {splitFilters} from "./command.js";
 import {marksOf} from "./timeline.js";
-/** @import {Filter} from "./cells.js" */
+/** @import {Filter, Trace} from "./cells.js" */
 /** @import {Cells} from "./decode.js" */
 /** @import {Child} from "./elements.js" */
 /** @import {App} from "./picture.js" */
@@ -30,7 +30,7 @@ function shortOf(app, pair) {
 	return cutText(frame?.short ?? safeText(pair[1]), NAME_MAX - 1);
 }
 
-/** @param {any} trace @returns {string} the mark of estimates */
+/** @param {Trace} trace @returns {string} the mark of estimates */
 function mark(trace) {
 	return trace.sample_bytes ? "~" : "";
 }
@@ -41,11 +41,7 @@ function drawSentence(app) {
 		{answer = {}, totals = {}, resident} = trace,
 		about = mark(trace);
 	const link = (/** @type {string} */ text, /** @type {Partial<State>} */ members) =>
-		make(
-			"button",
-			{class: "answer-link", onclick: () => store.set({...members, item: members.item ?? null})},
-			name(text),
-		);
+		make("button.answer-link", {onclick: () => store.set({...members, item: members.item ?? null})}, name(text));
 	const peak = app.whole.cells.bounds[app.whole.cells.peak] ?? 0;
 	if (!trace.events) {
 		fill(byId("sentence"), "The trace has no heap calls.");
@@ -111,11 +107,11 @@ function drawGrowth(app, link) {
 function drawState(app) {
 	const {trace} = app,
 		state = trace.state ?? [],
-		isLoud = state.some((/** @type {any} */ row) => LOUD.includes(row.kind)),
+		isLoud = state.some((row) => LOUD.includes(row.kind)),
 		chip = byId("state");
 	// What is damaged is said by itself, with its place.
-	const rows = trace.damage ? state.filter((/** @type {any} */ row) => row.kind !== "damage") : state;
-	const lost = state.find((/** @type {any} */ row) => row.kind === "losses");
+	const rows = trace.damage ? state.filter((row) => row.kind !== "damage") : state;
+	const lost = state.find((row) => row.kind === "losses");
 	const words = [`${formatCount(trace.events)} events`];
 	if (lost)
 		words[0] += `; ${formatCount(lost.count)} lost${trace.gaps?.length ? ` in ${trace.gaps.length === 1 ? "one gap" : `${trace.gaps.length} gaps`}` : ""}, so sums are lower bounds`;
@@ -126,30 +122,28 @@ function drawState(app) {
 	chip.title = "What the trace lacks";
 	fill(
 		chip,
-		make("span", {class: "dot"}),
-		make("span", {class: "chip-text"}, words.slice(0, isLoud ? 1 + Number(!lost) : 2).join("; ")),
+		make("span.dot", {}),
+		make("span.chip-text", {}, words.slice(0, isLoud ? 1 + Number(!lost) : 2).join("; ")),
 	);
 	fill(
 		byId("state-list"),
 		...(rows.length || trace.damage
 			? rows
 			: [{text: "Nothing is lost, cut short or contradictory.", command: ""}]
-		).map((/** @type {any} */ row) =>
+		).map((row) =>
 			make(
-				"div",
-				{class: "state-row"},
+				"div.state-row",
+				{},
 				make("div", {}, safeText(row.text)),
 				row.command && make("code", {}, safeText(row.command)),
 			),
 		),
-		trace.damage && make("div", {class: "state-row"}, safeText(trace.damage)),
+		trace.damage && make("div.state-row", {}, safeText(trace.damage)),
 		...marksOf(trace)
 			.filter((mark) => mark.isLoud)
 			.slice(0, MARKS_MAX)
-			.map((mark) =>
-				make("div", {class: "state-row"}, `${mark.sign} at ${formatTime(mark.time)}: ${mark.words}`),
-			),
-		...lumpedTexts(app.whole.cells).map((text) => make("div", {class: "state-row"}, text)),
+			.map((mark) => make("div.state-row", {}, `${mark.sign} at ${formatTime(mark.time)}: ${mark.words}`)),
+		...lumpedTexts(app.whole.cells).map((text) => make("div.state-row", {}, text)),
 	);
 	const damage = byId("damage");
 	damage.hidden = !trace.damage;
@@ -180,10 +174,10 @@ export function drawHeader(app, open) {
 		names = trace.traces ?? [];
 	fill(
 		byId("traces"),
-		...(names.length > 1 ? names : []).map((/** @type {any} */ row, /** @type {number} */ i) =>
+		...(names.length > 1 ? names : []).map((row, i) =>
 			make(
-				"button",
-				{class: "segment", "aria-pressed": String(i === app.store.state.trace), onclick: () => open(i)},
+				"button.segment",
+				{"aria-pressed": String(i === app.store.state.trace), onclick: () => open(i)},
 				name(cutText(safeText(row.name), 40)),
 			),
 		),
@@ -218,7 +212,7 @@ export function drawFilters(app) {
 
 /** @param {string} words @param {string} before them @param {() => void} remove @returns {HTMLElement} */
 function chip(words, before, remove) {
-	return make("button", {class: "filter", title: "Remove this filter", onclick: remove}, before, name(words), " ×");
+	return make("button.filter", {title: "Remove this filter", onclick: remove}, before, name(words), " ×");
 }
 
 /** @param {App} app @param {Filter} filter @returns {string} */

@@ -19,20 +19,23 @@ export const CLASSES = /** @type {const} */ (["AIFI", "AIFO", "AOFI", "AOFO"]);
  * @typedef {{kind: "moment", at: number} | {kind: "window", from: number, to: number, classes: number}} Choice
  * @typedef {"function" | "stack" | "image" | "thread" | "process" | "heap" | "size" | "life"} Grouping
  * @typedef {"bytes" | "blocks" | "peak" | "temporaries"} Measure
+ * @typedef {{name: string, detail: string, id: string}} GroupName
  * @typedef {{by: Grouping | "search", key: string, hide: boolean}} Filter by function, image or search: one of the frames on the path has it
+ *
+ * @typedef {Record<string, any> & Record<"traces" | "processes" | "threads" | "heaps", any[]> & Partial<Record<"findings" | "state" | "marks" | "gaps", any[]>>} Trace README.md has its members; some may be absent
  *
  * @typedef {object} Grouped which group a cell is in
  * @property {Uint32Array} keys a group for each cell @property {number} count of groups
  *
  * @typedef {object} Model cells of a trace with what is derived from them
- * @property {Cells} cells @property {any} trace
+ * @property {Cells} cells @property {Trace} trace
  * @property {string[]} images @property {Uint32Array} imageOf of each function
  * @property {number} last index of the last bound
  * @property {Model | null} whole model of the whole run, if this one is of a range: it decides about colours
  * @property {Map<string, any>} cache
  */
 
-/** @param {Cells} cells @param {any} trace @param {Model | null} whole @returns {Model} */
+/** @param {Cells} cells @param {Trace} trace @param {Model | null} whole @returns {Model} */
 export function makeModel(cells, trace, whole = null) {
 	const images = [...new Set(cells.frames.map((frame) => frame.image))];
 	const indexes = new Map(images.map((image, i) => [image, i]));
@@ -48,120 +51,51 @@ export function cached(model, name, make) {
 
 /** How many groups each grouping has, and the group of cell `i`. */
 const GROUPINGS =
-	/** @type {Record<Grouping, {count: (m: Model) => number, key: (m: Model) => (i: number) => number}>} */ ({
-		function: {
-			count: (m) => m.cells.frames.length,
-			key:
-				({cells: c}) =>
-				(i) =>
-					c.frame[c.asker[c.node[i]]],
-		},
-		stack: {
-			count: (m) => m.cells.nodeCount,
-			key:
-				({cells: c}) =>
-				(i) =>
-					c.asker[c.node[i]],
-		},
-		image: {
-			count: (m) => m.images.length,
-			key:
-				({cells: c, imageOf}) =>
-				(i) =>
-					imageOf[c.frame[c.asker[c.node[i]]]],
-		},
-		thread: {
-			count: (m) => m.trace.threads.length,
-			key:
-				({cells: c}) =>
-				(i) =>
-					c.thread[i],
-		},
-		process: {
-			count: (m) => m.trace.processes.length,
-			key: ({cells: c, trace}) => {
-				const processes = Uint32Array.from(trace.threads, (/** @type {any} */ thread) => thread.process);
-				return (i) => processes[c.thread[i]];
-			},
-		},
-		heap: {
-			count: (m) => m.trace.heaps.length,
-			key:
-				({cells: c}) =>
-				(i) =>
-					c.heap[i],
-		},
-		size: {
-			count: () => 65,
-			key:
-				({cells: c}) =>
-				(i) =>
-					c.size[i],
-		},
-		life: {
-			count: () => 41,
-			key:
-				({cells: c}) =>
-				(i) =>
-					c.kind[i] === FREED ? c.life[i] : 40,
-		},
+	/** @type {Record<Grouping, {count: (m: Model) => number, key: (m: Model, i: number) => number}>} */ ({
+		function: {count: (m) => m.cells.frames.length, key: ({cells: c}, i) => c.frame[c.asker[c.node[i]]]},
+		stack: {count: (m) => m.cells.nodeCount, key: ({cells: c}, i) => c.asker[c.node[i]]},
+		image: {count: (m) => m.images.length, key: ({cells: c, imageOf}, i) => imageOf[c.frame[c.asker[c.node[i]]]]},
+		thread: {count: (m) => m.trace.threads.length, key: ({cells: c}, i) => c.thread[i]},
+		process: {count: (m) => m.trace.processes.length, key: (m, i) => m.trace.threads[m.cells.thread[i]].process},
+		heap: {count: (m) => m.trace.heaps.length, key: ({cells: c}, i) => c.heap[i]},
+		size: {count: () => 65, key: ({cells: c}, i) => c.size[i]},
+		life: {count: () => 41, key: ({cells: c}, i) => (c.kind[i] === FREED ? c.life[i] : 40)},
 	});
 
 /** @param {Model} model @param {Grouping} by @returns {Grouped} */
 export function groupCells(model, by) {
 	return cached(model, `group ${by}`, () => {
-		const key = GROUPINGS[by].key(model);
-		const keys = new Uint32Array(model.cells.count);
-		for (let i = 0; i < keys.length; i++) keys[i] = key(i);
+		const {key} = GROUPINGS[by],
+			keys = new Uint32Array(model.cells.count);
+		for (let i = 0; i < keys.length; i++) keys[i] = key(model, i);
 		return {keys, count: GROUPINGS[by].count(model)};
 	});
 }
 
-/** @param {any} row @param {number | undefined} id @returns {string} such as python3 17 */
-function named(row, id) {
-	return `${safeText(row?.name) || "?"} ${id ?? ""}`.trim();
+/** @param {any} row @param {string} member @param {number} key @returns {GroupName} such as python3 17 */
+function named(row, member, key) {
+	return {name: `${safeText(row.name) || "?"} ${row[member] ?? ""}`.trim(), detail: "", id: String(key)};
 }
 
 /** Of a group: its name, and a text that is the same in other cells of the trace. */
-const GROUP_NAMES =
-	/** @type {Record<Grouping, (m: Model, key: number) => {name: string, detail: string, id: string}>} */ ({
-		function: (m, key) => ({
-			name: m.cells.frames[key].short,
-			detail: m.cells.frames[key].image,
-			id: m.cells.frames[key].key,
-		}),
-		stack: (m, key) => {
-			const frame = m.cells.frames[m.cells.frame[key]],
-				caller = m.cells.parent[key];
-			return {
-				name: frame.short,
-				detail: caller < 0 ? "" : `< ${m.cells.frames[m.cells.frame[caller]].short}`,
-				id: pathHashes(m)[key].toString(36),
-			};
-		},
-		image: (m, key) => ({name: m.images[key] || "?", detail: "", id: m.images[key]}),
-		thread: (m, key) => ({
-			name: named(m.trace.threads[key], m.trace.threads[key].tid),
-			detail: "",
-			id: String(key),
-		}),
-		process: (m, key) => ({
-			name: named(m.trace.processes[key], m.trace.processes[key].pid),
-			detail: "",
-			id: String(key),
-		}),
-		heap: (m, key) => ({
-			name: safeText(m.trace.heaps[key].name) || "?",
-			detail: safeText(m.trace.heaps[key].handle),
-			id: String(key),
-		}),
-		size: (_, key) => ({name: sizeName(key), detail: "", id: String(key)}),
-		life: (_, key) => ({name: key === 40 ? "never freed" : lifeName(key), detail: "", id: String(key)}),
-	});
+const GROUP_NAMES = /** @type {Record<Grouping, (m: Model, key: number) => GroupName>} */ ({
+	function: ({cells: {frames}}, key) => ({name: frames[key].short, detail: frames[key].image, id: frames[key].key}),
+	stack: (m, key) => {
+		const {frames, frame, parent} = m.cells,
+			detail = parent[key] < 0 ? "" : `< ${frames[frame[parent[key]]].short}`;
+		return {name: frames[frame[key]].short, detail, id: pathHashes(m)[key].toString(36)};
+	},
+	image: (m, key) => ({name: m.images[key] || "?", detail: "", id: m.images[key]}),
+	thread: (m, key) => named(m.trace.threads[key], "tid", key),
+	process: (m, key) => named(m.trace.processes[key], "pid", key),
+	heap: (m, key) => ({...named(m.trace.heaps[key], "", key), detail: safeText(m.trace.heaps[key].handle)}),
+	size: (_, key) => ({name: sizeName(key), detail: "", id: String(key)}),
+	life: (_, key) => ({name: key === 40 ? "never freed" : lifeName(key), detail: "", id: String(key)}),
+});
 
 /** @param {Model} model @param {Grouping} by @param {number} key */
 export function groupName(model, by, key) {
-	const names = cached(model, `names ${by}`, () => /** @type {ReturnType<typeof GROUP_NAMES[Grouping]>[]} */ ([]));
+	const names = cached(model, `names ${by}`, () => /** @type {GroupName[]} */ ([]));
 	return (names[key] ??= GROUP_NAMES[by](model, key));
 }
 
@@ -810,7 +744,5 @@ export function nearestBound(model, time) {
  */
 export function touchesGap(model, from, to) {
 	const {bounds} = model.cells;
-	return (model.trace.gaps ?? []).some(
-		(/** @type {any} */ gap) => gap.from_ns <= bounds[to] && gap.to_ns > bounds[from],
-	);
+	return (model.trace.gaps ?? []).some((gap) => gap.from_ns <= bounds[to] && gap.to_ns > bounds[from]);
 }

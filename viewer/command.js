@@ -4,7 +4,8 @@ import {AIFI, AIFO, CLASSES} from "./cells.js";
 import {ANY_LIFE, ANY_SIZE, commandTime, formatTime, lifeLimit} from "./format.js";
 import {patternOf, quoteWord} from "./hostile.js";
 import {NEVER_FREED} from "./store.js";
-/** @import {Filter} from "./cells.js" */
+/** @import {Filter, Trace} from "./cells.js" */
+/** @import {Side} from "./compare.js" */
 /** @import {App} from "./picture.js" */
 /** @import {Selection} from "./store.js" */
 
@@ -85,7 +86,7 @@ export function readFilters(text, duration) {
 /** @param {App} app @returns {string} the end of the key by which rows are sorted: c for counts */
 function counted(app) {
 	const {state} = app.store;
-	return (state.view === "table" ? state.sort === "blocks" : state.measure === "blocks") ? "c" : "";
+	return (state.view !== "flame" ? state.sort === "blocks" : state.measure === "blocks") ? "c" : "";
 }
 
 /**
@@ -122,7 +123,7 @@ function uniqueValue(rows, key, member) {
 }
 
 /**
- * @param {any} trace
+ * @param {Trace} trace
  * @returns {Record<string, (key: string) => string[]>} words of a filter by what it is about; none: the command has
  * no such filter
  */
@@ -157,7 +158,7 @@ function filterWords(trace) {
 }
 
 /**
- * @param {any} trace
+ * @param {Trace} trace
  * @param {Filter[]} filters
  * @param {string[]} typed words of filters: an option that they have is not given twice
  * @returns {{words: string[], lacks: string[]}} options for filters, and what cannot be told with them
@@ -195,6 +196,7 @@ export function commandOf(app) {
 		typed.splice(window, 4);
 		lacks.push("the window of the typed filter");
 	}
+	if (state.view === "compare") return comparedCommand(app);
 	const action = state.view === "flame" ? ["-tree"] : ACTIONS[state.rows];
 	const sort = state.view === "flame" && state.measure === "temporaries" ? "stt" : key + counted(app);
 	const command = ["xheap", "heap", String(trace.path ?? ""), ...action, sort, ...words];
@@ -206,6 +208,49 @@ export function commandOf(app) {
 	if (state.view === "flame" && state.isInverted) lacks.push("the inversion");
 	if (state.view === "flame" && state.focus) lacks.push("the focus");
 	return {words: command, lacks};
+}
+
+/**
+ * @param {Side} side @param {boolean} isFiltered
+ * @returns {{suffix: string, key: string, isLess?: boolean}} how `xheap diff` names it, and its numbers; isLess: not all of it can be told
+ */
+function sideWords({model, choice}, isFiltered) {
+	const {bounds, peak, whole} = model.cells;
+	if (choice.kind === "moment") {
+		const isPeak = choice.at === peak && !isFiltered;
+		return {suffix: isPeak ? "" : `@=${commandTime(Math.max(0, bounds[choice.at]))}`, key: "sp"};
+	}
+	const isWhole = whole && choice.from === 0 && choice.to === model.last,
+		suffix = isWhole ? "" : `@${commandTime(bounds[choice.from] + 1)}..${commandTime(bounds[choice.to])}`;
+	return {
+		suffix,
+		key: choice.classes === AIFO ? "so" : "st",
+		isLess: choice.classes !== AIFO && choice.classes !== (AIFI | AIFO),
+	};
+}
+
+/** @param {App} app @returns {{words: string[], lacks: string[]}} */
+function comparedCommand(app) {
+	const {state} = app.store,
+		sides = /** @type {any} */ (app).compare.sides(),
+		typed = splitWords(state.words),
+		{words, lacks} = optionsOf(app.trace, state.filters, typed),
+		other = app.otherOf();
+	if (!sides || !other || !app.other) return {words: ["xheap", "diff"], lacks: ["what to compare with"]};
+	const paths = [app.other.trace.path, app.trace.path],
+		said = sides.map((/** @type {Side} */ side) => sideWords(side, state.filters.length > 0));
+	if (other.isB) paths.reverse();
+	if (said[0].key !== said[1].key) lacks.push("a moment beside a window");
+	if (said.some((/** @type {any} */ side) => side.isLess)) lacks.push("these classes");
+	const command = [
+		"xheap",
+		"diff",
+		...paths.map((path, i) => path + said[i].suffix),
+		...ACTIONS[state.rows],
+		said[1].key + counted(app),
+	];
+	if (SPLITS[state.rows]) command.push("-by", SPLITS[state.rows]);
+	return {words: [...command, ...typed, ...words], lacks};
 }
 
 /** @param {string[]} words @returns {string} for a shell */

@@ -5,11 +5,13 @@
 
 /**
  * @template {keyof HTMLElementTagNameMap} T
- * @param {T} tag @param {Record<string, any>} [attributes] `class`, attributes, properties (`hidden`, `disabled`, `value`), and listeners (`onclick`) @param {Child[]} children
+ * @param {T | `${T}.${string}`} tag with classes behind dots @param {Record<string, any>} [attributes] attributes, properties (`hidden`, `disabled`, `value`), and listeners (`onclick`) @param {Child[]} children
  * @returns {HTMLElementTagNameMap[T]}
  */
 export function make(tag, attributes = {}, ...children) {
-	const element = document.createElement(tag);
+	const [name, ...classes] = tag.split("."),
+		element = /** @type {HTMLElementTagNameMap[T]} */ (document.createElement(name));
+	element.classList.add(...classes);
 	for (const [name, value] of Object.entries(attributes)) {
 		if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
 		else if (typeof value === "boolean" && !name.startsWith("aria-")) /** @type {any} */ (element)[name] = value;
@@ -53,7 +55,7 @@ export function byId(id) {
 
 /** @param {string} text @returns {HTMLElement} a name of a stranger: its direction does not reach beyond it */
 export function name(text) {
-	return make("bdi", {class: "name"}, text);
+	return make("bdi.name", {}, text);
 }
 
 /** Shows a tooltip beside the pointer. @param {HTMLElement} tip @param {MouseEvent} event */

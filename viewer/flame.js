@@ -9,7 +9,8 @@ import {selectionMark, sumOf} from "./picture.js";
 import {MARK_WORD} from "./decode.js";
 import {cached, chosenBits} from "./cells.js";
 /** @import {Model} from "./cells.js" */
-/** @import {App} from "./picture.js" */
+/** @import {Child} from "./elements.js" */
+/** @import {App, Picture} from "./picture.js" */
 /** @import {FlameQuestion, Placed} from "./tree.js" */
 
 /** Pixels. */
@@ -31,12 +32,12 @@ const STEPS = /** @type {Record<string, [number, number]>} */ ({
 });
 
 export class Flame {
-	/** @param {App} app */
-	constructor(app) {
+	/** @param {App} app @param {string} [id] of its box */
+	constructor(app, id = "flame") {
 		this.app = app;
-		this.box = byId("flame");
+		this.box = byId(id);
 		this.canvas = make("canvas", {"aria-hidden": "true"});
-		this.spacer = make("div", {class: "flame-spacer"});
+		this.spacer = make("div.flame-spacer", {});
 		this.tip = byId("tip");
 		this.box.replaceChildren(this.canvas, this.spacer);
 		/** @type {{frames: Placed[], total: number, rows: number, focusNode: number}} */
@@ -46,6 +47,33 @@ export class Flame {
 		this.hovered = -1;
 		this.drawMs = 0;
 		this.listen();
+	}
+
+	/** @returns {Picture} what is shown */
+	get picture() {
+		return this.app.detail;
+	}
+
+	/** @param {Placed} _frame @returns {number} by how much of its larger side it changed, if two are compared */
+	changeOf(_frame) {
+		return NaN;
+	}
+
+	/** @param {Placed} frame @returns {Child[]} what the tooltip says of it */
+	tellValue(frame) {
+		const {measure} = this.app.store.state;
+		return [
+			make("div", {}, make("b", {}, this.valueOf(frame)), ` · ${formatShare(frame.value / this.layout.total)}`),
+			frame.self > 0 && frame.self < frame.value
+				? make("div", {}, `${formatMeasure(frame.self, measure)} of it by this frame itself`)
+				: null,
+		];
+	}
+
+	/** @param {string} path @returns {(model: Model) => Uint8Array} its cells */
+	inkMask(path) {
+		const {state} = this.app.store;
+		return (model) => cellsOnPath(model, path, state);
 	}
 
 	listen() {
@@ -60,7 +88,8 @@ export class Flame {
 
 	/** @returns {FlameQuestion} */
 	question() {
-		const {store, detail: picture} = this.app,
+		const {picture} = this,
+			{store} = this.app,
 			{state} = store;
 		const title =
 			picture.title +
@@ -88,7 +117,8 @@ export class Flame {
 	}
 
 	render() {
-		const {detail: picture, store} = this.app;
+		const {picture} = this,
+			{store} = this.app;
 		this.layout = layoutFlame(picture.model, this.question());
 		if (!store.isDragging) this.settled = new Map(this.layout.frames.map((frame) => [frame.key, frame.x]));
 		this.spacer.style.height = `${this.layout.rows * FRAME_ROW + 4}px`;
@@ -107,7 +137,7 @@ export class Flame {
 			.join(", ");
 		this.box.setAttribute(
 			"aria-label",
-			`Flame view of ${this.app.picture.title}: ${formatMeasure(this.layout.total, this.app.store.state.measure)}. Largest: ${words || "nothing"}. The table has the same.`,
+			`Flame view of ${this.picture.title}: ${formatMeasure(this.layout.total, this.app.store.state.measure)}. Largest: ${words || "nothing"}. The table has the same.`,
 		);
 	}
 
@@ -128,7 +158,7 @@ export class Flame {
 
 	/** @param {Placed} frame @returns {boolean} whether a search hits it */
 	isHit(frame) {
-		const {hitFrames} = this.app.detail;
+		const {hitFrames} = this.picture;
 		if (!hitFrames) return false;
 		return frame.kind === "chain"
 			? frame.run.some((member) => hitFrames[member] === 1)
@@ -138,7 +168,7 @@ export class Flame {
 	/** @param {Placed} frame @returns {"plain" | "pale" | "dim" | "hit"} */
 	styleOf(frame) {
 		if (this.isHit(frame)) return "hit";
-		if (this.app.detail.hitFrames) return "dim";
+		if (this.picture.hitFrames) return "dim";
 		return frame.kind === "chain" || frame.kind === "small" ? "pale" : "plain";
 	}
 
@@ -147,9 +177,9 @@ export class Flame {
 		const {app} = this,
 			{state} = app.store,
 			style = this.styleOf(frame),
-			colors = frameColors(app.palette, frame.series, style);
+			colors = frameColors(app.palette, frame.series, style, this.changeOf(frame));
 		const width = Math.max(1, frame.width - (frame.width > 6 ? 1 : 0.5)),
-			isEdged = style === "plain" && frame.width > EDGE_MIN && frame.series >= 0;
+			isEdged = frame.width > EDGE_MIN && colors.edge !== colors.ground;
 		context.fillStyle = colors.ground;
 		context.fillRect(frame.x, y, width, FRAME - 2);
 		if (isEdged) {
@@ -201,7 +231,8 @@ export class Flame {
 	 * @returns {string} the mark before its value: stacks beside it may be lumped, so that it may have more
 	 */
 	markOf(frame) {
-		const {detail: picture, store} = this.app,
+		const {picture} = this,
+			{store} = this.app,
 			{cells} = picture.model;
 		const isLess =
 			cells.lumpedStacks > 0 &&
@@ -239,8 +270,8 @@ export class Flame {
 				frame && this.isReal(frame)
 					? {
 							key: `frame ${frame.path} ${state.by}${state.isInverted}${state.isMerged}${state.isFolded}`,
-							mask: (model) => cellsOnPath(model, frame.path, state),
-							model: this.app.detail.model,
+							mask: this.inkMask(frame.path),
+							model: this.picture.model,
 						}
 					: null,
 			);
@@ -257,8 +288,7 @@ export class Flame {
 	/** @param {Placed} frame @param {MouseEvent} event */
 	showTip(frame, event) {
 		const {app, tip} = this,
-			{measure} = app.store.state,
-			{cells} = app.detail.model,
+			{cells} = this.picture.model,
 			row = frame.frame >= 0 ? cells.frames[frame.frame] : null;
 		const line =
 			frame.node >= 0 && cells.line[frame.node] && frame.kind === "frame" && !app.store.state.isInverted
@@ -269,24 +299,17 @@ export class Flame {
 		const lumped = frame.node >= 0 ? cells.stacks[frame.node] : 0;
 		fill(
 			tip,
-			make("div", {class: "tip-name"}, name(cutText(row && frame.kind === "frame" ? row.full : frame.name, 600))),
-			place ? make("div", {class: "tip-place"}, name(cutText(place, 300))) : null,
-			make("div", {}, make("b", {}, this.valueOf(frame)), ` · ${formatShare(frame.value / this.layout.total)}`),
-			frame.self > 0 && frame.self < frame.value
-				? make("div", {}, `${formatMeasure(frame.self, measure)} of it by this frame itself`)
-				: null,
+			make("div.tip-name", {}, name(cutText(row && frame.kind === "frame" ? row.full : frame.name, 600))),
+			place ? make("div.tip-place", {}, name(cutText(place, 300))) : null,
+			...this.tellValue(frame),
 			frame.kind === "chain"
-				? make("div", {class: "tip-place"}, `${frame.count} frames, each with one callee. Click opens them.`)
+				? make("div.tip-place", {}, `${frame.count} frames, each with one callee. Click opens them.`)
 				: null,
 			frame.kind === "small" && frame.width > 0
-				? make("div", {class: "tip-place"}, "Focus on the frame above to see them.")
+				? make("div.tip-place", {}, "Focus on the frame above to see them.")
 				: null,
 			lumped
-				? make(
-						"div",
-						{class: "tip-place"},
-						`${formatWhole(lumped)} stacks that are too light to be sent one by one`,
-					)
+				? make("div.tip-place", {}, `${formatWhole(lumped)} stacks that are too light to be sent one by one`)
 				: null,
 		);
 		placeTip(tip, event);

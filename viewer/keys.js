@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Keys, in one list: what they do, and the sheet that explains them.
 import {byId, fill, make} from "./elements.js";
+import {markOther} from "./compare_view.js";
 import {ZOOM} from "./timeline.js";
-import {presetsOf} from "./window_bar.js";
+import {choosePreset} from "./window_bar.js";
 /** @import {App} from "./picture.js" */
 /** @import {State} from "./store.js" */
 
@@ -11,7 +12,7 @@ import {presetsOf} from "./window_bar.js";
  * Action
  */
 
-const VIEW_KEYS = /** @type {Record<string, "flame" | "table">} */ ({1: "flame", 2: "table"});
+const VIEW_KEYS = /** @type {Record<string, State["view"]>} */ ({1: "flame", 2: "table", 6: "compare"});
 
 /** @param {any} app @param {number} by @param {boolean} isResize */
 function shift(app, by, isResize) {
@@ -35,20 +36,14 @@ function stepOut(app) {
 
 /** @type {Action[]} */
 const KEY_ACTIONS = [
-	{keys: ["1", "2"], words: "flame, table", run: (app, key) => app.store.set({view: VIEW_KEYS[key]})},
+	{keys: ["m"], words: "keep the selection as A, to compare it with another one", run: markOther},
+	{keys: ["1", "2", "6"], words: "flame, table, compare", run: (app, key) => app.store.set({view: VIEW_KEYS[key]})},
 	{
 		keys: ["/"],
 		words: "search a function; Enter keeps only what it finds; a filter of xheap heap, such as -size 64 128",
 		run: () => byId("search").focus(),
 	},
-	{
-		keys: ["p", "w", "g", "e"],
-		words: "peak, whole run, what grows, never freed",
-		run: (app, key) => {
-			const preset = presetsOf(app).find((other) => other.key === key);
-			if (preset && !preset.isOff) app.store.set({...preset.members, item: null});
-		},
-	},
+	{keys: ["p", "w", "g", "e"], words: "peak, whole run, what grows, never freed", run: choosePreset},
 	{
 		keys: ["[", "]"],
 		words: "move the selection by one bound",
@@ -82,6 +77,7 @@ const MOUSE = [
 	["drag", "on the timeline: a part of the time; its handles change it, the label above moves it"],
 	["click", "on the timeline: a moment; on a frame or row: its numbers, and who freed it"],
 	["double click", "on the timeline: the whole run; on a frame: focus; on a row: callers and callees"],
+	["Shift+drag", "on the timeline: a second part, to compare with the one before"],
 	["wheel", "on the timeline: zoom"],
 	["Alt+click", "on a class of blocks: only this class"],
 ];
@@ -119,7 +115,7 @@ export function listenToKeys(app) {
 
 export function fillKeys() {
 	const rowsOf = (/** @type {string[][]} */ rows) =>
-		rows.map(([keys, words]) => make("div", {class: "key-row"}, make("kbd", {}, keys), make("span", {}, words)));
+		rows.map(([keys, words]) => make("div.key-row", {}, make("kbd", {}, keys), make("span", {}, words)));
 	fill(
 		byId("keys-list"),
 		...rowsOf([...KEY_ACTIONS.map((action) => [action.keys.join("  "), action.words]), ...OTHER_KEYS]),

@@ -40,11 +40,11 @@ export class Legend {
 			},
 			...Object.entries(GROUPING_WORDS).map(([value, word]) => make("option", {value}, `by ${word}`)),
 		);
-		this.when = make("span", {class: "when"});
-		this.list = make("div", {class: "legend-rows"});
+		this.when = make("span.when", {});
+		this.list = make("div.legend-rows", {});
 		/** @type {any[]} what the rows were made for */
 		this.drawnFor = [];
-		this.box.replaceChildren(make("div", {class: "legend-head"}, this.by, this.when), this.list);
+		this.box.replaceChildren(make("div.legend-head", {}, this.by, this.when), this.list);
 	}
 
 	/** @returns {{bound: number, text: string}} the moment whose bytes are shown */
@@ -112,9 +112,8 @@ export class Legend {
 			mask: (/** @type {Model} */ model) => itemCells(model, {kind: "group", by, key: group.id}, app.store.state),
 		};
 		return make(
-			"button",
+			"button.legend-row",
 			{
-				class: "legend-row",
 				"aria-pressed": String(isOn),
 				title: cutText(`${group.name} ${group.detail}`, TITLE_MAX),
 				onclick: () => toggleFilter(app, {by, key: group.id, hide: false}),
@@ -123,18 +122,18 @@ export class Legend {
 			},
 			make("span", {class: `swatch ${swatch}`}),
 			name(cutText(group.name, 80)),
-			make("span", {class: "value"}, value),
+			make("span.value", {}, value),
 		);
 	}
 
 	/** @param {string} words @param {string} swatch @param {string} value */
 	plainRow(words, swatch, value) {
 		return make(
-			"div",
-			{class: "legend-row"},
+			"div.legend-row",
+			{},
 			make("span", {class: `swatch ${swatch}`}),
-			make("span", {class: "name"}, words),
-			make("span", {class: "value"}, value),
+			make("span.name", {}, words),
+			make("span.value", {}, value),
 		);
 	}
 

@@ -8,9 +8,10 @@ import {cutText, safeText} from "./hostile.js";
 import {readPalette} from "./palette.js";
 import {describe, hasBoundsOf, hasTimes, makePicture, searchSum, selectionMark} from "./picture.js";
 import {keepToken, openSource, Replaced, Unreachable} from "./request.js";
-import {readAddress, Store} from "./store.js";
+import {addressOfTrace, readAddress, Store} from "./store.js";
 import {commandOf, commandText, readFilters, splitWords} from "./command.js";
 import {drawFilters, drawHeader} from "./answer.js";
+import {Compare} from "./compare_view.js";
 import {Flame} from "./flame.js";
 import {fillKeys, listenToKeys} from "./keys.js";
 import {GROUPING_WORDS, Legend} from "./legend.js";
@@ -18,10 +19,10 @@ import {Panel} from "./panel.js";
 import {Table} from "./table.js";
 import {Timeline} from "./timeline.js";
 import {WindowBar} from "./window_bar.js";
-/** @import {Filter, Grouping, Measure, Model} from "./cells.js" */
-/** @import {Ink, Picture} from "./picture.js" */
+/** @import {Filter, Grouping, Measure, Model, Trace} from "./cells.js" */
+/** @import {App, Ink, Picture} from "./picture.js" */
 /** @import {CellsQuery, Source} from "./request.js" */
-/** @import {Selection, State} from "./store.js" */
+/** @import {Other, Selection, State} from "./store.js" */
 
 /** Intervals of the timeline; more on wide screens. */
 const INTERVALS = 256,
@@ -30,6 +31,7 @@ const INTERVALS = 256,
 /** How long a zoom waits for the next step before it asks for cells. Milliseconds. */
 const ZOOM_PAUSE_MS = 120;
 const THEME = "xheap-theme";
+const VIEW_NAMES = /** @type {const} */ (["flame", "table", "compare"]);
 const MEASURES = /** @type {Record<Measure, string>} */ ({
 	bytes: "bytes",
 	blocks: "blocks",
@@ -38,7 +40,7 @@ const MEASURES = /** @type {Record<Measure, string>} */ ({
 });
 
 class Page {
-	/** @param {Source} source @param {Store} store @param {any} trace @param {Model} whole @param {number[]} bounds that it was asked for */
+	/** @param {Source} source @param {Store} store @param {Trace} trace @param {Model} whole @param {number[]} bounds that it was asked for */
 	constructor(source, store, trace, whole, bounds) {
 		this.source = source;
 		this.store = store;
@@ -48,6 +50,9 @@ class Page {
 		this.whole = this.shown = whole;
 		/** Times that cells have as bounds because they were asked for. @type {WeakMap<Model, number[]>} */
 		this.boundsAsked = new WeakMap([[whole, bounds]]);
+		/** What is compared with. @type {App["other"]} */
+		this.other = null;
+		this.otherKey = "";
 		/** Cells of the stacks below a focus. @type {{key: string, focus: string, model: Model | null}} */
 		this.finer = {key: "", focus: "", model: null};
 		this.cursor = -1;
@@ -64,6 +69,7 @@ class Page {
 		this.bar = new WindowBar(this);
 		this.flame = new Flame(this);
 		this.table = new Table(this);
+		this.compare = new Compare(this);
 		this.panel = new Panel(this);
 		this.makeControls();
 		listenToKeys(this);
@@ -92,14 +98,13 @@ class Page {
 	makeControls() {
 		const {store} = this,
 			set = (/** @type {Partial<State>} */ members) => () => store.set(members);
-		byId("view-flame").addEventListener("click", set({view: "flame"}));
-		byId("view-table").addEventListener("click", set({view: "table"}));
+		for (const view of VIEW_NAMES) byId(`view-${view}`).addEventListener("click", set({view}));
 		fill(
 			byId("measures"),
 			...Object.entries(MEASURES).map(([measure, words]) =>
 				make(
-					"button",
-					{class: "segment", "data-measure": measure, onclick: set({measure: /** @type {any} */ (measure)})},
+					"button.segment",
+					{"data-measure": measure, onclick: set({measure: /** @type {any} */ (measure)})},
 					words,
 				),
 			),
@@ -147,7 +152,8 @@ class Page {
 		}
 		byId("tabs").addEventListener("keydown", (event) => {
 			if (event.key !== "ArrowLeft" && event.key !== "ArrowRight") return;
-			store.set({view: store.state.view === "flame" ? "table" : "flame"});
+			const step = event.key === "ArrowLeft" ? VIEW_NAMES.length - 1 : 1;
+			store.set({view: VIEW_NAMES[(VIEW_NAMES.indexOf(store.state.view) + step) % VIEW_NAMES.length]});
 			byId(`view-${store.state.view}`).focus();
 			event.preventDefault();
 		});
@@ -252,26 +258,71 @@ class Page {
 	}
 
 	drawAll() {
-		const {state} = this.store,
-			isFlame = state.view === "flame";
-		const {detail} = this;
+		const {view} = this.store.state,
+			{detail} = this;
 		this.detail = this.picture = makePicture(this);
 		this.bar.render();
-		byId("flame").hidden = !isFlame;
-		byId("table").hidden = isFlame;
-		byId("flame-controls").hidden = !isFlame;
-		byId("table-controls").hidden = isFlame;
-		for (const view of ["flame", "table"]) {
-			byId(`view-${view}`).setAttribute("aria-selected", String(state.view === view));
-			byId(`view-${view}`).tabIndex = state.view === view ? 0 : -1;
+		byId("flame-controls").hidden = view === "table";
+		byId("table-controls").hidden = view === "flame";
+		for (const other of VIEW_NAMES) {
+			byId(other).hidden = view !== other;
+			byId(`view-${other}`).setAttribute("aria-selected", String(view === other));
+			byId(`view-${other}`).tabIndex = view === other ? 0 : -1;
 		}
-		if (isFlame) this.drawFlame(detail);
-		else this.table.render();
+		this.askForOther();
+		if (view === "flame") this.drawFlame(detail);
+		else this[view].render();
 		this.panel.render();
 		drawFilters(this);
 		this.drawControls();
 		this.drawFooter();
 		if (!this.store.isDragging) this.say(describe(this.picture));
+	}
+
+	/** @returns {Other | null} what the selection is compared with: what was kept, else another trace */
+	otherOf() {
+		const {state} = this.store,
+			{other, selection, trace} = state;
+		if (other || !(this.trace.traces?.length > 1)) return other;
+		const isWhole = selection.kind === "window" && selection.to === Infinity;
+		return {trace: trace ? 0 : 1, isB: !trace, selection: isWhole ? selection : {kind: "peak"}};
+	}
+
+	/** Asks for the cells to compare with. They have the times of their selection as bounds. */
+	async askForOther() {
+		const other = this.otherOf(),
+			{state} = this.store;
+		if (!other || (state.view !== "compare" && !state.other)) return;
+		const bounds = boundsOf(other.selection),
+			isOwn = other.trace === state.trace,
+			known =
+				isOwn &&
+				[this.shown, this.whole].find(
+					(model) => hasTimes(model, bounds) && (other.selection.kind !== "peak" || model.cells.peak >= 0),
+				),
+			key = JSON.stringify([other.trace, bounds, this.filter]);
+		if (known) {
+			this.otherKey = key;
+			this.other = {model: known, trace: this.trace};
+			return;
+		}
+		if (this.otherKey === key) return;
+		this.otherKey = key;
+		this.other = null;
+		try {
+			const query = {n: intervals(), bounds, filter: this.filter, lane: "other"},
+				trace = isOwn ? this.trace : await this.source.trace(other.trace),
+				cells = decodeCells(
+					await this.source.cells(other.trace, query),
+					trace.threads.length,
+					trace.heaps.length,
+				);
+			if (key !== this.otherKey) return;
+			this.other = {model: makeModel(cells, trace), trace};
+			this.redraw();
+		} catch (error) {
+			this.fail(error);
+		}
 	}
 
 	/** A focus shows finer cells, if stacks are lumped, as soon as the server has sent them. @param {Picture} before */
@@ -476,7 +527,7 @@ function showEnd(path) {
  * Cells of the whole run that have the times of the address as bounds.
  * @param {Source} source
  * @param {State} state
- * @param {any} trace
+ * @param {Trace} trace
  * @param {Model} whole
  */
 async function exactBounds(source, state, trace, whole) {
@@ -509,7 +560,7 @@ async function load(source) {
 		store.set({by: "process"}, "replace");
 	page = new Page(source, store, trace, whole, whole === first ? [] : boundsOf(state.selection));
 	drawHeader(page, (number) => {
-		location.hash = `#trace=${number}`;
+		location.hash = addressOfTrace(number, store.state.other);
 		location.reload();
 	});
 	document.body.classList.remove("waiting");

@@ -94,33 +94,42 @@ const knownColors = new WeakMap();
  * @param {Palette} palette
  * @param {number} series or -1
  * @param {"plain" | "pale" | "dim" | "hit"} style
+ * @param {number} [change] from -1 to 1: its colour, in place of the series'
  * @returns {FrameColors}
  */
-export function frameColors(palette, series, style) {
+export function frameColors(palette, series, style, change = NaN) {
 	const known = knownColors.get(palette) ?? new Map(),
-		key = `${series} ${style}`,
-		colors = known.get(key) ?? findFrameColors(palette, series, style);
+		step = Math.round(change * CHANGE_STEPS) / CHANGE_STEPS,
+		key = `${series} ${style} ${step}`,
+		colors = known.get(key) ?? findFrameColors(palette, series, style, step);
 	knownColors.set(palette, known.set(key, colors));
 	return colors;
 }
 
-/** @param {Palette} palette @param {number} series @param {"plain" | "pale" | "dim" | "hit"} style @returns {FrameColors} */
-function findFrameColors(palette, series, style) {
-	const color = series < 0 ? palette.neutral : palette.series[series];
+/** One of these can be read on any ground. */
+const EXTREMES = ["#000000", "#ffffff"];
+/** So many shades of more, and of less. */
+const CHANGE_STEPS = 8;
+
+/** @param {Palette} palette @param {number} series @param {"plain" | "pale" | "dim" | "hit"} style @param {number} change @returns {FrameColors} */
+function findFrameColors(palette, series, style, change) {
+	const isChange = !Number.isNaN(change),
+		isNeutral = isChange ? !change : series < 0,
+		color = isNeutral ? palette.neutral : isChange ? palette[change > 0 ? "more" : "less"] : palette.series[series];
 	if (style === "hit")
 		return {ground: palette.hit, edge: palette.hit, text: palette["hit-ink"], value: palette["hit-ink"]};
-	const strength = series < 0 ? 1 : palette.strength;
+	const strength = isNeutral ? 1 : isChange ? 0.15 + 0.55 * Math.abs(change) : palette.strength;
 	const ground = mixColors(
 		color,
 		palette.panel,
-		style === "plain" ? strength : style === "pale" ? strength * 0.5 : series < 0 ? 0.45 : 0.12,
+		style === "plain" ? strength : style === "pale" ? strength * 0.5 : isNeutral ? 0.45 : 0.12,
 	);
-	const text = readable(ground, [style === "plain" ? palette.ink : palette.ink2, palette.ink, palette.panel]);
+	const text = readable(ground, [style === "plain" ? palette.ink : palette.ink2, ...EXTREMES]);
 	return {
 		ground,
-		edge: style === "plain" && series >= 0 ? color : ground,
+		edge: style === "plain" && !isNeutral ? color : ground,
 		text,
-		value: readable(ground, [palette.ink2, palette.ink, palette.panel]),
+		value: readable(ground, [palette.ink2, ...EXTREMES]),
 	};
 }
 

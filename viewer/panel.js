@@ -68,7 +68,7 @@ const RESIDENT_OTHERS = /** @type {Record<string, string>} */ ({
 
 /** @param {string} title @param {string} [right] */
 function section(title, right = "") {
-	return make("h2", {}, make("span", {}, title), make("span", {class: "right"}, right));
+	return make("h2", {}, make("span", {}, title), make("span.right", {}, right));
 }
 
 /** The head of what the button for it leads to. @param {string} [base] of what the shares are */
@@ -147,14 +147,13 @@ export class Panel {
 	drawFunction(frame, value) {
 		const {short, key, full} = this.picture.model.cells.frames[frame];
 		return make(
-			"button",
+			"button.part.link-row",
 			{
-				class: "part link-row",
 				title: cutText(full, TITLE_MAX),
 				onclick: () => this.app.store.set({item: {kind: "group", by: "inclusive", key}}),
 			},
 			name(cutText(short, 200)),
-			make("span", {class: "value"}, value),
+			make("span.value", {}, value),
 		);
 	}
 
@@ -185,8 +184,8 @@ export class Panel {
 			{filters, words} = this.app.store.state;
 		return [
 			section("Findings", filters.length || words ? "of the whole run, not filtered" : "of the whole run"),
-			...(findings.length ? [] : [make("p", {class: "faint"}, "Nothing stands out.")]),
-			...findings.slice(0, 5).map((/** @type {any} */ finding) => this.drawFinding(finding)),
+			...(findings.length ? [] : [make("p.faint", {}, "Nothing stands out.")]),
+			...findings.slice(0, 5).map((finding) => this.drawFinding(finding)),
 		];
 	}
 
@@ -205,9 +204,8 @@ export class Panel {
 				? {kind: /** @type {const} */ ("moment"), at: select.at_ns}
 				: {kind: /** @type {const} */ ("window"), from: select.from_ns, to: select.to_ns, classes: bits};
 		return make(
-			"button",
+			"button.finding",
 			{
-				class: "finding",
 				title: cutText(safeText(finding.command), 400),
 				onclick: () => this.app.store.set({...(selection ? {selection} : {}), item}),
 			},
@@ -223,12 +221,12 @@ export class Panel {
 				"span",
 				{},
 				make(
-					"span",
-					{class: "finding-text"},
+					"span.finding-text",
+					{},
 					cutText(safeText(finding.title ?? finding.text), 300) +
 						(finding.stack && ONE_STACK.includes(finding.kind) ? ", in one stack" : ""),
 				),
-				finding.evidence && make("span", {class: "evidence"}, cutText(safeText(finding.evidence), 300)),
+				finding.evidence && make("span.evidence", {}, cutText(safeText(finding.evidence), 300)),
 			),
 		);
 	}
@@ -255,8 +253,8 @@ export class Panel {
 		].filter((part) => part.value > 0);
 		const total = resident.read_bytes ?? resident.bytes;
 		const bar = make(
-			"div",
-			{class: "parts", "aria-hidden": "true"},
+			"div.parts",
+			{"aria-hidden": "true"},
 			...parts.map((part) => {
 				const element = make("div", {class: part.swatch});
 				element.style.width = `${(part.value / total) * 100}%`;
@@ -268,11 +266,11 @@ export class Panel {
 			parts.length ? bar : null,
 			...parts.map((part) =>
 				make(
-					"div",
-					{class: "part"},
+					"div.part",
+					{},
 					make("span", {class: `swatch ${part.swatch}`}),
-					make("span", {class: "name"}, part.words),
-					make("span", {class: "value"}, formatBytes(part.value)),
+					make("span.name", {}, part.words),
+					make("span.value", {}, formatBytes(part.value)),
 				),
 			),
 		];
@@ -286,20 +284,16 @@ export class Panel {
 			section("Processes", formatWhole(processes.length)),
 			...processes
 				.slice(0, PROCESSES_MAX)
-				.map((/** @type {any} */ process, /** @type {number} */ i) =>
+				.map((process, i) =>
 					make(
-						"button",
-						{
-							class: "part link-row",
-							onclick: () =>
-								this.app.store.set({filters: [{by: "process", key: String(i), hide: false}]}),
-						},
+						"button.part.link-row",
+						{onclick: () => this.app.store.set({filters: [{by: "process", key: String(i), hide: false}]})},
 						name(`${safeText(process.name)} ${process.pid ?? ""}`),
-						make("span", {class: "value"}, `from ${formatTime(process.begin_ns)}`),
+						make("span.value", {}, `from ${formatTime(process.begin_ns)}`),
 					),
 				),
 			processes.length > PROCESSES_MAX
-				? make("p", {class: "faint"}, `${processes.length - PROCESSES_MAX} more: table by process`)
+				? make("p.faint", {}, `${processes.length - PROCESSES_MAX} more: table by process`)
 				: null,
 		];
 	}
@@ -350,16 +344,16 @@ export class Panel {
 		return [
 			section(about.kind, ""),
 			make(
-				"button",
-				{class: "close", onclick: () => app.store.set({item: null}), title: "Close"},
+				"button.close",
+				{onclick: () => app.store.set({item: null}), title: "Close"},
 				"close ",
 				make("kbd", {}, "esc"),
 			),
-			make("h3", {class: "item-name", title: cutText(about.full, 400)}, name(cutText(about.full, 600))),
-			about.place && make("p", {class: "item-place"}, name(cutText(about.place, 300))),
+			make("h3.item-name", {title: cutText(about.full, 400)}, name(cutText(about.full, 600))),
+			about.place && make("p.item-place", {}, name(cutText(about.place, 300))),
 			make(
-				"dl",
-				{class: "numbers"},
+				"dl.numbers",
+				{},
 				...numbers.map(([value, words]) => make("div", {}, make("dt", {}, words), make("dd", {}, value))),
 			),
 			this.drawButtons(item, about.frame),
@@ -470,29 +464,24 @@ export class Panel {
 		const add = (/** @type {boolean} */ hide) =>
 			filter && store.set({filters: [...filters, {...filter, hide}], item: null, focus: ""});
 		return make(
-			"div",
-			{class: "buttons"},
-			filter && make("button", {class: "button", onclick: () => add(false)}, "Only this"),
-			filter && make("button", {class: "button", onclick: () => add(true)}, "Hide"),
+			"div.buttons",
+			{},
+			filter && make("button.button", {onclick: () => add(false)}, "Only this"),
+			filter && make("button.button", {onclick: () => add(true)}, "Hide"),
 			frame &&
 				frame.image &&
 				make(
-					"button",
+					"button.button",
 					{
-						class: "button",
 						onclick: () =>
 							store.set({filters: [...filters, {by: "image", key: frame.image, hide: true}], item: null}),
 						title: `Hide all stacks through ${cutText(frame.image, 80)}`,
 					},
 					"Hide image",
 				),
-			make(
-				"button",
-				{class: "button", onclick: () => document.getElementById("freed")?.scrollIntoView()},
-				"Who frees it",
-			),
+			make("button.button", {onclick: () => document.getElementById("freed")?.scrollIntoView()}, "Who frees it"),
 			item.kind === "path" &&
-				make("button", {class: "button", onclick: () => store.set({focus: item.path, item: null})}, "Focus"),
+				make("button.button", {onclick: () => store.set({focus: item.path, item: null})}, "Focus"),
 		);
 	}
 
@@ -520,9 +509,9 @@ export class Panel {
 	drawFrames(frames, first = 0) {
 		const most = this.isLong ? frames.length : first + FRAMES_MAX;
 		return make(
-			"ol",
-			{class: "stack"},
-			first > 0 && make("li", {class: "faint"}, `${first} ${first > 1 ? "frames" : "frame"} as above, then`),
+			"ol.stack",
+			{},
+			first > 0 && make("li.faint", {}, `${first} ${first > 1 ? "frames" : "frame"} as above, then`),
 			...frames
 				.slice(first, most)
 				.map(({frame, line, isInlined}) =>
@@ -530,14 +519,14 @@ export class Panel {
 						"li",
 						{class: frame.marks & MARK_LIBRARY ? "library" : ""},
 						make(
-							"div",
-							{class: "stack-name", title: cutText(frame.full, 400)},
+							"div.stack-name",
+							{title: cutText(frame.full, 400)},
 							name(cutText(frame.short, 300)),
-							isInlined && make("span", {class: "faint"}, " inlined"),
+							isInlined && make("span.faint", {}, " inlined"),
 						),
 						make(
-							"div",
-							{class: "stack-place", title: cutText(frame.file || frame.image, TITLE_MAX)},
+							"div.stack-place",
+							{title: cutText(frame.file || frame.image, TITLE_MAX)},
 							name(
 								cutText(
 									frame.file ? endOfPath(frame.file) + (line ? `:${line}` : "") : frame.image,
@@ -552,9 +541,8 @@ export class Panel {
 					"li",
 					{},
 					make(
-						"button",
+						"button.link",
 						{
-							class: "link",
 							onclick: () => {
 								this.isLong = true;
 								this.render();
@@ -611,7 +599,7 @@ export class Panel {
 	 */
 	drawFrees(asked, selected) {
 		if (!this.app.source.isServer)
-			return [freedBy(), make("p", {class: "faint"}, "This file does not say who freed; xheap view does.")];
+			return [freedBy(), make("p.faint", {}, "This file does not say who freed; xheap view does.")];
 		const {choice, model} = this.picture,
 			{bounds} = model.cells;
 		const query = {
@@ -637,10 +625,7 @@ export class Panel {
 				.then(() => frees === this.frees && this.render());
 		}
 		if (!this.frees?.answer)
-			return [
-				freedBy(),
-				make("p", {class: "faint"}, this.frees?.error ? safeText(this.frees.error) : "being found …"),
-			];
+			return [freedBy(), make("p.faint", {}, this.frees?.error ? safeText(this.frees.error) : "being found …")];
 		const {stacks, bytes, left_out: leftOut, never_freed: never} = this.frees.answer,
 			shown = stacks.slice(0, FREED_MAX),
 			more = stacks.length + leftOut - shown.length,
@@ -655,8 +640,8 @@ export class Panel {
 			return [
 				freedBy(base),
 				make(
-					"p",
-					{class: "faint"},
+					"p.faint",
+					{},
 					"Nothing has freed these blocks. Choose the whole run (w) for all that was made here.",
 				),
 			];
@@ -667,8 +652,8 @@ export class Panel {
 					"div",
 					{},
 					make(
-						"p",
-						{class: "freed"},
+						"p.freed",
+						{},
 						make("b", {}, formatShare(stack.bytes / bytes)),
 						` ${formatBytes(stack.bytes)} in ${formatCount(stack.blocks)} blocks`,
 					),
@@ -684,13 +669,13 @@ export class Panel {
 			),
 			rest > 0 &&
 				make(
-					"p",
-					{class: "faint"},
+					"p.faint",
+					{},
 					more
 						? `${formatWhole(more)} more ${more > 1 ? "stacks" : "stack"}, ${formatBytes(rest)}`
 						: `no known stack, ${formatBytes(rest)}`,
 				),
-			never.bytes > 0 && make("p", {class: "faint"}, `never freed, ${formatBytes(never.bytes)}`),
+			never.bytes > 0 && make("p.faint", {}, `never freed, ${formatBytes(never.bytes)}`),
 		];
 	}
 }

@@ -21,10 +21,10 @@ import {
 import {cellsOnPath} from "./tree.js";
 import {formatBytes, formatTime, formatCount} from "./format.js";
 import {classNames} from "./store.js";
-/** @import {Choice, Filter, Measure, Model, Selected} from "./cells.js" */
+/** @import {Choice, Filter, Measure, Model, Selected, Trace} from "./cells.js" */
 /** @import {Palette} from "./palette.js" */
 /** @import {Source} from "./request.js" */
-/** @import {Item, Selection, State, Store} from "./store.js" */
+/** @import {Item, Other, Selection, State, Store} from "./store.js" */
 
 /**
  * @typedef {object} Picture
@@ -38,12 +38,13 @@ import {classNames} from "./store.js";
  * @property {boolean} isUncertain live bytes may be too large @property {number} passMs time of the pass over the cells
  *
  * @typedef {object} App
- * @property {Store} store @property {Source} source @property {any} trace
+ * @property {Store} store @property {Source} source @property {Trace} trace
  * @property {Model} whole @property {Model} shown @property {string | undefined} filter words of the state, as a request has them
  * @property {Picture} picture @property {Picture} detail of the flame: as picture, or of the finer cells of its focus @property {Palette} palette
  * @property {(ink: Ink | null) => void} hover @property {Ink | null} ink what the pointer is on @property {number} cursor a bound under the pointer, or -1
  * @property {(text: string) => void} say to screen readers @property {(text: string) => void} warn a line of text
  * @property {(filter: Filter) => string} groupWords @property {() => boolean} isResidentOff whether resident memory is left out of the timeline
+ * @property {{model: Model, trace: any} | null} other cells to compare with, when they are there @property {() => Other | null} otherOf what is compared with
  * @property {() => void} redraw @property {() => void} redrawTimeline
  *
  * @typedef {{key: string, mask: (model: Model) => Uint8Array, model?: Model}} Ink cells whose live curve is drawn; `key` tells one from another; `model` has them, if its bounds are the shown ones
@@ -86,7 +87,7 @@ const CLASS_WORDS = [
 ];
 
 /** @param {Choice} choice @param {boolean} isWhole @param {boolean} isPeak @param {string} time @returns {string} */
-function titleOf(choice, isWhole, isPeak, time) {
+export function titleOf(choice, isWhole, isPeak, time) {
 	if (choice.kind === "moment") return isPeak ? `live at ${time}, the peak` : `live at ${time}`;
 	if (isWhole && choice.classes === (AIFI | AIFO)) return "all blocks of the run";
 	if (isWhole && choice.classes === AIFO) return "never freed";
@@ -129,9 +130,9 @@ const LOSING = ["losses", "damage"];
 /** Those after which live bytes may be too large. */
 const UNCERTAIN = ["losses", "unknown_frees", "order_conflicts", "damage"];
 
-/** @param {any} trace @param {string[]} kinds */
+/** @param {Trace} trace @param {string[]} kinds */
 function hasState(trace, kinds) {
-	return (trace.state ?? []).some((/** @type {any} */ row) => kinds.includes(row.kind));
+	return (trace.state ?? []).some((row) => kinds.includes(row.kind));
 }
 
 /** @param {Pick<App, "store" | "trace" | "whole" | "shown" | "picture">} app @returns {Picture} */

@@ -14,6 +14,7 @@ const BEING_MADE = 202,
  * @property {number} [from] nanoseconds @property {number} [to] @property {number} [n] intervals
  * @property {number[]} [bounds] times that must be bounds @property {string} [filter] words with line feeds between them
  * @property {string} [node] outermost frames of stacks: only these
+ * @property {string} [lane] which requests this one replaces: those with the same one
  *
  * @typedef {object} Source
  * @property {boolean} isServer whether it answers more than the whole run
@@ -93,9 +94,9 @@ class Server {
 	}
 
 	/** @param {number} trace @param {CellsQuery} query */
-	async cells(trace, {from, to, n, bounds, filter, node}) {
+	async cells(trace, {from, to, n, bounds, filter, node, lane = node && "node"}) {
 		const query = {trace, from, to, n, bounds: bounds?.join(","), filter, node};
-		return (await this.ask("cells", query, node && "node")).arrayBuffer();
+		return (await this.ask("cells", query, lane)).arrayBuffer();
 	}
 
 	/** @param {number} trace @param {Record<string, string>} query */

@@ -8,14 +8,17 @@ import {AIFO, AIFI, CLASSES} from "./cells.js";
  * @typedef {{kind: "peak"} | {kind: "moment", at: number} | {kind: "window", from: number, to: number, classes: number}} Selection
  * @typedef {{kind: "path", path: string} | {kind: "group", by: Grouping | "inclusive", key: string}} Item a frame of the flame view, or a row; "inclusive": a function with all that is below it
  *
+ * @typedef {{trace: number, isB: boolean, selection: Selection}} Other what the selection is compared with: as A, or as B
+ *
  * @typedef {object} State
- * @property {number} trace @property {"flame" | "table"} view @property {Grouping} by of the timeline; "" before a trace is known
+ * @property {number} trace @property {"flame" | "table" | "compare"} view @property {Grouping} by of the timeline; "" before a trace is known
  * @property {Selection} selection @property {{from: number, to: number} | null} range that the timeline shows; null: the whole run
  * @property {Filter[]} filters @property {string} words filters of xheap heap that the server applies, as typed @property {Measure} measure
  * @property {boolean} isInverted @property {boolean} isFolded @property {boolean} isMerged
  * @property {string} focus path of a frame @property {number[]} opened chains
  * @property {Grouping | "inclusive"} rows of the table @property {string} sort a column @property {boolean} isRising @property {string} expanded key of a row
  * @property {string} search @property {Item | null} item that is selected
+ * @property {Other | null} other
  */
 
 export const WHOLE_RUN = {kind: /** @type {const} */ ("window"), from: -1, to: Infinity, classes: AIFI | AIFO};
@@ -44,6 +47,7 @@ const FIRST = {
 	expanded: "",
 	search: "",
 	item: null,
+	other: null,
 };
 
 /** @param {number} classes @returns {string} AIFO+AOFI */
@@ -118,7 +122,7 @@ const FILTERS_MAX = 32,
 /** How each member of the state is written in the address. */
 const CODECS = /** @type {Record<keyof State, {write: (value: any) => string, read: (text: string) => any}>} */ ({
 	trace: {write: String, read: (text) => Number(text) >>> 0},
-	view: oneOf("flame", "table"),
+	view: oneOf("flame", "table", "compare"),
 	by: oneOf(...GROUPING_KEYS),
 	selection: {write: writeSelection, read: readSelection},
 	range: json((value) => value === null || (Number.isFinite(value.from) && value.to > value.from)),
@@ -141,6 +145,15 @@ const CODECS = /** @type {Record<keyof State, {write: (value: any) => string, re
 			(value.kind === "path" && typeof value.path === "string") ||
 			([...GROUPING_KEYS, "inclusive"].includes(value.by) && typeof value.key === "string"),
 	),
+	other: {
+		write: (other) => (other ? `${other.trace},${Number(other.isB)},${writeSelection(other.selection)}` : ""),
+		read: (text) => {
+			const [trace, isB, selection] = text.split(",");
+			return selection
+				? {trace: Number(trace) >>> 0, isB: isB === "1", selection: readSelection(selection)}
+				: null;
+		},
+	},
 });
 
 /** @param {State} state @returns {string} only what differs from the first state */
@@ -163,6 +176,11 @@ export function readAddress(address) {
 		if (value !== undefined) state[name] = value;
 	}
 	return state;
+}
+
+/** @param {number} trace @param {Other | null} other @returns {string} of another trace, to compare with */
+export function addressOfTrace(trace, other) {
+	return writeAddress({...FIRST, trace, other, view: other ? "compare" : FIRST.view});
 }
 
 export class Store {

@@ -17,20 +17,18 @@ import {
 	SERIES_MAX,
 } from "./cells.js";
 import {formatBytes, formatChange, formatCount, formatMeasure, formatShare, MISSING} from "./format.js";
-import {byId, fill, make, name, prepareCanvas} from "./elements.js";
-import {cutText, TITLE_MAX} from "./hostile.js";
+import {byId, make, name, prepareCanvas} from "./elements.js";
+import {Grid, nameColumn, numberColumn, ROW} from "./grid.js";
+import {cutText} from "./hostile.js";
 import {listChildren, neighboursOf} from "./tree.js";
 import {itemCells, selectionMark} from "./picture.js";
 import {GROUPING_WORDS} from "./legend.js";
 /** @import {GroupSums, Grouping, Model} from "./cells.js" */
+/** @import {GridColumn} from "./grid.js" */
 /** @import {App, Ink} from "./picture.js" */
 
 /** Pixels. */
-const ROW = 28,
-	HEAD = 32,
-	SPARK_HEIGHT = 18;
-/** Rows above and below those that are seen. */
-const SPARE = 6;
+const SPARK_HEIGHT = 18;
 /** Curves of rows that are kept. */
 const CURVES_MAX = 400;
 /** Callers and callees that are shown, each. */
@@ -43,107 +41,82 @@ const WIDE_TABLE = 1100;
  * @typedef {object} Row
  * @property {number} key group @property {string} name @property {string} detail @property {string} id
  *
- * @typedef {{id: string, title: string, hint: string, class: string, isWide?: boolean, isSortable: boolean, value?: (sums: GroupSums, key: number, table: Table) => number, text?: (value: number, app: App) => string}} Column
+ * @typedef {GridColumn & {value?: (sums: GroupSums, key: number, table: Table) => number, text?: (value: number, app: App) => string}} Column
  */
 
 /** @type {Column[]} */
 const TABLE_COLUMNS = [
-	{id: "name", title: "", hint: "", class: "column-name", isSortable: true},
-	{
-		id: "bytes",
-		title: "Selected",
-		hint: "Bytes of the selection",
-		class: "column-number bold",
-		isSortable: true,
-		value: (sums, key) => sums.bytes[key],
-		text: (value, app) => selectionMark(app.picture) + formatBytes(value),
-	},
+	nameColumn(),
+	numberColumn(
+		"bytes",
+		"Selected",
+		"Bytes of the selection",
+		(s, key) => s.bytes[key],
+		(value, app) => selectionMark(app.picture) + formatBytes(value),
+	),
 	{id: "share", title: "", hint: "", class: "column-share", isSortable: false},
-	{
-		id: "blocks",
-		title: "Blocks",
-		hint: "Blocks of the selection",
-		class: "column-number",
-		isSortable: true,
-		value: (sums, key) => sums.blocks[key],
-		text: (value, app) => selectionMark(app.picture) + formatCount(value),
-	},
-	{
-		id: "mean",
-		title: "Mean",
-		hint: "Mean size of these blocks",
-		class: "column-number narrow-off",
-		isSortable: true,
-		value: (sums, key) => sums.bytes[key] / sums.blocks[key] || 0,
-		text: (value) => formatBytes(value || null),
-	},
-	{
-		id: "change",
-		title: "Net change",
-		hint: "Made here and still there, less older ones that were freed here",
-		class: "column-number",
-		isSortable: true,
-		value: (sums, key) => sums.change[key],
-		text: (value, app) => (app.picture.choice.kind === "window" ? formatChange(value) : MISSING),
-	},
-	{
-		id: "made",
-		title: "Made",
-		hint: "Bytes that were made in the window; of a moment, in the whole range",
-		class: "column-number",
-		isSortable: true,
-		value: (sums, key) => sums.made[key],
-		text: (value, app) => app.picture.made + formatBytes(value),
-	},
-	{
-		id: "calls",
-		title: "Calls",
-		hint: "Blocks that were made",
-		class: "column-number",
-		isWide: true,
-		isSortable: true,
-		value: (sums, key) => sums.calls[key],
-		text: (value, app) => app.picture.made + formatCount(value),
-	},
-	{
-		id: "peak",
-		title: "Own peak",
-		hint: "At least so many bytes lived at once: the largest at a bound",
-		class: "column-number",
-		isWide: true,
-		isSortable: true,
-		value: (_, key, table) => table.peakOf(key),
-		text: (value) => (Number.isNaN(value) ? MISSING : `≥\u2009${formatBytes(value)}`),
-	},
+	numberColumn(
+		"blocks",
+		"Blocks",
+		"Blocks of the selection",
+		(s, key) => s.blocks[key],
+		(value, app) => selectionMark(app.picture) + formatCount(value),
+	),
+	numberColumn(
+		"mean",
+		"Mean",
+		"Mean size of these blocks",
+		(s, key) => s.bytes[key] / s.blocks[key] || 0,
+		(value) => formatBytes(value || null),
+	),
+	numberColumn(
+		"change",
+		"Net change",
+		"Made here and still there, less older ones that were freed here",
+		(s, key) => s.change[key],
+		(value, app) => (app.picture.choice.kind === "window" ? formatChange(value) : MISSING),
+	),
+	numberColumn(
+		"made",
+		"Made",
+		"Bytes that were made in the window; of a moment, in the whole range",
+		(s, key) => s.made[key],
+		(value, app) => app.picture.made + formatBytes(value),
+	),
+	numberColumn(
+		"calls",
+		"Calls",
+		"Blocks that were made",
+		(s, key) => s.calls[key],
+		(value, app) => app.picture.made + formatCount(value),
+		true,
+	),
+	numberColumn(
+		"peak",
+		"Own peak",
+		"At least so many bytes lived at once: the largest at a bound",
+		(_, key, table) => table.peakOf(key),
+		(value) => (Number.isNaN(value) ? MISSING : `≥\u2009${formatBytes(value)}`),
+		true,
+	),
 	{id: "spark", title: "Live over time", hint: "On a scale of its own", class: "column-spark", isSortable: false},
 ];
 
-export class Table {
+/** @extends {Grid<Row, Column>} */
+export class Table extends Grid {
 	/** @param {App} app */
 	constructor(app) {
-		this.app = app;
-		this.box = byId("table");
-		this.head = make("div", {class: "table-head", role: "row"});
-		this.body = make("div", {class: "table-body", role: "rowgroup"});
-		this.box.replaceChildren(make("div", {role: "rowgroup", class: "table-top"}, this.head), this.body);
-		/** @type {Row[]} */
-		this.rows = [];
-		this.focused = 0;
-		this.detailHeight = 0;
+		super(app, "table");
 		this.detailRows = 0;
 		/** @type {GroupSums} */
 		this.sums = this.groupSums = {bytes: NONE, blocks: NONE, made: NONE, calls: NONE, change: NONE};
 		/** @type {Model | null} whose groups the rows are */
 		this.rowsOf = null;
+		this.isWide = false;
 		/** @type {any[]} what the sums were made for: the selection, and what its cells are grouped by */
 		this.sumsOf = [];
-		this.expandedAt = -1;
 		/** @type {Map<number, HTMLCanvasElement>} */
 		this.curves = new Map();
-		/** What the head was drawn for. */
-		this.headOf = "";
-		this.box.addEventListener("scroll", () => this.drawRows());
-		this.box.addEventListener("keydown", (event) => this.key(event));
 	}
 
 	/** @returns {Grouping} what the rows are */
@@ -183,7 +156,7 @@ export class Table {
 
 	render() {
 		const {state} = this.app.store,
-			column = TABLE_COLUMNS.find((other) => other.id === state.sort) ?? TABLE_COLUMNS[1],
+			column = this.sorted,
 			sign = state.isRising ? 1 : -1;
 		const {value} = column,
 			{model} = this.app.picture;
@@ -207,6 +180,7 @@ export class Table {
 		this.most = Math.max(1, largestOf(this.sums.bytes).value || 0);
 		this.isWide = this.box.clientWidth >= WIDE_TABLE;
 		byId("nothing").hidden = this.rows.length > 0;
+		this.box.classList.toggle("wide", this.isWide);
 		this.drawHead();
 		if (this.updateRows()) return;
 		this.makeDetail();
@@ -217,43 +191,9 @@ export class Table {
 		return TABLE_COLUMNS.filter((column) => !column.isWide || this.isWide);
 	}
 
-	drawHead() {
-		const {store} = this.app,
-			{state} = store;
-		this.box.setAttribute("aria-rowcount", String(this.rows.length + 1));
-		this.box.classList.toggle("wide", Boolean(this.isWide));
-		const about = `${this.by} ${state.sort} ${state.isRising} ${this.isWide}`;
-		if (about === this.headOf) return;
-		this.headOf = about;
-		fill(
-			this.head,
-			...this.columns.map((column) => {
-				const isSorted = column.id === state.sort,
-					title = column.id === "name" ? GROUPING_WORDS[this.by] : column.title;
-				const direction = isSorted ? (state.isRising ? "ascending" : "descending") : "none";
-				const cell = make("div", {
-					role: "columnheader",
-					class: column.class,
-					...(column.isSortable ? {"aria-sort": direction} : {}),
-				});
-				if (!title) cell.append(make("span", {class: "hidden-text"}, "Share"));
-				else if (!column.isSortable) cell.append(title);
-				else
-					cell.append(
-						make(
-							"button",
-							{
-								class: "sorter",
-								title: column.hint,
-								onclick: () =>
-									store.set({sort: column.id, isRising: isSorted && !state.isRising}, "replace"),
-							},
-							`${title[0].toUpperCase()}${title.slice(1)}${isSorted ? (state.isRising ? " ↑" : " ↓") : ""}`,
-						),
-					);
-				return cell;
-			}),
-		);
+	/** @param {Column} column */
+	titleOf(column) {
+		return column.id === "name" ? GROUPING_WORDS[this.by] : column.title;
 	}
 
 	/** The callers and callees of the expanded row. */
@@ -276,23 +216,22 @@ export class Table {
 			/** @type {string} */ none,
 		) =>
 			make(
-				"div",
-				{class: "neighbours"},
+				"div.neighbours",
+				{},
 				make("h3", {}, title),
 				...rows
 					.slice(0, NEIGHBOURS_MAX)
 					.map(({frame, value}) =>
 						make(
-							"div",
-							{class: "neighbour"},
-							make("span", {class: "value"}, formatMeasure(value, "bytes")),
-							make("span", {class: "share"}, formatShare(value / found.value)),
+							"div.neighbour",
+							{},
+							make("span.value", {}, formatMeasure(value, "bytes")),
+							make("span.share", {}, formatShare(value / found.value)),
 							frame < 0
-								? make("span", {class: "name faint"}, none)
+								? make("span.name.faint", {}, none)
 								: make(
-										"button",
+										"button.link",
 										{
-											class: "link",
 											onclick: () =>
 												this.app.store.set({rows: "inclusive", expanded: frames[frame].key}),
 										},
@@ -300,88 +239,45 @@ export class Table {
 									),
 						),
 					),
-				rows.length > NEIGHBOURS_MAX && make("div", {class: "faint"}, `${rows.length - NEIGHBOURS_MAX} more`),
+				rows.length > NEIGHBOURS_MAX && make("div.faint", {}, `${rows.length - NEIGHBOURS_MAX} more`),
 			);
 		this.detailRows = Math.min(NEIGHBOURS_MAX + 1, Math.max(found.callers.length, found.callees.length, 1));
 		return make(
-			"div",
-			{class: "detail"},
+			"div.detail",
+			{},
 			list("Callers", found.callers, "start of a thread"),
 			list("Callees, towards the allocator", found.callees, "itself"),
 		);
 	}
 
-	/** @param {number} index @returns {number} pixels from the top of the body */
-	topOf(index) {
-		return index * ROW + (this.expandedAt >= 0 && index > this.expandedAt ? this.detailHeight : 0);
-	}
-
 	drawRows() {
-		const {scrollTop, clientHeight} = this.box,
-			{rows} = this;
-		this.body.style.height = `${rows.length * ROW + this.detailHeight}px`;
-		const first = Math.max(0, Math.floor((scrollTop - this.detailHeight) / ROW) - SPARE),
-			last = Math.min(rows.length, Math.ceil((scrollTop + clientHeight - HEAD) / ROW) + SPARE);
-		const hadFocus =
-			this.body.contains(document.activeElement) && document.activeElement?.classList.contains("table-row");
-		const elements = [];
-		for (let i = first; i < last; i++) {
-			elements.push(this.drawRow(rows[i], i));
-			if (i === this.expandedAt && this.detail) {
-				this.detail.style.top = `${(i + 1) * ROW}px`;
-				elements.push(this.detail);
-			}
-		}
-		fill(this.body, ...elements);
+		super.drawRows();
 		this.drawnFor = this.rowsOf;
-		if (hadFocus) this.focusRow();
 	}
 
-	/** @param {Row} row @param {number} index @returns {HTMLElement} */
-	drawRow(row, index) {
+	/** @param {Row} row */
+	looksOf(row) {
 		const {app} = this,
-			{item} = app.store.state,
-			isSelected = item?.kind === "group" && item.by === app.store.state.rows && item.key === row.id;
-		const element = make(
-			"div",
-			{
-				class: "table-row",
-				role: "row",
-				"aria-rowindex": index + 2,
-				"aria-selected": String(isSelected),
-				tabindex: index === this.focused ? 0 : -1,
-				"data-index": index,
-				onclick: () => this.choose(index),
-				ondblclick: () => this.expand(index),
-				onpointerenter: () => app.hover(this.inkOf(row)),
-				onpointerleave: () => app.hover(null),
-			},
-			...this.columns.map((column) => this.drawCell(column, row)),
-		);
-		const {hitFrames} = app.picture;
-		element.classList.toggle("hit", this.by === "function" && hitFrames?.[row.key] === 1);
-		element.style.top = `${this.topOf(index)}px`;
-		return element;
+			{item, rows} = app.store.state;
+		return {
+			isSelected: item?.kind === "group" && item.by === rows && item.key === row.id,
+			isHit: this.by === "function" && app.picture.hitFrames?.[row.key] === 1,
+			onenter: () => app.hover(this.inkOf(row)),
+		};
 	}
 
 	/** @param {Column} column @param {Row} row @returns {HTMLElement} */
 	drawCell(column, row) {
+		if (column.id === "name")
+			return this.drawName(row.name, row.detail, make("span", {class: `swatch ${this.swatchOf(row)}`}));
 		const cell = make("div", {role: "gridcell", class: column.class});
 		if (column.text) {
 			this.updateNumber(cell, column, row);
-		} else if (column.id === "name") {
-			cell.append(
-				make("span", {class: `swatch ${this.swatchOf(row)}`}),
-				name(cutText(row.name, 200)),
-				" ",
-				make("bdi", {class: "row-detail"}, cutText(row.detail, 100)),
-			);
-			cell.title = cutText(`${row.name} ${row.detail}`, TITLE_MAX);
 		} else if (column.id === "share") {
-			cell.append(make("div", {class: "bar-ground"}, make("div", {class: `bar ${this.swatchOf(row)}`})));
+			cell.append(make("div.bar-ground", {}, make("div", {class: `bar ${this.swatchOf(row)}`})));
 			this.updateShare(cell, row);
 		} else {
-			cell.append(make("div", {class: "spark", "aria-hidden": "true"}, make("div", {}), this.curveOf(row)));
+			cell.append(make("div.spark", {"aria-hidden": "true"}, make("div", {}), this.curveOf(row)));
 			this.updateSpark(cell);
 		}
 		return cell;
@@ -512,41 +408,6 @@ export class Table {
 		const row = this.rows[index];
 		if (row && this.by === "function")
 			this.app.store.set({expanded: this.app.store.state.expanded === row.id ? "" : row.id});
-	}
-
-	/** @param {KeyboardEvent} event */
-	key(event) {
-		if (!(/** @type {HTMLElement} */ (event.target).classList.contains("table-row"))) return;
-		const page = Math.max(1, Math.floor(this.box.clientHeight / ROW) - 2);
-		const steps = /** @type {Record<string, number>} */ ({
-			ArrowDown: 1,
-			ArrowUp: -1,
-			PageDown: page,
-			PageUp: -page,
-			Home: -Infinity,
-			End: Infinity,
-		});
-		if (event.key in steps) this.moveFocus(steps[event.key]);
-		else if (event.key === "Enter") this.expand(this.focused);
-		else if (event.key === " ") this.choose(this.focused);
-		else return;
-		event.preventDefault();
-	}
-
-	/** @param {number} by rows */
-	moveFocus(by) {
-		this.focused = Math.max(0, Math.min(this.rows.length - 1, this.focused + by));
-		const top = this.topOf(this.focused),
-			{scrollTop, clientHeight} = this.box;
-		if (top < scrollTop) this.box.scrollTop = top;
-		else if (top + ROW > scrollTop + clientHeight - HEAD) this.box.scrollTop = top + ROW - clientHeight + HEAD;
-		this.drawRows();
-		this.focusRow();
-	}
-
-	focusRow() {
-		const row = this.body.querySelector(`[data-index="${this.focused}"]`);
-		if (row instanceof HTMLElement) row.focus({preventScroll: true});
 	}
 }
 

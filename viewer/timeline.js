@@ -7,6 +7,9 @@ import {cutText, safeText} from "./hostile.js";
 import {currentInk, inkCurve} from "./picture.js";
 import {mixColors} from "./palette.js";
 import {WHOLE_RUN} from "./store.js";
+import {markOther} from "./compare_view.js";
+/** @import {Other} from "./store.js" */
+/** @import {Trace} from "./cells.js" */
 /** @import {App} from "./picture.js" */
 
 /** Pixels. */
@@ -46,11 +49,11 @@ const MARK_KINDS = /** @type {Record<string, [string, string, string, boolean]>}
 
 /**
  * @typedef {{time: number, sign: string, words: string, isLoud: boolean}} Mark
- * @param {any} trace @returns {Mark[]} in the order of time
+ * @param {Trace} trace @returns {Mark[]} in the order of time
  */
 export function marksOf(trace) {
 	return (trace.marks ?? [])
-		.map((/** @type {any} */ mark) => {
+		.map((mark) => {
 			const [sign, before, behind, isLoud] = MARK_KINDS[mark.kind] ?? ["·", "", "", false];
 			return {time: mark.at_ns, sign, words: before + cutText(safeText(mark.text), 300) + behind, isLoud};
 		})
@@ -163,7 +166,8 @@ export class Timeline {
 		const window = this.window,
 			bound = this.boundAt(event);
 		this.drag = {mode: "window", from: bound, x: event.clientX, begin: bound, end: bound, isMoved: false};
-		if (!window) return;
+		this.isSecond = event.shiftKey;
+		if (!window || event.shiftKey) return;
 		const [begin, end] = window.map((time) => nearestBound(this.model, time)),
 			[left, right] = window.map((time) => this.xOf(time));
 		const mode =
@@ -183,6 +187,7 @@ export class Timeline {
 		this.showMarks(event);
 		const {drag} = this;
 		if (!drag || (!drag.isMoved && Math.abs(event.clientX - drag.x) < CLICK_MAX)) return;
+		if (!drag.isMoved && this.isSecond) markOther(this.app);
 		drag.isMoved = true;
 		this.app.store.isDragging = true;
 		const [begin, end] = this.dragged(drag, this.boundAt(event));
@@ -344,6 +349,7 @@ export class Timeline {
 				filters,
 				range,
 				currentInk(this.app)?.key,
+				this.other && this.app.other?.model,
 			];
 		// What lies under the selection changes rarely: a drag draws it once.
 		if (!this.groundOf || about.some((value, i) => value !== this.groundOf?.[i])) this.drawGround(width, height);
@@ -362,7 +368,13 @@ export class Timeline {
 		const context = prepareCanvas(this.ground, width, height),
 			curves = this.curves();
 		const {model} = this,
-			most = Math.max(largestOf(model.cells.maxBytes).value || 0, largestOf(curves.live).value, 1);
+			other = this.other && this.other.trace !== this.app.store.state.trace ? this.app.other : null,
+			most = Math.max(
+				largestOf(model.cells.maxBytes).value || 0,
+				largestOf(curves.live).value,
+				other ? largestOf(other.model.cells.maxBytes).value || 0 : 0,
+				1,
+			);
 		const resident = model.cells.resident.reduce((max, value) => (value > max ? value : max), 0);
 		this.isResidentOff = resident > most * RESIDENT_MAX;
 		this.most = Math.max(most, this.isResidentOff ? 0 : resident) * 1.06;
@@ -539,7 +551,7 @@ export class Timeline {
 			...near
 				.slice(0, MARKS_TOLD)
 				.map((mark) => make("div", {}, `${mark.sign} ${formatTime(mark.time)}  `, name(mark.words))),
-			near.length > MARKS_TOLD && make("div", {class: "faint"}, `${near.length - MARKS_TOLD} more`),
+			near.length > MARKS_TOLD && make("div.faint", {}, `${near.length - MARKS_TOLD} more`),
 		);
 		placeTip(this.tip, event);
 	}
@@ -597,10 +609,51 @@ export class Timeline {
 			context.fillStyle = palette.ink3;
 			context.fillRect(this.xOfBound(cursor) - 0.5, TOP, 1, bottom - TOP);
 		}
+		this.drawOther(context, bottom);
 		if (window) this.drawWindow(context, window, bottom);
 		else if (isMoment) this.drawMoment(context, bottom, width);
 		if (peak >= 0 && !(isMoment && this.app.picture.isPeak))
 			this.drawPeak(context, this.xOfBound(peak), largestOf(maxBytes).value, width);
+	}
+
+	/** @returns {Other | null} what the selection is compared with, if that is shown */
+	get other() {
+		const {state} = this.app.store;
+		return state.view === "compare" || state.other ? this.app.otherOf() : null;
+	}
+
+	/** What the selection is compared with: its place, or the live bytes of the other trace. @param {CanvasRenderingContext2D} context @param {number} bottom */
+	drawOther(context, bottom) {
+		const {other} = this,
+			{palette, store, whole} = this.app,
+			model = this.app.other?.model;
+		if (!other) return;
+		context.fillStyle = context.strokeStyle = palette.ink2;
+		context.save();
+		context.beginPath();
+		context.rect(LEFT - 1, 0, this.plotWidth + 2, bottom);
+		context.clip();
+		if (other.trace !== store.state.trace && model) {
+			context.beginPath();
+			cached(model, "live", () => liveCurve(model, null)).forEach((bytes, i) =>
+				context.lineTo(this.xOf(model.cells.bounds[i]), this.yOf(bytes)),
+			);
+			context.lineWidth = 1.4;
+			context.stroke();
+		} else if (other.trace === store.state.trace) {
+			const {selection} = other,
+				{bounds, peak} = whole.cells,
+				times =
+					selection.kind === "window"
+						? [Math.max(selection.from, bounds[0]), Math.min(selection.to, bounds[whole.last])]
+						: [selection.kind === "peak" ? bounds[peak] : selection.at],
+				places = times.map((time) => this.xOf(time));
+			for (const x of places) context.fillRect(x - 0.75, TOP - 4, 1.5, bottom - TOP + 4);
+			if (places.length > 1) context.fillRect(places[0], TOP - 4, places[1] - places[0], 2);
+			context.textAlign = "left";
+			context.fillText(other.isB ? "B" : "A", places[0] + 4, TOP + 8);
+		}
+		context.restore();
 	}
 
 	/** @param {CanvasRenderingContext2D} context @param {number} x @param {number} bytes @param {number} width */
@@ -654,6 +707,7 @@ export class Timeline {
 
 	/** @param {CanvasRenderingContext2D} context @param {number} x @param {string} text */
 	drawLabel(context, x, text) {
+		if (this.other) text = `${this.other.isB ? "A" : "B"} ${text}`;
 		const width = context.measureText(text).width + 14,
 			right = LEFT + this.plotWidth + RIGHT;
 		const left = Math.max(LEFT, Math.min(x - width / 2, right - width));

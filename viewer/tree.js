@@ -51,6 +51,7 @@ const COLORS = SERIES_MAX + 1;
  * @property {number} value @property {number} self @property {number} frame index of frames, or -1
  * @property {number[]} run frames of a chain, outermost first
  * @property {number} count frames of a chain, or blocks that were merged
+ * @property {Float64Array | null} colors sums by series, until the next layout
  * @property {number} series index of the colour, or -1 for grey @property {number} node of the cells, or -1 @property {string} name
  * @property {string} path for the address
  *
@@ -441,9 +442,10 @@ class Layout {
 		const isGroup = branch.frame < 0,
 			{by} = this.question,
 			hash = this.hashOf(branch);
-		const series = isGroup
-			? findSeries(this.model, by).ofGroup[-1 - branch.frame]
-			: mainSeries(branch.colors, branch.value, above.series);
+		const {colors} = branch,
+			series = isGroup
+				? findSeries(this.model, by).ofGroup[-1 - branch.frame]
+				: mainSeries(branch.colors, branch.value, above.series);
 		return {
 			kind: isGroup ? "group" : "frame",
 			key: extendKey(above.key, hash),
@@ -456,6 +458,7 @@ class Layout {
 			frame: branch.frame,
 			run: [],
 			count: 0,
+			colors,
 			series: series === SERIES_MAX ? -1 : series,
 			node: branch.node,
 			path: `${above.path}${above.path && "."}${hash.toString(36)}`,
@@ -554,6 +557,7 @@ class Layout {
 					value,
 					self: 0,
 					frame: -1,
+					colors: null,
 					count,
 					run: [],
 					series: -1,
@@ -667,6 +671,7 @@ export function layoutFlame(model, question) {
 		frame: -1,
 		run: [],
 		count: 0,
+		colors: null,
 		series: -1,
 		node: -1,
 		path: "",

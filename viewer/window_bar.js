@@ -8,70 +8,37 @@ import {NEVER_FREED, WHOLE_RUN} from "./store.js";
 /** @import {State} from "./store.js" */
 
 const WORDS = ["made and freed here", "made here, still there", "older, freed here", "older, still there"];
-/** Bars of the pictures: from, to, and whether the block is freed there. The window is from 10 to 22. */
-const BARS = /** @type {[number, number, boolean][]} */ ([
-	[13, 19, true],
-	[13, 28, false],
-	[3, 17, true],
-	[3, 28, false],
-]);
+/** Bars of the pictures, with where they end: freed, or going on. The window is from 10 to 22. */
+const BARS = [
+	"M13 6.5h6v3h-6zM18 4h2v8h-2z",
+	"M13 6.5h15v3h-15zM26 3.5l5 4.5l-5 4.5z",
+	"M3 6.5h14v3h-14zM16 4h2v8h-2z",
+	"M3 6.5h25v3h-25zM26 3.5l5 4.5l-5 4.5z",
+];
 
-/** @param {[string, any][]} attributes @param {string} tag */
-function shape(tag, attributes) {
+/** @param {string} tag @param {Record<string, string>} attributes @param {Element[]} children */
+function shape(tag, attributes, ...children) {
 	const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
-	for (const [name, value] of attributes) element.setAttribute(name, String(value));
+	for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+	element.append(...children);
 	return element;
 }
 
-/**
- * @param {number} index of the class
- * @returns {SVGElement} a window, and a bar that begins and ends in it or outside
- */
+/** @param {number} index of the class @returns {Element} a window, and a bar that begins and ends in it or outside */
 function drawClass(index) {
-	const [from, to, isFreed] = BARS[index];
-	const picture = shape("svg", [
-		["viewBox", "0 0 32 16"],
-		["width", 32],
-		["height", 16],
-		["aria-hidden", "true"],
-	]);
-	picture.append(
-		shape("rect", [
-			["x", 10],
-			["y", 0],
-			["width", 12],
-			["height", 16],
-			["rx", 2],
-			["class", "class-window"],
-		]),
-		shape("rect", [
-			["x", from],
-			["y", 6.5],
-			["width", to - from],
-			["height", 3],
-			["class", "class-bar"],
-		]),
-		isFreed
-			? shape("rect", [
-					["x", to - 1],
-					["y", 4],
-					["width", 2],
-					["height", 8],
-					["class", "class-bar"],
-				])
-			: shape("path", [
-					["d", `M${to - 2} 3.5 l5 4.5 l-5 4.5 z`],
-					["class", "class-bar"],
-				]),
+	return shape(
+		"svg",
+		{viewBox: "0 0 32 16", width: "32", height: "16", "aria-hidden": "true"},
+		shape("path", {d: "M10 0h12v16h-12z", class: "class-window"}),
+		shape("path", {d: BARS[index], class: "class-bar"}),
 	);
-	return picture;
 }
 
 /**
  * @param {App} app
  * @returns {{key: string, words: string, title: string, isOn: boolean, members: Partial<State>, isOff?: boolean}[]}
  */
-export function presetsOf(app) {
+function presetsOf(app) {
 	const {picture, trace} = app,
 		growth = trace.answer?.growth,
 		{choice} = picture,
@@ -108,6 +75,12 @@ export function presetsOf(app) {
 	];
 }
 
+/** @param {App} app @param {string} key */
+export function choosePreset(app, key) {
+	const preset = presetsOf(app).find((other) => other.key === key);
+	if (preset && !preset.isOff) app.store.set({...preset.members, item: null});
+}
+
 /** @param {App} app @returns {ReturnType<typeof presetsOf>[0]} of a window its own blocks, else those of the run */
 function neverFreed({picture, store}) {
 	const {choice, isWhole} = picture,
@@ -136,37 +109,23 @@ export class WindowBar {
 		/** @type {HTMLButtonElement[]} */
 		this.switches = CLASSES.map((_, i) =>
 			make(
-				"button",
-				{
-					class: "class-switch",
-					onclick: (/** @type {MouseEvent} */ event) => this.toggle(1 << i, event.altKey),
-				},
+				"button.class-switch",
+				{onclick: (/** @type {MouseEvent} */ event) => this.toggle(1 << i, event.altKey)},
 				drawClass(i),
-				make(
-					"span",
-					{class: "class-words"},
-					make("span", {}, WORDS[i], make("i", {class: "wide"}, "")),
-					make("b", {}, ""),
-				),
+				make("span.class-words", {}, make("span", {}, WORDS[i], make("i.wide", {}, "")), make("b", {}, "")),
 			),
 		);
 		byId("classes").replaceChildren(...this.switches);
-		this.presetButtons = presetsOf(app).map((preset, i) =>
+		this.presetButtons = presetsOf(app).map((preset) =>
 			make(
-				"button",
-				{class: "preset", onclick: () => this.apply(i)},
+				"button.preset",
+				{onclick: () => choosePreset(app, preset.key)},
 				preset.words,
 				" ",
 				make("kbd", {}, preset.key),
 			),
 		);
 		this.presets.replaceChildren(...this.presetButtons);
-	}
-
-	/** @param {number} index of a preset */
-	apply(index) {
-		const preset = presetsOf(this.app)[index];
-		if (!preset.isOff) this.app.store.set({...preset.members, item: null});
 	}
 
 	/** @param {number} bit @param {boolean} isOnly */
@@ -198,8 +157,8 @@ export class WindowBar {
 				picture.isWhole ? "" : make("b", {}, formatTime(bounds[choice.to])),
 				selected.earlierBytes > 0 &&
 					make(
-						"span",
-						{class: "hint", title: "Older blocks from before the trace, which no class has"},
+						"span.hint",
+						{title: "Older blocks from before the trace, which no class has"},
 						`and ${formatBytes(selected.earlierBytes)} from before the trace`,
 					),
 			);
@@ -217,15 +176,11 @@ export class WindowBar {
 				this.words,
 				make("b", {}, `${picture.isPeak ? "At the peak, " : "At "}${formatTime(bounds[choice.at])}`),
 				" ",
-				make("b", {class: "apart"}, picture.live + formatBytes(selected.bytes)),
+				make("b.apart", {}, picture.live + formatBytes(selected.bytes)),
 				` live in ${picture.live}${formatWhole(selected.blocks)} blocks`,
 				picture.isUncertain &&
-					make(
-						"span",
-						{class: "more", title: "A free may be lost, so live bytes may be too large"},
-						", uncertain",
-					),
-				make("span", {class: "hint"}, "Drag on the timeline for a window; click for a moment."),
+					make("span.more", {title: "A free may be lost, so live bytes may be too large"}, ", uncertain"),
+				make("span.hint", {}, "Drag on the timeline for a window; click for a moment."),
 			);
 		}
 		presetsOf(this.app).forEach((preset, i) => {

@@ -203,6 +203,10 @@ static void part_run(void *context)
 	const struct cell_bounds *bounds = part->found.of->bounds;
 	struct heap_row_moments moments;
 	bool is_good = true;
+	if (part->found.of->node_count) {
+		part->calls = memory_zeroed(bounds->count, sizeof(*part->calls));
+		part->found.weights = memory_table(part->found.of->node_count, sizeof(*part->found.weights));
+	}
 	heap_scan_begin(&scan, part->found.of->table, &plan, part->shared);
 	while (is_good && !__atomic_load_n(part->is_over, __ATOMIC_RELAXED) && (rows = heap_scan_next(&scan))) {
 		moments_set(&moments, bounds, rows);
@@ -316,12 +320,12 @@ static bool scan_run(const struct cell_scan *scan, uint64_t all_rows, struct cel
 {
 	unsigned width = heap_scan_width(scan->table);
 	bool is_guessed = false;
-	uint32_t shared = 0, intervals = scan->bounds->count - 1;
+	uint32_t shared = 0;
 	struct scan_part *parts = memory_zeroed(width, sizeof(*parts));
-	struct heap_peak_search *search = scan->node_count
-						  ? heap_peak_search_new_between(scan->table, scan->filter, scan->sites,
-										 scan->bounds->times, intervals)
-						  : NULL;
+	struct heap_peak_search *search =
+		scan->node_count ? heap_peak_search_new_between(scan->table, scan->filter, scan->sites,
+								scan->bounds->times, scan->bounds->count - 1)
+				 : NULL;
 	*result = (struct cell_scan_result){.is_over = false};
 	for (unsigned i = 0; i < width; i++) {
 		parts[i] = (struct scan_part){.found = {.of = scan},
@@ -331,10 +335,6 @@ static bool scan_run(const struct cell_scan *scan, uint64_t all_rows, struct cel
 					      .is_over = &result->is_over,
 					      .all_rows = all_rows,
 					      .next_guess = scan->sample_most / 4};
-		if (!scan->node_count)
-			continue;
-		parts[i].calls = memory_zeroed(intervals, sizeof(*parts[i].calls));
-		parts[i].found.weights = memory_zeroed(scan->node_count, sizeof(*parts[i].found.weights));
 	}
 	heap_scan_threads(part_run, parts, sizeof(*parts), width);
 	for (unsigned i = 0; i < width; i++)

@@ -54,10 +54,9 @@ static int share_compare(const void *a, const void *b)
 }
 
 /* The function that asked, as a number below that of all names. */
-static uint32_t function_of(const struct cell_paths *paths, const struct heap_names *names, uint32_t node)
+static uint32_t function_of(const struct cell_path *path)
 {
-	uint32_t asker = paths->askers[node];
-	return asker ? heap_names_frame(names, asker)->name + 1 : 0;
+	return path->asker ? path->name + 1 : 0;
 }
 
 /* Shares of nodes, with all that they call. */
@@ -78,9 +77,9 @@ static void levels_find(struct cell_paths *paths, const struct cell_weights *wei
 /* Nodes of paths, and of all that is around them. */
 static void all_list(struct cell_paths *paths, const struct heap_names *names)
 {
-	uint32_t *numbers = paths->numbers;
+	uint32_t *numbers = memory_zeroed(paths->node_count, sizeof(*numbers));
 	for (uint32_t i = 0; i < paths->count; i++)
-		numbers[paths->nodes[i]] = 1;
+		numbers[paths->items[i].node] = 1;
 	numbers[0] = 0;
 	for (uint32_t node = paths->node_count; node-- > 1;) {
 		paths->all_count += numbers[node];
@@ -97,9 +96,15 @@ static void all_list(struct cell_paths *paths, const struct heap_names *names)
 			(struct cell_path_node){.node = node, .name = frame->name, .parent = numbers[frame->parent]};
 		numbers[node] = ++at;
 	}
+	for (uint32_t i = 0; i < paths->count; i++) {
+		struct cell_path *path = &paths->items[i];
+		path->number = numbers[path->node];
+		path->asker_number = numbers[path->asker];
+	}
+	free(numbers);
 }
 
-static void functions_rank(struct cell_paths *paths, const struct cell_share *items, const struct cell_weights *all,
+static void functions_rank(struct cell_paths *paths, const struct cell_share *shares, const struct cell_weights *all,
 			   const struct heap_names *names)
 {
 	uint32_t name_count = heap_names_count(names) + 1, *ranks = memory_zeroed(name_count, sizeof(*ranks));
@@ -107,68 +112,65 @@ static void functions_rank(struct cell_paths *paths, const struct cell_share *it
 	for (uint32_t i = 0; i < name_count; i++)
 		functions[i] = (struct cell_share){.number = i, .share = -1};
 	for (uint32_t i = 0; i < paths->count; i++) {
-		struct cell_share *function = &functions[function_of(paths, names, items[i].number)];
-		weights_add(&function->weights, &items[i].weights);
+		struct cell_share *function = &functions[function_of(&paths->items[i])];
+		weights_add(&function->weights, &shares[i].weights);
 		function->share = share_of(&function->weights, all);
 	}
-	for (uint32_t i = 0; i < paths->count && items[i].share > 1; i++)
-		functions[function_of(paths, names, items[i].number)].share = items[i].share;
+	for (uint32_t i = 0; i < paths->count && shares[i].share > 1; i++)
+		functions[function_of(&paths->items[i])].share = shares[i].share;
 	qsort(functions, name_count, sizeof(*functions), share_compare);
 	for (uint32_t i = 0; i < name_count; i++) {
 		ranks[functions[i].number] = i;
 		paths->functions += functions[i].share >= 0;
 	}
 	for (uint32_t i = 0; i < paths->count; i++)
-		paths->ranks[paths->nodes[i]] = ranks[function_of(paths, names, paths->nodes[i])];
+		paths->items[i].rank = ranks[function_of(&paths->items[i])];
 	free(functions);
 	free(ranks);
+}
+
+static struct cell_path path_of(const struct cell_share *share, struct heap_names *names, struct heap_cull *cull)
+{
+	uint32_t asker = cull ? heap_cull_node(cull, names, share->number) : share->number;
+	return (struct cell_path){.node = share->number,
+				  .asker = asker,
+				  .name = asker ? heap_names_frame(names, asker)->name : CELL_NO_STACK,
+				  .made_bytes = share->weights.made_bytes};
 }
 
 void cell_paths_find(struct cell_paths *paths, const struct cell_weights *weights, struct heap_names *names,
 		     struct heap_cull *cull)
 {
 	enum { WORD_SHARE = 2 /* above all others */ };
-	uint32_t nodes = heap_names_node_count(names);
 	struct cell_weights all = {.bytes = 0};
-	struct cell_share *items = NULL;
+	struct cell_share *shares = NULL;
 	size_t capacity = 0;
-	*paths = (struct cell_paths){.askers = memory_zeroed(nodes, sizeof(uint32_t)),
-				     .ranks = memory_zeroed(nodes, sizeof(uint32_t)),
-				     .numbers = memory_zeroed(nodes, sizeof(uint32_t)),
-				     .node_count = nodes};
-	for (uint32_t node = 0; node < nodes; node++)
+	*paths = (struct cell_paths){.node_count = heap_names_node_count(names)};
+	for (uint32_t node = 0; node < paths->node_count; node++)
 		weights_add(&all, &weights[node]);
-	for (uint32_t node = 0; node < nodes; node++) {
+	for (uint32_t node = 0; node < paths->node_count; node++) {
 		if (!weights[node].blocks)
 			continue;
-		memory_grow(items, paths->count, capacity);
-		items[paths->count++] = (struct cell_share){
+		memory_grow(shares, paths->count, capacity);
+		shares[paths->count++] = (struct cell_share){
 			node, weights[node], is_word(names, node) ? WORD_SHARE : share_of(&weights[node], &all)};
-		paths->askers[node] = cull ? heap_cull_node(cull, names, node) : node;
 	}
 	if (paths->count)
-		qsort(items, paths->count, sizeof(*items), share_compare);
-	paths->nodes = memory_zeroed(paths->count, sizeof(uint32_t));
-	paths->bytes = memory_zeroed(paths->count, sizeof(uint64_t));
-	for (uint32_t i = 0; i < paths->count; i++) {
-		paths->nodes[i] = items[i].number;
-		paths->bytes[i] = items[i].weights.made_bytes;
-	}
+		qsort(shares, paths->count, sizeof(*shares), share_compare);
+	paths->items = memory_zeroed(paths->count, sizeof(*paths->items));
+	for (uint32_t i = 0; i < paths->count; i++)
+		paths->items[i] = path_of(&shares[i], names, cull);
 	all_list(paths, names);
-	functions_rank(paths, items, &all, names);
+	functions_rank(paths, shares, &all, names);
 	levels_find(paths, weights, &all);
-	free(items);
+	free(shares);
 }
 
 void cell_paths_fini(struct cell_paths *paths)
 {
-	free(paths->nodes);
+	free(paths->items);
 	free(paths->all);
-	free(paths->bytes);
-	free(paths->askers);
-	free(paths->ranks);
-	free(paths->numbers);
-	*paths = (struct cell_paths){.nodes = NULL};
+	*paths = (struct cell_paths){.items = NULL};
 }
 
 /* ---- the tree ---- */
@@ -199,8 +201,8 @@ static void kept_add(struct tree_making *making, const struct cell_kept *kept)
 	uint32_t *places = making->places, *above = making->above;
 	memset(places, 0, ((size_t)paths->all_count + 1) * sizeof(*places));
 	for (uint32_t i = 0; i < kept->paths; i++)
-		if (paths->ranks[paths->nodes[i]] < kept->functions)
-			places[paths->numbers[paths->nodes[i]]] = 1;
+		if (paths->items[i].rank < kept->functions)
+			places[paths->items[i].number] = 1;
 	bool has_none = places[0];
 	for (uint32_t i = paths->all_count; i-- > 0;)
 		places[paths->all[i].parent] |= places[i + 1];
@@ -226,17 +228,15 @@ static uint32_t lump_below(struct tree_making *making, uint32_t place, uint32_t 
 }
 
 /* Lump a path. */
-static uint32_t path_lump(struct tree_making *making, uint32_t path, bool has_function)
+static uint32_t path_lump(struct tree_making *making, const struct cell_path *path, bool has_function)
 {
-	uint32_t lump = lump_below(making, making->above[making->paths->numbers[path]], CELL_SMALLER_STACKS),
-		 asker = making->paths->askers[path];
+	uint32_t lump = lump_below(making, making->above[path->number], CELL_SMALLER_STACKS);
 	making->tree->nodes[lump].stacks++;
 	making->tree->lumped_stacks++;
-	making->tree->is_lumped[path] = true;
+	making->tree->is_lumped[path->node] = true;
 	if (!has_function)
 		return lump;
-	uint32_t name = asker ? heap_names_frame(making->names, asker)->name : CELL_NO_STACK;
-	lump = lump_below(making, lump + 1, name);
+	lump = lump_below(making, lump + 1, path->name);
 	making->tree->nodes[lump].stacks++;
 	return lump;
 }
@@ -253,39 +253,36 @@ static void tree_begin(struct cell_tree *tree, const struct cell_paths *paths)
 	tree->count = tree->lumped_stacks = 0;
 }
 
-static void nodes_make(struct cell_tree *tree, const struct cell_paths *paths, const struct cell_kept *kept,
-		       const struct heap_names *names)
+static void nodes_make(struct cell_tree *tree, const struct cell_paths *paths, const struct cell_kept *kept)
 {
-	struct tree_making making = {
-		.tree = tree, .paths = paths, .names = names, .places = tree->places, .above = tree->above};
+	struct tree_making making = {.tree = tree, .paths = paths, .places = tree->places, .above = tree->above};
 	tree->lumped_functions = paths->functions - kept->functions;
 	kept_add(&making, kept);
 	for (uint32_t i = 0; i < paths->count; i++) {
-		uint32_t path = paths->nodes[i], place = making.places[paths->numbers[path]];
-		bool has_function = paths->ranks[path] < kept->functions;
-		tree->is_lumped[path] = false;
+		const struct cell_path *path = &paths->items[i];
+		uint32_t place = making.places[path->number], asker = making.places[path->asker_number];
+		bool has_function = path->rank < kept->functions;
+		tree->is_lumped[path->node] = false;
 		if (!place || !has_function) {
-			tree->of_path[path] = path_lump(&making, path, has_function);
+			tree->of_path[path->node] = path_lump(&making, path, has_function);
 			continue;
 		}
-		uint32_t asker = making.places[paths->numbers[paths->askers[path]]];
-		tree->of_path[path] = place - 1;
+		tree->of_path[path->node] = place - 1;
 		tree->nodes[place - 1].asker = asker ? asker - 1 : place - 1;
 	}
 	map_fini(&making.lumps);
 }
 
-void cell_tree_make(struct cell_tree *tree, const struct cell_paths *paths, const struct cell_kept *kept,
-		    const struct heap_names *names)
+void cell_tree_make(struct cell_tree *tree, const struct cell_paths *paths, const struct cell_kept *kept)
 {
 	bool is_other = !tree->of_path || kept->functions != tree->kept.functions || kept->paths != tree->kept.paths ||
 			kept->levels != tree->kept.levels;
 	if (is_other) {
 		tree_begin(tree, paths);
-		nodes_make(tree, paths, kept, names);
+		nodes_make(tree, paths, kept);
 	}
 	for (uint32_t i = 0; i < paths->count; i++)
-		tree->is_plain[paths->nodes[i]] = i >= kept->classed;
+		tree->is_plain[paths->items[i].node] = i >= kept->classed;
 	tree->kept = *kept;
 }
 

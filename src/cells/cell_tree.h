@@ -27,13 +27,20 @@ struct cell_path_node {
 	uint32_t level;  /**< k if its largest share, with all that it calls, is from 2^-k on, or CELL_LEVELS */
 };
 
+/** A path. */
+struct cell_path {
+	uint32_t node;                 /**< of the names */
+	uint32_t asker;                /**< likewise: the node that asked */
+	uint32_t name;                 /**< of the asker, or CELL_NO_STACK */
+	uint32_t rank;                 /**< of the function that asked, from 0: the heaviest */
+	uint32_t number, asker_number; /**< of both nodes among all of them, plus 1; 0: none */
+	uint64_t made_bytes;           /**< in the range */
+};
+
 /** The paths of a request. */
 struct cell_paths {
-	uint32_t *nodes; /**< of the names, the heaviest path first */
+	struct cell_path *items; /**< the heaviest first */
 	uint32_t count;
-	uint64_t *bytes;  /**< by path, in this order: made in the range */
-	uint32_t *askers; /**< by node: of a path, the node that asked */
-	uint32_t *ranks;  /**< by node: of a path, the rank of the function that asked, from 0: the heaviest */
 	struct cell_path_node *all; /**< all nodes on paths, but for 0; parents come first */
 	uint32_t all_count;
 	uint32_t *numbers;  /**< by node: its number among all, plus 1; 0: none of them */
@@ -84,8 +91,7 @@ void cell_paths_fini(struct cell_paths *paths);
 /** Make the tree of what is kept. It is zeroed, or was made of the same paths before; classes change little then. Other paths are lumped: under
     the last frame that they share with a kept one, and whose level allows it. Those of functions that are not kept lose
     the function, too. */
-void cell_tree_make(struct cell_tree *tree, const struct cell_paths *paths, const struct cell_kept *kept,
-		    const struct heap_names *names);
+void cell_tree_make(struct cell_tree *tree, const struct cell_paths *paths, const struct cell_kept *kept);
 
 /** Free the tree. */
 void cell_tree_fini(struct cell_tree *tree);

@@ -104,7 +104,7 @@ static const struct choice {
 
 static void tree_make(struct cells_making *making)
 {
-	cell_tree_make(&making->tree, &making->paths, &making->kept, making->source->names);
+	cell_tree_make(&making->tree, &making->paths, &making->kept);
 }
 
 /* Cells with which trees are tried: a sample has the same part of all that any tree would have. */
@@ -214,7 +214,7 @@ static uint64_t bytes_of(const struct cells_making *making, const bool *is_so)
 {
 	uint64_t bytes = 0;
 	for (uint32_t i = 0; i < making->paths.count; i++)
-		bytes += is_so[making->paths.nodes[i]] ? making->paths.bytes[i] : 0;
+		bytes += is_so[making->paths.items[i].node] ? making->paths.items[i].made_bytes : 0;
 	return bytes;
 }
 

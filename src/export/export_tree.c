@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include "action/report/report_columns.h"
 #include "base/memory.h"
@@ -220,6 +221,75 @@ static int cell_compare(const void *a, const void *b, void *context)
 	return left < right ? -1 : left > right;
 }
 
+/* ---- what came since ---- */
+
+/* Names stay what they are, while numbers of frames are each tree's own. */
+struct frame_identity {
+	uint64_t parent[2], text, image, offset;
+	uint32_t line, is_inlined;
+};
+
+static uint64_t text_hash(const char *text)
+{
+	return XXH3_64bits(text, strlen(text));
+}
+
+static void frame_hash(const struct export_frame *frame, const uint64_t parent[2], uint64_t hash[2])
+{
+	const struct frame_identity identity = {
+		{parent[0], parent[1]}, text_hash(frame->text), text_hash(frame->image), frame->offset, frame->line,
+		frame->is_inlined};
+	const XXH128_hash_t made = XXH3_128bits(&identity, sizeof(identity));
+	hash[0] = made.low64;
+	hash[1] = made.high64;
+}
+
+static void past_take(struct export_past *past, struct export_node *node, const uint64_t hash[2])
+{
+	static const enum export_figure figures[] = {EXPORT_TOTAL_COUNT, EXPORT_TOTAL_BYTES};
+	const uint32_t known = past->stacks.count, id = intern_bytes(&past->stacks, hash, 2 * sizeof(*hash));
+	memory_grow(past->totals, id, past->capacity);
+	if (id == known)
+		memset(past->totals[id], 0, sizeof(past->totals[id]));
+	for (unsigned i = 0; i < sizeof(figures) / sizeof(*figures); i++) {
+		uint64_t *value = &node->values[figures[i]], before = past->totals[id][i];
+		if (*value <= before) {
+			*value = 0;
+			continue;
+		}
+		past->totals[id][i] = *value;
+		*value -= before;
+	}
+}
+
+/* A node comes behind its caller. */
+static void past_take_all(struct export_tree *tree, struct export_past *past)
+{
+	uint64_t(*hashes)[2] = memory_zeroed(tree->node_count, sizeof(*hashes));
+	for (uint32_t i = 1; i < tree->node_count; i++) {
+		frame_hash(export_tree_frame(tree, i), hashes[tree->nodes[i].parent], hashes[i]);
+		if (tree->nodes[i].values[EXPORT_TOTAL_COUNT])
+			past_take(past, &tree->nodes[i], hashes[i]);
+	}
+	free(hashes);
+}
+
+void export_past_fini(struct export_past *past)
+{
+	intern_fini(&past->stacks);
+	free(past->totals);
+	*past = (struct export_past){.until_ns = 0};
+}
+
+struct heap_range export_range(const struct export_tree *tree)
+{
+	struct heap_range range = tree->source->window->range;
+	const int64_t before = tree->past_ns;
+	if (before > range.from_ns)
+		range.from_ns = before < range.to_ns ? before : range.to_ns;
+	return range;
+}
+
 void export_tree_make(struct export_tree *tree, const struct report *report)
 {
 	*tree = (struct export_tree){.report = report, .source = report_source(report)};
@@ -235,6 +305,11 @@ void export_tree_make(struct export_tree *tree, const struct report *report)
 	for (uint32_t i = 0; i < window->cell_count; i++)
 		cell_add(tree, order[i]);
 	free(order);
+	if (report->past) {
+		past_take_all(tree, report->past);
+		tree->past_ns = report->past->until_ns;
+		report->past->until_ns = window->range.to_ns;
+	}
 }
 
 void export_tree_fini(struct export_tree *tree)

@@ -59,6 +59,7 @@ struct export_tree {
 	uint32_t frame_count;
 	size_t frame_capacity;
 	struct export_node *nodes;
+	int64_t past_ns; /* what the past of the report reached to; 0: it has none */
 	uint32_t node_count;
 	size_t node_capacity;
 	/* Found on the way. */
@@ -72,6 +73,18 @@ struct export_tree {
 	uint32_t *path;      /**< room for the longest stack */
 	size_t path_capacity;
 };
+
+/** Of a recording that is exported again and again: what earlier profiles had. The tree takes it from the totals, and
+    adds what it has itself. Its memory grows with the number of stacks. Zero it. */
+struct export_past {
+	struct intern stacks;  /**< hashes of the frames from outside in */
+	uint64_t (*totals)[2]; /**< by stack: EXPORT_TOTAL_COUNT, EXPORT_TOTAL_BYTES */
+	size_t capacity;
+	int64_t until_ns; /**< the time of the trace that it reaches to */
+};
+
+/** Free what it has. */
+void export_past_fini(struct export_past *past);
 
 /** Make the tree. The report has one source, whose stacks are named. End it with export_tree_fini(). */
 void export_tree_make(struct export_tree *tree, const struct report *report);
@@ -109,6 +122,9 @@ struct export_place export_place_of(struct export_places *places, const struct e
 
 /** Free the places. */
 void export_places_fini(struct export_places *places);
+
+/** Return the time that the totals are about. */
+struct heap_range export_range(const struct export_tree *tree);
 
 /** Return the command line of the trace's first process; "" if it is not known. */
 const char *export_command(const struct export_tree *tree);

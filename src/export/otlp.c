@@ -245,7 +245,7 @@ static void profile_write(struct otlp *otlp, struct sink *scope, unsigned i)
 {
 	const struct export_figure_row *row = &export_figures[shown[i]];
 	const struct action_source *source = otlp->tree.source;
-	const struct heap_range range = source->window->range;
+	const struct heap_range range = export_range(&otlp->tree);
 	struct sink *profile = &otlp->samples[i];
 	char id[PROFILE_ID_BYTES];
 	if (getrandom(id, sizeof(id), 0) != (ssize_t)sizeof(id))
@@ -269,20 +269,30 @@ static void resource_attribute(struct otlp *otlp, struct sink *resource, const c
 	sink_end(&row);
 }
 
-/* What the profiles are of: the first process of the trace. */
-static void resource_write(struct otlp *otlp, struct sink *profiles)
+/* The first process of the trace. */
+static void resource_process(struct otlp *otlp, struct sink *resource)
 {
 	const struct trace_dictionary *dictionary = otlp->dictionary;
 	const char *path = dictionary->process_count ? text_shown(dictionary->processes[0].image) : "";
-	struct sink resource;
-	sink_to_memory(&resource);
-	resource_attribute(otlp, &resource, "service.name", *path ? text_file_name(path) : "unknown_service");
-	resource_attribute(otlp, &resource, "process.executable.path", path);
-	resource_attribute(otlp, &resource, "process.command_line", export_command(&otlp->tree));
+	resource_attribute(otlp, resource, "service.name", *path ? text_file_name(path) : "unknown_service");
+	resource_attribute(otlp, resource, "process.executable.path", path);
+	resource_attribute(otlp, resource, "process.command_line", export_command(&otlp->tree));
 	protobuf_bytes(&otlp->message, KEY_VALUE_KEY, "process.pid", strlen("process.pid"));
 	protobuf_number(&otlp->inner, ANY_NUMBER, export_pid(&otlp->tree));
 	protobuf_message(&otlp->message, KEY_VALUE_VALUE, &otlp->inner);
-	protobuf_message(&resource, RESOURCE_ATTRIBUTE, &otlp->message);
+	protobuf_message(resource, RESOURCE_ATTRIBUTE, &otlp->message);
+}
+
+/* What the profiles are of. */
+static void resource_write(struct otlp *otlp, struct sink *profiles)
+{
+	const struct report *report = otlp->tree.report;
+	struct sink resource;
+	sink_to_memory(&resource);
+	for (size_t i = 0; i < report->label_count; i++)
+		resource_attribute(otlp, &resource, report->labels[i].key, report->labels[i].value);
+	if (!report->label_count)
+		resource_process(otlp, &resource);
 	protobuf_message(profiles, RESOURCE_PROFILES_RESOURCE, &resource);
 	sink_end(&resource);
 }

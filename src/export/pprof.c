@@ -219,10 +219,21 @@ static void mapping_write(struct pprof *pprof, uint32_t image)
 	free(digits);
 }
 
+/* "service.name=web": what the profile is of has no field. */
+static void label_comment(struct pprof *pprof, const struct report_label *label)
+{
+	struct sink text;
+	sink_to_memory(&text);
+	sink_format(&text, "%s=%s", label->key, label->value);
+	char *comment = sink_take(&text, NULL);
+	protobuf_number(pprof->out, PROFILE_COMMENT, string_of(pprof, comment));
+	free(comment);
+}
+
 static void head_write(struct pprof *pprof)
 {
 	const struct action_source *source = pprof->tree.source;
-	const struct heap_range range = source->window->range;
+	const struct heap_range range = export_range(&pprof->tree);
 	for (unsigned i = 0; i < SHOWN; i++)
 		type_write(pprof, PROFILE_SAMPLE_TYPE, shown[i]);
 	protobuf_number(pprof->out, PROFILE_TIME, (uint64_t)(pprof->dictionary->start_realtime_ns + range.from_ns));
@@ -232,6 +243,8 @@ static void head_write(struct pprof *pprof)
 	protobuf_message(pprof->out, PROFILE_PERIOD_TYPE, &pprof->inner);
 	protobuf_number(pprof->out, PROFILE_PERIOD, source->table->sample_bytes ? source->table->sample_bytes : 1);
 	protobuf_number(pprof->out, PROFILE_COMMENT, string_of(pprof, export_command(&pprof->tree)));
+	for (size_t i = 0; i < pprof->tree.report->label_count; i++)
+		label_comment(pprof, &pprof->tree.report->labels[i]);
 	protobuf_number(pprof->out, PROFILE_DEFAULT_TYPE,
 			string_of(pprof, export_figures[EXPORT_OUTSTANDING_BYTES].name));
 }

@@ -17,15 +17,25 @@ struct report_part {
 };
 
 /** Without B, A has one source and no scale. */
+struct export_past;
+
+/** A text that says what a profile is of: of OpenTelemetry, an attribute of the resource. */
+struct report_label {
+	const char *key, *value;
+};
+
 struct report {
 	struct diff diff;
 	struct report_part *parts;
 	unsigned part_count;
 	const struct filter_note *filters; /**< which allocations count, for the report to repeat */
 	size_t filter_count;
-	enum diff_basis basis; /**< of diff.scales */
-	bool has_range;        /**< a range was asked for */
-	bool is_reversed;      /**< folded: the innermost frame first */
+	enum diff_basis basis;             /**< of diff.scales */
+	bool has_range;                    /**< a range was asked for */
+	bool is_reversed;                  /**< folded: the innermost frame first */
+	struct export_past *past;          /**< pprof, otlp: totals are of what came since; NULL: since the start */
+	const struct report_label *labels; /**< otlp: in place of what the first process says; pprof: comments */
+	size_t label_count;
 	/** Called now and then while blocks are written: `done` of `all`; NULL: nobody wants to know. */
 	void (*progress)(uint64_t done, uint64_t all);
 };

@@ -2,6 +2,7 @@
 #include "query/account.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/bisect.h"
 #include "base/map.h"
@@ -144,7 +145,7 @@ static void other_count(struct counting *counting, uint64_t low, uint64_t high)
 				   : kind == TRACE_MAPPING_SHARED ? ACCOUNT_SHARED
 				   : kind == TRACE_MAPPING_CODE   ? ACCOUNT_FILES
 				   : is_of_image(counting, low)   ? ACCOUNT_FILES
-								  : ACCOUNT_UNKNOWN;
+								  : ACCOUNT_MAPPED;
 	class_add(counting, heap, class, high - low);
 }
 
@@ -377,31 +378,86 @@ void account_fini(struct account *account)
 	*account = (struct account){.heaps = NULL};
 }
 
+/* ---- heap and the rest ---- */
+
+void account_tell(const struct account *account, struct resident *resident, const struct trace_dictionary *dictionary)
+{
+	uint32_t *order = resident_order(dictionary);
+	const struct trace_resident *split = resident_of_reading(dictionary, order, account->process, account->time_ns);
+	free(order);
+	if (!split)
+		return;
+	resident->split = split;
+	resident->bytes = account->sum.resident_bytes;
+	resident->heap_bytes = 0;
+	memcpy(resident->rest, split->bytes, sizeof(resident->rest));
+	for (uint32_t i = 0; i < account->mapping_count; i++) {
+		const struct account_mapping *mapping = &account->mappings[i];
+		uint64_t *rest = &resident->rest[mapping->kind], heap_bytes = 0;
+		for (int class = 0; class <= ACCOUNT_ALLOCATORS; class ++)
+			heap_bytes += mapping->sum.bytes[class];
+		heap_bytes = heap_bytes < *rest ? heap_bytes : *rest;
+		*rest -= heap_bytes;
+		resident->heap_bytes += heap_bytes;
+	}
+}
+
 /* ---- which reading ---- */
 
-const struct trace_pages *account_reading(const struct heap_table *table, uint32_t process, enum account_moment which,
-					  int64_t time_ns)
+/* Of readings with the greatest rank, the later one counts. */
+static uint64_t rank_of(const struct trace_pages *pages, uint64_t bytes, enum account_moment which, int64_t time_ns,
+			uint64_t high_bytes)
 {
-	const struct trace_dictionary *dictionary = table->dictionary;
+	uint64_t later = (uint64_t)pages->time_ns ^ (UINT64_C(1) << 63),
+		 distance = pages->time_ns < time_ns ? (uint64_t)time_ns - (uint64_t)pages->time_ns
+						     : (uint64_t)pages->time_ns - (uint64_t)time_ns;
+	switch (which) {
+	case ACCOUNT_LARGEST:
+		return bytes;
+	case ACCOUNT_LAST:
+		return later;
+	case ACCOUNT_NEAREST:
+		return UINT64_MAX - distance;
+	case ACCOUNT_HIGH:
+		return bytes >= high_bytes ? later : 0;
+	}
+	return 0;
+}
+
+static const struct trace_pages *reading_find(const struct trace_dictionary *dictionary, const uint32_t *order,
+					      uint32_t process, enum account_moment which, int64_t time_ns,
+					      uint64_t *bytes)
+{
 	const struct trace_pages *best = NULL;
-	uint64_t best_rank = 0;
-	uint32_t *order = resident_order(dictionary);
+	uint64_t best_rank = 0, high_bytes = *bytes;
 	for (uint32_t i = 0; i < dictionary->pages_count; i++) {
 		const struct trace_pages *pages = &dictionary->pages[i];
 		if (process != TRACE_NONE && pages->process != process)
 			continue;
-		uint64_t distance = pages->time_ns < time_ns ? (uint64_t)time_ns - (uint64_t)pages->time_ns
-							     : (uint64_t)pages->time_ns - (uint64_t)time_ns;
 		const struct trace_resident *split =
 			resident_of_reading(dictionary, order, pages->process, pages->time_ns);
-		uint64_t rank = which == ACCOUNT_LARGEST ? (split ? resident_sum(split) : 0)
-				: which == ACCOUNT_LAST  ? (uint64_t)pages->time_ns ^ (UINT64_C(1) << 63)
-							 : UINT64_MAX - distance;
-		if (!best || rank > best_rank) {
+		uint64_t own_bytes = split ? resident_sum(split) : 0,
+			 rank = rank_of(pages, own_bytes, which, time_ns, high_bytes);
+		if (!best || rank >= best_rank) {
 			best = pages;
 			best_rank = rank;
+			*bytes = own_bytes;
 		}
 	}
-	free(order);
 	return best;
+}
+
+const struct trace_pages *account_reading(const struct heap_table *table, uint32_t process, enum account_moment which,
+					  int64_t time_ns)
+{
+	enum { EIGHTHS = 8 };
+	const struct trace_dictionary *dictionary = table->dictionary;
+	uint32_t *order = resident_order(dictionary);
+	uint64_t bytes = 0;
+	if (which == ACCOUNT_HIGH)
+		reading_find(dictionary, order, process, ACCOUNT_LARGEST, 0, &bytes);
+	bytes -= bytes / EIGHTHS;
+	const struct trace_pages *found = reading_find(dictionary, order, process, which, time_ns, &bytes);
+	free(order);
+	return found;
 }

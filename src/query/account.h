@@ -19,6 +19,8 @@
 #include "trace/memory_rows.h"
 
 struct heap_table;
+struct resident;
+struct trace_dictionary;
 
 /** X(id, key of reports, words for people): the classes. */
 #define ACCOUNT_CLASSES(X) \
@@ -36,7 +38,8 @@ struct heap_table;
 	X(SHARED, "shared", "shared memory") \
 	X(RECORDER, "recorder", "the recorder") \
 	X(OTHER, "other", "the kernel's own mappings") \
-	X(UNKNOWN, "unknown", "unknown: mapped by the program itself, without blocks")
+	X(MAPPED, "mapped", "mapped by the program itself, without blocks") \
+	X(UNKNOWN, "unknown", "unknown")
 
 enum account_class {
 #define X(id, key, words) ACCOUNT_##id,
@@ -72,7 +75,7 @@ struct account_site {
 	uint64_t kept_bytes, kept_count;                  /**< its blocks that begin on these pages */
 };
 
-/** The account. Zero it to begin; end it with account_fini(). */
+/** The account. Zero it to begin, but for has_caches; end it with account_fini(). */
 struct account {
 	uint32_t process;
 	int64_t time_ns; /**< of the reading */
@@ -86,7 +89,9 @@ struct account {
 	uint32_t site_count, site_capacity;
 	uint64_t page_bytes, kept_bytes, kept_count; /**< of all sites */
 	bool has_glibc;                              /**< blocks of glibc lie, or lay, in the process */
-	bool has_caches;                             /**< the caches of glibc's threads were found */
+	/** the caches of glibc's threads are known; before account_make(): they are wanted, which doubles the time. What is
+	    in them is free otherwise */
+	bool has_caches;
 };
 
 /** Make the account of a reading. The blocks of processes that the process was forked from count as its own if they
@@ -96,11 +101,15 @@ void account_make(struct account *account, const struct heap_table *table, const
 /** Free the account. */
 void account_fini(struct account *account);
 
-/** Which reading is wanted. */
-enum account_moment { ACCOUNT_LARGEST, ACCOUNT_LAST, ACCOUNT_NEAREST };
+/** Tell heap from the rest of a process's resident memory, at the time of the account. The split of `resident` is that
+    of the account's reading then. */
+void account_tell(const struct account *account, struct resident *resident, const struct trace_dictionary *dictionary);
+
+/** Which reading is wanted. HIGH: the last one of nearly as much as the largest, seven eighths. */
+enum account_moment { ACCOUNT_LARGEST, ACCOUNT_LAST, ACCOUNT_NEAREST, ACCOUNT_HIGH };
 
 /** Return the reading of a process (TRACE_NONE: of any) that is the largest, or the last, or the nearest one to a
-    time; NULL: there is none. */
+    time, of equal ones the later; NULL: there is none. */
 const struct trace_pages *account_reading(const struct heap_table *table, uint32_t process, enum account_moment which,
 					  int64_t time_ns);
 

@@ -1,9 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * A freed block stays in the cache of the thread that freed it if the cache had room: 7 chunks of each size. The trace
- * does not say so. A thread that gets a block of a size that was not freed by it had none of this size in its cache.
- * Of the blocks that it freed since then, whose place nothing has taken, the first 7 are taken for cached.
- */
 #include "query/account_blocks.h"
 
 #include <stdlib.h>
@@ -14,35 +9,19 @@
 #include "base/memory.h"
 #include "base/order.h"
 #include "query/scan.h"
+#include "query/cached_blocks.h"
 #include "trace/code_rows.h"
 #include "trace/process_rows.h"
 #include "trace/row_ids.h"
 #include "trace/trace.h"
 
 enum {
-	CHUNK_HEAD = 8,   /* between two blocks of glibc */
-	MAPPED_HEAD = 16, /* before a block with pages of its own */
-	CACHE_USABLE_MAX = 1032,
-	CACHE_STEP = 16,
-	CACHE_COUNT = 7,
+	CHUNK_HEAD = 8,      /* between two blocks of glibc */
+	MAPPED_HEAD = 16,    /* before a block with pages of its own */
+	HEAP_BYTES = 32,     /* of the head of other memory of an arena */
 	CACHE_BYTES = 0x290, /* of a thread's cache itself, which is the first chunk of its arena */
 	ARENA_BYTES = 0x8d0, /* of the head of an arena, at the beginning of its memory */
-	FREED_MAX = 1 << 22,
-	AREA_BITS = 26 /* an arena's memory has this alignment */
-};
-
-/* A freed block that may be in a cache. */
-struct freed_block {
-	uint64_t address;
-	int64_t end_ns;
-	uint32_t bin; /* of a thread; HEAP_NONE: the place was taken */
-	uint32_t usable, site, heap;
-};
-
-/* The cache of a thread for a size. */
-struct bin {
-	int64_t empty_ns; /* it was empty then */
-	uint32_t count;
+	AREA_BITS = 26       /* an arena's memory has this alignment */
 };
 
 struct block_finding {
@@ -50,11 +29,8 @@ struct block_finding {
 	struct account *account;
 	const struct heap_table *table;
 	int64_t *until_ns; /* by process: up to when its blocks are those of the account's process; INT64_MIN: never */
-	struct map freed_at, bin_of, area_of;
-	struct freed_block *freed;
-	size_t freed_count, freed_capacity;
-	struct bin *bins;
-	size_t bin_count, bin_capacity;
+	struct thread_caches caches;
+	struct map area_of;
 	uint32_t mapping; /* of the block before */
 	bool has_main;    /* the main arena is among the areas */
 };
@@ -139,83 +115,24 @@ static void live_add(struct block_finding *finding, const struct heap_allocation
 
 /* ---- caches of threads ---- */
 
-static struct bin *bin_of(struct block_finding *finding, uint32_t thread, uint32_t usable, uint32_t *number)
-{
-	bool added;
-	uint32_t *place = map_add(&finding->bin_of, map_pair(thread, usable / CACHE_STEP), &added);
-	if (added) {
-		*place = (uint32_t)finding->bin_count;
-		memory_grow(finding->bins, finding->bin_count, finding->bin_capacity);
-		finding->bins[finding->bin_count++] = (struct bin){.empty_ns = INT64_MIN};
-	}
-	*number = *place;
-	return &finding->bins[*place];
-}
-
 static bool may_be_cached(const struct block_finding *finding, const struct heap_allocation *row,
 			  const struct heap_details *details)
 {
 	enum account_heap_kind kind = kind_of(finding, row->heap);
-	return (kind == ACCOUNT_HEAP_MAIN || kind == ACCOUNT_HEAP_ARENA) &&
-	       row->size_bytes + heap_slack(details) <= CACHE_USABLE_MAX;
+	return finding->account->has_caches && (kind == ACCOUNT_HEAP_MAIN || kind == ACCOUNT_HEAP_ARENA) &&
+	       row->size_bytes + heap_slack(details) <= THREAD_CACHE_USABLE_MAX;
 }
 
-/* A block of glibc that may have been in a cache, or may be now. Rows come in the order of their beginnings. */
-static void cache_note(struct block_finding *finding, const struct heap_allocation *row,
-		       const struct heap_details *details)
+static void cached_add(void *cookie, const struct freed_block *freed)
 {
-	bool added;
-	uint32_t number, usable = (uint32_t)row->size_bytes + heap_slack(details);
-	if (!finding->account->has_caches)
-		return;
-	uint32_t *place = map_add(&finding->freed_at, details->address, &added);
-	const struct freed_block *before = added ? NULL : &finding->freed[*place];
-	struct bin *own = bin_of(finding, row->thread, usable, &number);
-	bool is_in_place = row->flags & HEAP_REALLOC && !(row->flags & HEAP_MOVED);
-	if (!is_in_place && (!before || before->bin != number))
-		own->empty_ns = row->birth_ns > own->empty_ns ? row->birth_ns : own->empty_ns;
-	if (added) {
-		*place = (uint32_t)finding->freed_count;
-		memory_grow(finding->freed, finding->freed_count, finding->freed_capacity);
-		finding->freed_count++;
-	}
-	bool is_freed = (row->end == HEAP_END_FREE || row->end == HEAP_END_REALLOC) &&
-			row->end_ns <= finding->account->time_ns && details->end_thread != HEAP_NONE;
-	if (is_freed)
-		bin_of(finding, details->end_thread, usable, &number);
-	finding->freed[*place] = (struct freed_block){.address = details->address,
-						      .end_ns = row->end_ns,
-						      .bin = is_freed ? number : HEAP_NONE,
-						      .usable = usable,
-						      .site = row->site,
-						      .heap = row->heap};
-	/* So many places take too much memory: then the answer does not say what caches have. */
-	finding->account->has_caches = finding->freed_count < FREED_MAX;
-}
-
-COMPARE_BY(freed_compare, struct freed_block, end_ns)
-
-static void caches_add(struct block_finding *finding)
-{
-	if (!finding->account->has_caches)
-		return;
-	if (finding->freed_count)
-		qsort(finding->freed, finding->freed_count, sizeof(*finding->freed), freed_compare);
-	for (size_t i = 0; i < finding->freed_count; i++) {
-		const struct freed_block *freed = &finding->freed[i];
-		struct bin *bin = freed->bin == HEAP_NONE ? NULL : &finding->bins[freed->bin];
-		if (!bin || freed->end_ns <= bin->empty_ns || bin->count == CACHE_COUNT)
-			continue;
-		bin->count++;
-		block_add(finding, &(struct account_block){.low = freed->address - CHUNK_HEAD,
-							   .high = freed->address + freed->usable,
-							   .address = freed->address,
-							   .end = freed->address + freed->usable,
-							   .site = freed->site,
-							   .heap = freed->heap,
-							   .is_cached = true,
-							   .is_glibc = true});
-	}
+	block_add(cookie, &(struct account_block){.low = freed->address - CHUNK_HEAD,
+						  .high = freed->address + freed->usable,
+						  .address = freed->address,
+						  .end = freed->address + freed->usable,
+						  .site = freed->site,
+						  .heap = freed->heap,
+						  .is_cached = true,
+						  .is_glibc = true});
 }
 
 /* ---- where allocators have their memory ---- */
@@ -240,12 +157,12 @@ static void area_note(struct block_finding *finding, const struct heap_allocatio
 	uint64_t number = details->address >> AREA_BITS, low = number << AREA_BITS,
 		 arena = finding->table->dictionary->heaps[row->heap].handle;
 	/* The head of an arena lies in its first memory; other memory of it has a shorter one. */
-	struct account_area area = {
-		.low = low,
-		.high = low + (UINT64_C(1) << AREA_BITS),
-		.first = low + (arena >> AREA_BITS == number ? ARENA_BYTES + CACHE_BYTES : CACHE_STEP * 2),
-		.heap = row->heap,
-		.used_ns = row->birth_ns};
+	struct account_area area = {.low = low,
+				    .high = low + (UINT64_C(1) << AREA_BITS),
+				    .first = low +
+					     (arena >> AREA_BITS == number ? ARENA_BYTES + CACHE_BYTES : HEAP_BYTES),
+				    .heap = row->heap,
+				    .used_ns = row->birth_ns};
 	struct account_area *own = area_add(finding, number, &area);
 	own->used_ns = row->birth_ns > own->used_ns ? row->birth_ns : own->used_ns;
 }
@@ -295,7 +212,7 @@ static void row_take(struct block_finding *finding, const struct heap_allocation
 	if (heap_is_live_at(row, until_ns))
 		live_add(finding, row, details);
 	if (is_own && may_be_cached(finding, row, details))
-		cache_note(finding, row, details);
+		thread_caches_note(&finding->caches, row, details);
 	if (kind == ACCOUNT_HEAP_ARENA)
 		area_note(finding, row, details);
 	if (kind == ACCOUNT_HEAP_MAIN && !finding->has_main)
@@ -362,7 +279,7 @@ void account_blocks_find(struct account_blocks *blocks, struct account *account,
 					    NULL};
 	struct heap_scan scan;
 	const struct heap_rows *rows;
-	account->has_caches = true;
+	thread_caches_begin(&finding.caches, table->dictionary->thread_count, account->time_ns);
 	heap_kinds_find(blocks, table->dictionary);
 	lineage_find(&finding);
 	heap_scan_begin(&scan, table, &plan, NULL);
@@ -372,15 +289,11 @@ void account_blocks_find(struct account_blocks *blocks, struct account *account,
 			row_take(&finding, &row, &rows->details[i]);
 		}
 	heap_scan_end(&scan);
-	caches_add(&finding);
+	account->has_caches &= account->has_glibc && thread_caches_each(&finding.caches, cached_add, &finding);
 	blocks_settle(blocks);
 	areas_settle(blocks);
-	account->has_caches &= account->has_glibc;
-	map_fini(&finding.freed_at);
-	map_fini(&finding.bin_of);
+	thread_caches_fini(&finding.caches);
 	map_fini(&finding.area_of);
-	free(finding.freed);
-	free(finding.bins);
 	free(finding.until_ns);
 }
 

@@ -109,6 +109,13 @@ static bool is_base(const struct heap_allocation *row, struct heap_range range)
 	return has_begun && (row->end == HEAP_END_OPEN || row->end_ns > range.from_ns);
 }
 
+/* Each thread makes its own slices, so that their pages are its own, too. */
+static void slices_begin(struct pass *pass)
+{
+	if (!pass->slices)
+		pass->slices = memory_table(pass->slicing->count, sizeof(*pass->slices));
+}
+
 static inline struct slice *slice_touch(struct pass *pass, uint32_t number, uint32_t group)
 {
 	struct slice *slice = &pass->slices[number];
@@ -162,6 +169,7 @@ static void rows_sum_between(struct pass *pass, const struct heap_rows *rows, co
 {
 	const struct slicing slicing = *pass->slicing;
 	const uint32_t parts = slicing.count / slicing.per_part, group = rows->first / PACK_ROWS;
+	slices_begin(pass);
 	const uint64_t *begins_ns = rows->columns.numbers[PACK_BIRTH], *ends_ns = rows->columns.numbers[PACK_END];
 	heap_rows_each (rows, i) {
 		uint64_t bytes = rows->columns.numbers[PACK_SIZE][i];
@@ -184,6 +192,7 @@ static void rows_sum_between(struct pass *pass, const struct heap_rows *rows, co
 /* The weight of a sample's block needs the whole row; the columns are enough if a block stands for itself. */
 static void rows_sum(struct pass *pass, const struct heap_rows *rows)
 {
+	slices_begin(pass);
 	(pass->table->sample_bytes ? rows_sum_sample : rows_sum_all)(pass, rows);
 }
 
@@ -230,12 +239,41 @@ static void pass_run(void *context)
 /* ---- slices that may have a peak ---- */
 
 struct search {
-	const struct slice *slices;
+	const struct slicing *slicing;
+	struct pass *passes; /* the first one has the findings of all */
+	unsigned width;
+	struct slice *slices;
 	uint64_t *live_bytes; /* at each slice's start */
 	struct heap_peak *peaks;
 	uint64_t *known_bytes; /* by part: live at some time of it */
 	uint32_t per_part;
 };
+
+/* A batch of slices that are searched: as in struct pass. */
+struct batch {
+	uint32_t first, last;
+	const uint64_t *starts;
+	struct level_change *changes;
+};
+
+/* The parts of one thread. */
+struct search_share {
+	struct search *search;
+	const struct batch *batch;
+	uint32_t from, to;
+};
+
+/* Have all threads work, each on a share of the parts. */
+static void parts_each(struct search *search, void (*work)(void *share), const struct batch *batch)
+{
+	struct search_share *shares = memory_zeroed(search->width, sizeof(*shares));
+	uint32_t parts = search->slicing->count / search->per_part;
+	for (unsigned i = 0; i < search->width; i++)
+		shares[i] = (struct search_share){search, batch, (uint32_t)((uint64_t)parts * i / search->width),
+						  (uint32_t)((uint64_t)parts * (i + 1) / search->width)};
+	heap_scan_threads(work, shares, sizeof(*shares), search->width);
+	free(shares);
+}
 
 static bool is_candidate(const struct search *search, uint32_t slice)
 {
@@ -278,6 +316,21 @@ static void slice_search(struct search *search, uint32_t slice, struct level_cha
 	}
 	if (peak->bytes > search->known_bytes[slice / search->per_part])
 		search->known_bytes[slice / search->per_part] = peak->bytes;
+}
+
+static void batch_search_share(void *context)
+{
+	const struct search_share *share = context;
+	struct search *search = share->search;
+	const struct batch *batch = share->batch;
+	uint32_t first = share->from * search->per_part, last = share->to * search->per_part;
+	first = first < batch->first ? batch->first : first;
+	last = last < batch->last ? last : batch->last;
+	for (uint32_t slice = first; slice < last; slice++) {
+		const uint64_t *start = &batch->starts[slice - batch->first];
+		if (start[1] > start[0] && is_candidate(search, slice))
+			slice_search(search, slice, &batch->changes[start[0]], start[1] - start[0]);
+	}
 }
 
 /* Candidates from *first on, as many as a batch holds: into starts; the slice behind them. */
@@ -380,10 +433,7 @@ static void batch_search(struct search *search, const struct pass *like, uint32_
 	for (unsigned i = 0; i < width; i++)
 		passes[i] = pass;
 	heap_scan_threads(pass_run, passes, sizeof(*passes), width);
-	for (uint32_t slice = first; slice < last; slice++)
-		if (starts[slice - first + 1] > starts[slice - first] && is_candidate(search, slice))
-			slice_search(search, slice, &changes[starts[slice - first]],
-				     starts[slice - first + 1] - starts[slice - first]);
+	parts_each(search, batch_search_share, &(struct batch){first, last, starts, changes});
 	free(near);
 	free(filled);
 	free(changes);
@@ -461,8 +511,7 @@ static struct heap_peak_search *search_new(const struct heap_table *table, const
 				      .slicing = &search->slicing,
 				      .shared = &search->shared,
 				      .plan = {range.from_ns, range.to_ns, range.from_ns,
-					       PACK_TIMES | PACK_SIZES | (sites ? PACK_SITES : 0), filter, sites},
-				      .slices = memory_zeroed(search->slicing.count, sizeof(struct slice))};
+					       PACK_TIMES | PACK_SIZES | (sites ? PACK_SITES : 0), filter, sites}};
 	return search;
 }
 
@@ -504,40 +553,75 @@ static void slice_add(struct slice *to, const struct slice *from)
 	to->events += from->events;
 }
 
-/* Add the findings of all threads to those of the first one. */
-static void passes_merge(struct heap_peak_search *search)
+/* Add the findings of all threads to those of the first one. Levels at slices are relative to the part's start, and
+   the last one is that at its end. */
+static void slices_merge(void *context)
 {
-	struct pass *to = &search->passes[0];
-	for (unsigned i = 1; i < search->width; i++) {
-		struct pass *from = &search->passes[i];
-		to->base_bytes += from->base_bytes;
-		for (uint32_t k = 0; k < search->slicing.count; k++)
-			slice_add(&to->slices[k], &from->slices[k]);
-		free(from->slices);
+	const struct search_share *share = context;
+	struct search *search = share->search;
+	for (uint32_t part = share->from; part < share->to; part++) {
+		uint64_t level = 0;
+		for (uint32_t k = part * search->per_part; k < (part + 1) * search->per_part; k++) {
+			for (unsigned i = 1; i < search->width; i++)
+				if (search->passes[i].slices)
+					slice_add(&search->slices[k], &search->passes[i].slices[k]);
+			level += search->slices[k].began_bytes - search->slices[k].ended_bytes;
+			search->live_bytes[k] = level;
+		}
 	}
+}
+
+/* From what was live at the start of each part, as known_bytes has it, to what was live at slices. */
+static void levels_find(void *context)
+{
+	const struct search_share *share = context;
+	struct search *search = share->search;
+	for (uint32_t part = share->from; part < share->to; part++) {
+		uint64_t level = search->known_bytes[part];
+		for (uint32_t k = part * search->per_part; k < (part + 1) * search->per_part; k++) {
+			uint64_t end = search->peaks[part].bytes + search->live_bytes[k];
+			search->live_bytes[k] = level;
+			if (level > search->known_bytes[part])
+				search->known_bytes[part] = level;
+			level = end;
+		}
+	}
+}
+
+static void search_begin(struct search *search, uint64_t base_bytes)
+{
+	const struct slicing *slicing = search->slicing;
+	uint64_t level = base_bytes;
+	parts_each(search, slices_merge, NULL);
+	for (uint32_t part = 0; part < slicing->count / search->per_part; part++) {
+		uint32_t first = part * search->per_part;
+		int64_t start_ns =
+			part ? slice_start(slicing, slicing->bounds ? first : first + 1) : slicing->range.from_ns;
+		search->peaks[part] = (struct heap_peak){start_ns, level};
+		search->known_bytes[part] = level;
+		level += search->live_bytes[first + search->per_part - 1];
+	}
+	parts_each(search, levels_find, NULL);
 }
 
 void heap_peak_search_finish(struct heap_peak_search *own, struct heap_peak *peaks)
 {
 	const struct slicing *slicing = &own->slicing;
-	passes_merge(own);
-	struct slice *slices = own->passes[0].slices;
-	struct search search = {.slices = slices,
-				.live_bytes = memory_zeroed((size_t)slicing->count + 1, sizeof(uint64_t)),
+	uint64_t base_bytes = 0;
+	for (unsigned i = 0; i < own->width; i++)
+		base_bytes += own->passes[i].base_bytes;
+	slices_begin(&own->passes[0]);
+	struct search search = {.slicing = slicing,
+				.passes = own->passes,
+				.width = own->width,
+				.slices = own->passes[0].slices,
+				.live_bytes = memory_resize(NULL, slicing->count, sizeof(uint64_t)),
 				.peaks = peaks,
 				.known_bytes = memory_zeroed(own->parts, sizeof(uint64_t)),
 				.per_part = slicing->count / own->parts};
-	search.live_bytes[0] = own->passes[0].base_bytes;
-	for (uint32_t i = 0; i < slicing->count; i++) {
-		uint64_t *known_bytes = &search.known_bytes[i / search.per_part];
-		if (search.live_bytes[i] > *known_bytes)
-			*known_bytes = search.live_bytes[i];
-		if (i % search.per_part == 0)
-			peaks[i / search.per_part] = (struct heap_peak){
-				i ? slice_start(slicing, slicing->bounds ? i : i + 1) : slicing->range.from_ns,
-				search.live_bytes[i]};
-		search.live_bytes[i + 1] = search.live_bytes[i] + slices[i].began_bytes - slices[i].ended_bytes;
-	}
+	search_begin(&search, base_bytes);
+	for (unsigned i = 1; i < own->width; i++)
+		free(own->passes[i].slices);
 	uint64_t *starts = memory_resize(NULL, (size_t)slicing->count + 1, sizeof(*starts)), events;
 	const bool *is_cancelled = own->passes[0].plan.filter->is_cancelled;
 	for (uint32_t first = 0, last; first < slicing->count && !cancel_is_asked(is_cancelled); first = last) {
@@ -546,7 +630,7 @@ void heap_peak_search_finish(struct heap_peak_search *own, struct heap_peak *pea
 			batch_search(&search, &own->passes[0], first, last, starts, events);
 	}
 	free(starts);
-	free(slices);
+	free(search.slices);
 	free(search.live_bytes);
 	free(search.known_bytes);
 	free(own->passes);

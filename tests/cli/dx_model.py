@@ -316,6 +316,78 @@ def check_blocks_positions(trace):
         failures.append(f"{trace.path}: only {checked} ends of {len(trace.blocks)} blocks are exact")
 
 
+def grid_rows(path, query):
+    """The rows of a grid, by the names of its columns."""
+    lines = [line[2:-2] for line in run("dx", path, "-g", "-extra", query + ",d").splitlines() if line.startswith("= ") and line.endswith(" =")]
+    names = [name.strip().removeprefix("(+) ") for name in lines[0].split(" = ")] if lines else []
+    return [dict(zip(names, (cell.strip() for cell in line.split(" - ")))) for line in lines[1:]]
+
+
+def csv_rows(path, query):
+    return list(csv.DictReader(io.StringIO(run("dx", path, "-format", "csv", "-extra", query + ",d"))))
+
+
+def json_rows(path, query):
+    """Objects within an object are what stands for them, with few levels."""
+    return [element["value"] for element in json.loads(run("dx", path, "-format", "json", "-extra", query))["result"]]
+
+
+def nanosecond(text):
+    return str(int(text.partition(":")[0], 16))
+
+
+def shown_call(row):
+    """What a whole row of Heap() has to show of a row of dump."""
+    is_block = row["action"] in ("Alloc", "ReAlloc", "Free")
+    return {"Action": row["action"], "Function": row["function"], "Duration": row["duration_ns"], "Size": "" if size(row) is None else row["size"],
+            "Address": str(number(row["address"], 16)) if is_block else "", "PreviousAddress": str(number(row["previous_address"], 16)) if row["action"] == "ReAlloc" else "",
+            "TimeEnd" if row["action"] in ("Alloc", "ReAlloc") else "TimeStart": row["time_ns"], "Thread": f"0x{int(row['tid']):x}"}
+
+
+def shown_block(row):
+    is_open = row["end_kind"] == "open"
+    return {"Address": str(number(row["address"], 16)), "Size": row["size"], "Heap": str(number(row["heap"], 16)), "End": row["end_kind"], "Lifetime": row["lifetime_ns"],
+            "TimeStart": row["birth_ns"], "TimeEnd": "" if is_open else row["end_ns"], "Thread": f"0x{int(row['tid']):x}",
+            "FreeThread": f"0x{int(row['free_tid']):x}" if row["free_tid"] else ""}
+
+
+def read_cell(name, value):
+    """A cell of any format, as a model has it."""
+    if isinstance(value, dict):
+        return f"0x{value['Id']:x}"
+    text = "" if value is None else str(value)
+    if name in ("TimeStart", "TimeEnd") and text:
+        return nanosecond(text)
+    if name in ("Thread", "FreeThread") and text:
+        return text.rpartition(" ")[2]
+    return str(int(text, 16)) if text.startswith("0x") else text
+
+
+WHOLE_ROWS = 400
+
+
+def check_whole_rows(trace):
+    """Whole objects in grids, CSV and JSON: all of them have what dump has, and grids and CSV the same texts but for stacks, which grids fold."""
+    global asked
+    for query, rows, show in ((HEAP, trace.events, shown_call), (BLOCKS, trace.blocks, shown_block)):
+        models = [show(row) for row in rows[:WHOLE_ROWS]]
+        found = {shape: rows_of(trace.path, f"{query}.Take({WHOLE_ROWS})") for shape, rows_of in (("grid", grid_rows), ("CSV", csv_rows), ("JSON", json_rows))}
+        for shape, shown in found.items():
+            asked += 1
+            if len(shown) != len(models):
+                failures.append(f"{trace.path}: {query}: {len(shown)} rows of {shape}, not {len(models)}")
+            for row, model in zip(shown, models):
+                seen = {name: read_cell(name, row.get(name)) for name in model}
+                if seen != model:
+                    failures.append(f"{trace.path}: {query} as {shape}: {seen}, not {model}")
+                    break
+        for one, other in zip(found["grid"], found["CSV"]):
+            different = [name for name in one if name and "Stack" not in name and one[name] != other.get(name, "")]
+            if different:
+                failures.append(f"{trace.path}: {query}: the grid has {one}, CSV {other}: {different}")
+                break
+
+
 def ask_everything(path):
     """All questions about one trace, which is returned."""
     trace = Trace(path)
@@ -325,6 +397,7 @@ def ask_everything(path):
     ask_processes(trace)
     check_positions(trace)
     check_blocks_positions(trace)
+    check_whole_rows(trace)
     return trace
 
 

@@ -55,7 +55,16 @@ class Maker:
             one, other = other, one
         return f"({one} {self.one(('+', '-', '*', '/', '/', '%', '&', '|', '^', '<<', '>>'))} {other})"
 
+    def position(self):
+        """Mostly of a call of the trace, whose points may be alone in their nanosecond or not."""
+        call = f"@$cursession.TTD.Data.Heap(false).First(y => y.Index >= {self.choose.randrange(900)})"
+        return self.one((f"{call}.TimeStart", f"{call}.TimeEnd", f"{call}.TimeEnd", '@$position("50%")', '@$position("1us")', "@$cursession.TTD.Lifetime.MaxPosition"))
+
     def comparison(self):
+        if self.choose.random() < 0.15:
+            sides = f"x.{self.one(('TimeStart', 'TimeEnd'))}", self.position()
+            one, other = sides if self.choose.random() < 0.7 else sides[::-1]
+            return f"{one} {self.one(('<', '<=', '>', '>=', '==', '!='))} {other}"
         if self.choose.random() < 0.08:
             member = self.value(1)
             return self.one((f"{member} == null", f"null != {member}"))
@@ -124,7 +133,8 @@ class Maker:
         calls = [self.aggregate() for _ in range(self.choose.randrange(1, 4))]
         if self.choose.random() < 0.5:
             calls.append(self.one(("g.Key", shown.replace("x.", "g.First()."), shown.replace("x.", "g.First()."), f"g.First().{self.member()}")))
-        text = f".GroupBy(x => {key})"
+        text = f".{self.one(('OrderBy', 'OrderByDescending'))}(x => {key})" if self.choose.random() < 0.1 else ""
+        text += f".GroupBy(x => {key})"
         if self.choose.random() < 0.1:
             return text + (self.groups_steps(calls[:1], "g") if "First" not in calls[0] and self.choose.random() < 0.5 else "") + self.cuts() + ".Count()"
         text += self.groups_steps([self.aggregate() for _ in range(2)], "g") if self.choose.random() < 0.4 else ""

@@ -21,6 +21,7 @@ WRITERS = {
     ("recover", "-o"): lambda out: ("recover", "-o", out, "cut.xht"),
     ("report", "-o"): lambda out: ("report", "a.xht", "-o", out),
     ("view", "--html"): lambda out: ("view", "a.xht", "--html", out),
+    ("dump", "-o"): lambda out: ("dump", "a.xht", "-o", out),
     ("heap", "-o"): lambda out: ("heap", "a.xht", "-totals", "-o", out),
     ("export", "-o"): lambda out: ("export", "a.xht", "-format", "pprof", "-o", out),
     ("explain", "-o"): lambda out: ("explain", "a.xht", address(), "-o", out),
@@ -34,7 +35,7 @@ WRITERS = {
 }
 TRACES = "record", "start", "merge", "recover"
 # Only counts or ways of writing, and no name.
-NO_NAMES = {("dx", "-r"), ("record", "--trigger"), ("record", "--permissions"), ("record", "--generations")}
+NO_NAMES = {("dx", "-r")} | {(command, option) for command in ("record", "start") for option in ("--trigger", "--permissions", "--generations")}
 
 
 def xheap(*words):

@@ -43,6 +43,7 @@ def check_files_that_are_read():
         refused("one of the files that are read", "heap", "t.xht", "-totals", "-o", name)
         refused("one of the files that are read", "heap", name, "-totals", "-o", "t.xht")
         refused("one of the files that are read", "diff", "u.xht", "t.xht", "-o", name)
+        refused("one of the files that are read", "dump", "t.xht", "-o", name)
         refused("one of the files that are read", "merge", "t.xht", "u.xht", "-o", name)
     refused("one of the files that are read", "heap", "t.xht", "-cullLists", "frames.txt", "-o", "frames-too.txt")
     expect(xheap("heap", "t.xht", "-totals", env=dict(os.environ, XHEAP_INDEX_EVENTS="1")).returncode == 0, "an index")

@@ -140,6 +140,17 @@ explain '@$cursession.TTD.Data.Allocations().Count(a => a.Size > 5)'
 explain '@$cursession.TTD.Data.Heap().Where(h => h.TimeStart > h.TimeEnd).GroupBy(h => h.Size).Select(g => g.Count())'
 explain '@$cursession.TTD.Data.Heap().GroupBy(h => h.Stack).Select(g => g.Last())'
 explain '@$cursession.TTD.Data.Heap().OrderBy(h => h.Size)'
+explain '@$cursession.TTD.Data.Heap().OrderByDescending(h => h.Size).GroupBy(h => h.Size).Select(g => g.Count())'
+explain '@$cursession.TTD.Data.Heap().OrderBy(h => h.Address).GroupBy(h => h.Size).Select(g => g.Count())'
+explain '@$cursession.TTD.Data.Heap().Count(h => h.TimeStart < @$position("50%"))'
+cat > variables.dx <<'END'
+dx @$limit = 100
+dx @$set = x => (@$limit = 5)
+dx @$cursession.TTD.Data.Heap().Count(h => h.Size > @$limit)
+dx @$cursession.TTD.Data.Heap().Count(h => h.Size > @$limit && @$set(h))
+dx @$limit
+END
+ask plain.xht -f variables.dx
 # What depends on no element is evaluated once, also in a lambda within a lambda; not if it might change on the way.
 explain '@$cursession.TTD.Data.Heap().Where(h => h.Size == @$cursession.TTD.Data.Heap().Max(x => x.Size)).Count()'
 explain '@$cursession.TTD.Data.Heap().Count(h => h.Frames.Any(f => f.Line < @$cursession.TTD.Data.Heap().Count(x => x.Size > h.Size) + @$cursession.TTD.Data.Allocations().Count(x => x.Size > 100)))'

@@ -15,6 +15,11 @@ ask server.xht -g '@$cursession.TTD.Data.Peak().ByStack.Select(s => new { s.Call
 cp "$SOURCE/tests/golden/traces/processes.xht" processes.xht
 ask processes.xht -g '@$cursession.Processes.Select(p => new { p.Name, p.TTD.Data.Peak().Bytes, p.TTD.Data.Peak().Position }),d'
 ask processes.xht '@$cursession.TTD.Data.Peak().Bytes,d'
+# Images that an exec put into one pid, one after the other.
+ask processes.xht '@$cursession.Processes.Select(p => p.Id),d'
+ask processes.xht '@$cursession.Processes[5644].Name'
+ask processes.xht '@$cursession.Processes.Where(p => p.Id == 5644).Select(p => p.Name)'
+ask processes.xht -r0 '@$cursession.Processes[5640].Name'
 # What is done most.
 ask plain.xht -g '@$cursession.TTD.Data.Heap().GroupBy(h => h.Action).Select(g => new { g.Key, Count = g.Count() }).OrderByDescending(x => x.Count),d'
 ask plain.xht '@$cursession.TTD.Data.Heap().GroupBy(h => h.Action).Last().Key'
@@ -61,6 +66,9 @@ ask plain.xht '@$cursession.TTD.Data.SlowCalls("soon").Count()'
 ask plain.xht '@$cursession.TTD.Data.SlowCalls(-1us).Count()'
 ask plain.xht '@$cursession.TTD.Data.Live("FA0").Count() == @$cursession.TTD.Data.Live("4us").Count()'
 ask plain.xht -r1 '@$cursession.TTD.Data.Live(@$position("1F4")).Count(),d'
+for word in abc FACE 1f4 101; do
+	ask plain.xht "@\$cursession.TTD.Data.Live(\"$word\")"
+done
 ask plain.xht 'new { A = 1.5GB, B = 64 KB, C = 2 ms, D = 1.5s, E = 5T }'
 ask plain.xht '64 parsecs'
 ask plain.xht '10min'

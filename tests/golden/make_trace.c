@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* make_trace plain|forks|together|losses|earlier|untraced|circular|resident|random|nested|growing|limited|ended|actions|sampled|huge|python FILE [SEED [CALLS]]: writes a trace whose every
+/* make_trace plain|forks|together|losses|earlier|untraced|circular|resident|random|nested|growing|limited|ended|actions|sampled|huge|python|unknown_python FILE [SEED [CALLS]]: writes a trace whose every
    event is known. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -573,6 +573,19 @@ static void python(struct scene *scene)
 	scene->stack =
 		writer_intern_node(scene->writer, python_line(scene, again, "/src/shop.py", "Shop.load", 6), grow);
 	scene_alloc(scene, thread, 3000, 0x7f0000300010, 3000);
+	scene->stack = writer_intern_node(scene->writer, again, grow);
+	scene_alloc(scene, thread, 4000, 0x7f0000400010, 500);
+}
+
+/* An interpreter that the recorder left alone. */
+static void unknown_python(struct scene *scene)
+{
+	uint32_t process = scene_process(scene, 100, TRACE_NONE, 0), thread = scene_thread(scene, process, 100);
+	uint32_t interpreter =
+		writer_add_image(scene->writer, &(struct trace_image){.path = "/lib/libpython3.14t.so.1"});
+	scene->stack = writer_intern_node(scene->writer, scene_stack(scene, 0x1000, 0),
+					  writer_intern_frame(scene->writer, interpreter, 0x2000));
+	scene_alloc(scene, thread, 1000, 0x7f0000100010, 100);
 }
 
 int main(int argc, char **argv)
@@ -580,10 +593,14 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		void (*make)(struct scene *);
-	} scenes[] = {{"plain", plain},       {"forks", forks},       {"losses", losses},   {"earlier", earlier},
-		      {"untraced", untraced}, {"circular", circular}, {"growing", growing}, {"limited", limited},
-		      {"resident", resident}, {"ended", ended},       {"actions", actions}, {"sampled", sampled},
-		      {"together", together}, {"huge", huge},         {"python", python}};
+	} scenes[] = {{"plain", plain},       {"forks", forks},
+		      {"losses", losses},     {"earlier", earlier},
+		      {"untraced", untraced}, {"circular", circular},
+		      {"growing", growing},   {"limited", limited},
+		      {"resident", resident}, {"ended", ended},
+		      {"actions", actions},   {"sampled", sampled},
+		      {"together", together}, {"huge", huge},
+		      {"python", python},     {"unknown_python", unknown_python}};
 	static const struct writer_options round = {
 		.mode = WRITER_CIRCULAR, .max_file_bytes = 16 << 10, .segment_bytes = 2 << 10};
 	struct scene scene;
@@ -591,7 +608,7 @@ int main(int argc, char **argv)
 		fputs("usage: make_trace "
 		      "plain|forks|together|losses|earlier|untraced|circular|resident|random|nested|growing|limited|"
 		      "ended|"
-		      "actions|sampled|huge|python "
+		      "actions|sampled|huge|python|unknown_python "
 		      "FILE [SEED "
 		      "[CALLS]]\n",
 		      stderr);

@@ -8,3 +8,5 @@
 "$XHEAP" dump python.xht -stacks
 "$XHEAP" dump python.xht -stacks -format json
 "$XHEAP" dx python.xht '@$cursession.TTD.Data.Heap()[1].Stack[2]'
+"$BUILD/tests/golden/make_trace" unknown_python unknown.xht
+"$XHEAP" report unknown.xht

@@ -33,6 +33,7 @@ CUT = (0, 0)
 NOT_DONE = 0xffffffff  # index of a stack whose thread ended in the middle
 # Functions that share an entry in some libraries, so that the recorder can know only one of the names.
 SAME = {"aligned_alloc": "memalign", "cfree": "free", "_Znwm": "operator new", "_ZdlPv": "operator delete", "_ZdlPvm": "operator delete"}
+OWN = ("VALGRIND_", "_PyObject_Arena")  # functions of the program that the log does not know
 PYTHON_OFFSET = 1 << 48  # and higher: frames that are no places in files
 FREES = {"free", "cfree", "free_sized", "free_aligned_sized", "operator delete"}
 
@@ -136,7 +137,7 @@ def read_dump(path):
     with open(path, newline="") as file:
         for row in csv.DictReader(file):
             # What a library tells Valgrind, as GLib does of its types, the log does not have: it is no allocator's function.
-            if row["action"] not in ("Alloc", "ReAlloc", "Free") or row["function"].startswith("VALGRIND_"):
+            if row["action"] not in ("Alloc", "ReAlloc", "Free") or row["function"].startswith(OWN):
                 continue
             process = processes.setdefault(number(row["process"]), (number(row["pid"]), collections.defaultdict(list)))
             name = SAME.get(row["function"], row["function"])

@@ -15,7 +15,7 @@ import zipfile
 
 from package import SOURCE, expect, finish, same, unpack
 
-NAME = "xheap-0.1.0-py3-none-any.whl"
+NAME = "xheap-0.2.0-py3-none-any.whl"
 
 
 def check_record(path):
@@ -53,7 +53,7 @@ def main():
                        check=True, stderr=subprocess.STDOUT)
         said = subprocess.run([sys.executable, "-c", "import xheap; print(xheap.__file__, xheap.__version__)"], env={"PYTHONPATH": "installed"},
                               stdout=subprocess.PIPE, text=True, check=True).stdout.split()
-        expect(said[0].endswith("installed/xheap/__init__.py") and said[1] == "0.1.0", f"installed by pip: {said}")
+        expect(said[0].endswith("installed/xheap/__init__.py") and said[1] == "0.2.0", f"installed by pip: {said}")
     else:
         print("not checked: this Python has no pip")
     finish()

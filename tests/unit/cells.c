@@ -387,6 +387,7 @@ struct named {
 	struct cell_bounds bounds;
 	struct cell_scan_result result;
 	struct cell_paths paths;
+	const struct cell_path **of_node;
 };
 
 static void named_make(struct named *named, struct subject *subject)
@@ -408,11 +409,15 @@ static void named_make(struct named *named, struct subject *subject)
 	heap_cull_use_default(&named->cull);
 	heap_cull_prepare(&named->cull, &(struct wrapper_source){subject->table, named->names}, 1);
 	cell_paths_find(&named->paths, named->result.weights, named->names, &named->cull);
+	named->of_node = memory_zeroed(named->paths.node_count, sizeof(*named->of_node));
+	for (uint32_t i = 0; i < named->paths.count; i++)
+		named->of_node[named->paths.items[i].node] = &named->paths.items[i];
 }
 
 static void named_fini(struct named *named)
 {
 	cell_paths_fini(&named->paths);
+	free(named->of_node);
 	cell_scan_result_fini(&named->result);
 	cell_bounds_fini(&named->bounds);
 	heap_cull_forget(&named->cull);
@@ -432,7 +437,7 @@ static void lumping_check(const struct named *named, const struct cell_kept *kep
 	struct cell_tree tree = {.nodes = NULL};
 	struct cell_set set = {.cells = NULL};
 	struct sums found = {.items = NULL}, wanted = {.items = NULL};
-	cell_tree_make(&tree, &named->paths, kept, named->names);
+	cell_tree_make(&tree, &named->paths, kept);
 	const struct cell_change change = {tree.of_path, tree.is_plain};
 	assert_true(cell_set_add_changed(&set, &named->result.set, &change, UINT32_MAX));
 	for (uint32_t i = 0; i < tree.count; i++)
@@ -445,10 +450,8 @@ static void lumping_check(const struct named *named, const struct cell_kept *kep
 	}
 	for (uint32_t i = 0; i < named->result.set.count; i++) {
 		const struct cell_keys keys = cell_keys_of(&named->result.set.cells[i]);
-		uint32_t asker = named->paths.askers[keys.node],
-			 name = asker ? heap_names_frame(named->names, asker)->name : CELL_NO_STACK;
-		if (named->paths.ranks[keys.node] >= kept->functions)
-			name = CELL_SMALLER_STACKS;
+		const struct cell_path *path = named->of_node[keys.node];
+		uint32_t name = path->rank < kept->functions ? path->name : CELL_SMALLER_STACKS;
 		sums_of(&wanted, class_key(name, tree.is_plain[keys.node], &keys))->bytes +=
 			named->result.set.cells[i].sums.bytes;
 	}

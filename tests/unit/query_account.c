@@ -113,6 +113,7 @@ static void finish(struct read_pages *reading, uint32_t process)
 	reading->table = scene_match(reading->trace);
 	const struct trace_pages *found = account_reading(reading->table, process, ACCOUNT_LAST, 0);
 	assert_non_null(found);
+	reading->account.has_caches = true;
 	account_make(&reading->account, reading->table, found);
 	assert_sums(reading);
 }
@@ -271,7 +272,8 @@ static void test_without_blocks(void **state)
 	assert_class(reading, STACKS, 12 * PAGE);
 	assert_class(reading, RECORDER, 13 * PAGE);
 	assert_class(reading, OTHER, 14 * PAGE);
-	assert_class(reading, UNKNOWN, 15 * PAGE + 16 * PAGE + PAGE);
+	assert_class(reading, MAPPED, PAGE);
+	assert_class(reading, UNKNOWN, 15 * PAGE + 16 * PAGE);
 	assert_int_equal(reading.account.mappings[0].heap, reading.other);
 	assert_int_equal(reading.account.huge_bytes, TRACE_HUGE_UNKNOWN);
 	assert_int_equal(reading.account.swapped_bytes, 17 * PAGE);

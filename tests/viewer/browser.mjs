@@ -8,7 +8,7 @@ import path from "node:path";
 import test, {after, before} from "node:test";
 import * as engine from "../../viewer/cells.js";
 import {decodeCells} from "../../viewer/decode.js";
-import {formatBytes, formatShare, formatTime, formatWhole} from "../../viewer/format.js";
+import {formatBytes, formatChange, formatShare, formatTime, formatWhole} from "../../viewer/format.js";
 import {layoutFlame} from "../../viewer/tree.js";
 import {encodeFile} from "./encode.mjs";
 import {makeBuild, makeHostile, makeLossy, makeSample, makeServer} from "./made.mjs";
@@ -317,7 +317,7 @@ test("the table: rows of anything, sorted, with callers and callees", async () =
 	await press(page, "2");
 	const rows = () =>
 		page.$$eval(".table-row", (all) =>
-			all.map((row) => [row.querySelector(".name").textContent, row.querySelector(".bold").textContent]),
+			all.map((row) => [row.querySelector(".name").textContent, row.querySelector(".bytes").textContent]),
 		);
 	assert.deepEqual(
 		(await rows())[0],
@@ -376,6 +376,35 @@ test("a search lists functions, and a function its callers; findings say what th
 	assert.match(await text(page, "#panel h2"), /Findingsof the whole run$/);
 	await click(page, ".legend-row");
 	assert.match(await text(page, "#panel h2"), /Findingsof the whole run, not filtered$/);
+	await close(page);
+});
+
+test("two windows side by side: Shift+drag; what is kept as A can be swapped", async () => {
+	const page = await open("server"),
+		model = models.server,
+		[a, b] = [
+			[60, 100],
+			[140, 200],
+		].map(([from, to]) => engine.selectCells(model, {kind: "window", from, to, classes: 2}, null).bytes);
+	await drag(page, model, 60, 100);
+	await page.keyboard.down("Shift");
+	await drag(page, model, 140, 200);
+	await page.keyboard.up("Shift");
+	await settle(page);
+	const head = () => text(page, "#compare-head");
+	assert.match(await head(), new RegExp(`^Amade here.*: ${formatBytes(a)}Bmade here.*: ${formatBytes(b)}`));
+	assert.ok((await head()).includes(`${formatChange(b - a)}, `), await head());
+	assert.match(await text(page, "#command"), /^xheap diff server\.xht@\d+ns\.\.\S+ server\.xht@\d+ns\.\.\S+ -frames so$/);
+	assert.match(await page.getAttribute("#compare-flame", "aria-label"), /A to B/);
+	await click(page, "#compare-head .button >> nth=1");
+	assert.match(await head(), new RegExp(`^Amade here.*: ${formatBytes(b)}Bmade here.*: ${formatBytes(a)}`));
+	await click(page, "#compare .table-row");
+	assert.match(await text(page, "#panel h2"), /Function/);
+	const other = await open("server", {hash: "#view=compare"});
+	assert.match(await text(other, "#compare-head"), /Press m/);
+	await press(other, "m");
+	assert.match(await text(other, "#compare-head"), /0.B$|0.B.*Swap$/);
+	await close(other);
 	await close(page);
 });
 
@@ -604,7 +633,7 @@ test("check 23: keys alone; no trap; axe finds nothing serious", async () => {
 	const filters = encodeURIComponent(JSON.stringify([{by: "image", key: "app", hide: false}]));
 	const item = encodeURIComponent(JSON.stringify({kind: "group", by: "function", key: "app!Cache::grow()"}));
 	for (const [name, hashes] of Object.entries({
-		server: ["", "#view=table", `#item=${item}&search=cache`, `#filters=${filters}&isInverted=1&measure=blocks`],
+		server: ["", "#view=table", "#view=compare", "#view=compare&other=0,0,12000000000", `#item=${item}&search=cache`, `#filters=${filters}&isInverted=1&measure=blocks`],
 		lossy: ["#selection=-1~~AIFI%2BAIFO"],
 	})) {
 		const page = await open(name);
@@ -723,6 +752,7 @@ test("check 24: sizes and themes; the page does not scroll, no text overlaps", a
 		build: ["build", "#by=process&selection=-1~~AIFI%2BAIFO"],
 		lossy: ["lossy", "#selection=-1~~AIFI%2BAIFO"],
 		search: ["server", "#search=cache"],
+		compare: ["server", "#view=compare&other=0,0,12000000000&selection=15100000000"],
 		inverted: ["server", "#isInverted=1"],
 		item: [
 			"server",

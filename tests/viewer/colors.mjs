@@ -59,12 +59,14 @@ for (const [theme, colors] of Object.entries(palettes)) {
 	test(`text in frames, ${theme}`, () => {
 		for (let series = -1; series < 6; series++) {
 			for (const style of ["plain", "pale", "dim", "hit"]) {
-				const {ground, text, value} = frameColors(colors, series, style);
-				for (const color of [text, value])
-					assert.ok(
-						contrastOf(color, ground) >= CONTRAST_MIN,
-						`series ${series}, ${style}: ${contrastOf(color, ground).toFixed(2)}`,
-					);
+				for (const change of [NaN, -1, -0.5, 0, 0.1, 0.7, 1]) {
+					const {ground, text, value} = frameColors(colors, series, style, change);
+					for (const color of [text, value])
+						assert.ok(
+							contrastOf(color, ground) >= CONTRAST_MIN,
+							`series ${series}, ${style}, ${change}: ${contrastOf(color, ground).toFixed(2)}`,
+						);
+				}
 			}
 		}
 	});

@@ -11,8 +11,10 @@
 #include "base/events.h"
 #include "base/style.h"
 #include "base/text.h"
+#include "query/library_frames.h"
 #include "query/missing_symbols.h"
 #include "query/outside.h"
+#include "trace/code_rows.h"
 #include "trace/reader.h"
 #include "trace/trace.h"
 
@@ -51,6 +53,22 @@ static void text_without_symbols(struct sink *out, const struct action_source *s
 	char *advice = missing_symbols_advice(source->names, asks_packages);
 	sink_format(out, "\n  %s\n", advice);
 	free(advice);
+}
+
+/* A Python interpreter on the stacks, without Python frames, is one that the recorder left alone. */
+static void text_without_python(struct sink *out, const struct action_source *source)
+{
+	const struct trace_dictionary *dictionary = trace_dictionary(source->trace);
+	for (uint32_t i = 0; !trace_has_python(dictionary) && i < dictionary->image_count; i++) {
+		const char *name = text_file_name(dictionary->images[i].path);
+		if (!library_is_interpreter(name) || !heap_names_has_image(source->names, name))
+			continue;
+		sink_format(out,
+			    "  no Python frames: %s is not CPython 3.8 to 3.13 with the global lock, or an older xheap "
+			    "recorded it\n",
+			    text_shown(name));
+		return;
+	}
 }
 
 /* An empty answer has a reason. */
@@ -125,6 +143,7 @@ void caveats_lines(struct sink *out, const struct action_source *source, bool as
 			  " (may have been freed in a gap)");
 	text_sized_caveat(out, "earlier blocks", window->earlier_count, window->earlier_bytes,
 			  " (from before the trace, in no total)");
+	text_without_python(out, source);
 	text_without_symbols(out, source, asks_packages);
 }
 

@@ -316,8 +316,9 @@ static void pages_add(struct summary *summary, enum summary_finding_kind kind, s
 		      int64_t at_ns)
 {
 	struct sink command;
-	command_begin(summary, &command, "heap");
-	sink_format(&command, " -map -at %s", text_microseconds(at_ns).data);
+	bool has_account = summary_has_account(summary);
+	command_begin(summary, &command, has_account ? "why" : "heap");
+	sink_format(&command, "%s -at %s", has_account ? "" : " -map", text_microseconds(at_ns).data);
 	finding_add(summary, kind, text, title, &command);
 }
 
@@ -352,7 +353,11 @@ static void free_find(struct summary *summary)
 	sink_format(&text, "%u %% of the resident memory (%s) is free inside heaps",
 		    text_percent(parts.free_bytes, parts.bytes), text_bytes(parts.free_bytes).data);
 	const size_t title = text.used;
-	sink_format(&text, " at %s: allocators keep it for later blocks.", text_duration(parts.time_ns).data);
+	uint64_t trimmable = summary->account.sum.bytes[ACCOUNT_TRIMMABLE];
+	sink_format(&text, " at %s: allocators keep it for later blocks", text_duration(parts.time_ns).data);
+	if (trimmable)
+		sink_format(&text, "; malloc_trim(0) would return about %s", text_bytes(trimmable).data);
+	sink_put(&text, '.');
 	pages_add(summary, FINDING_FREE, &text, title, parts.time_ns);
 }
 

@@ -5,6 +5,7 @@
 
 #include "action/summary/summary.h"
 #include "base/map.h"
+#include "base/memory.h"
 #include "query/extents.h"
 #include "query/page_map.h"
 #include "trace/memory_rows.h"
@@ -66,6 +67,37 @@ static void runs_sum(struct pinned *pinned, const struct summary *summary, const
 	map_fini(&by_node);
 }
 
+/* Sum up the sites whose blocks keep pages, by stack. */
+static void keepers_sum(struct pinned *pinned, const struct summary *summary)
+{
+	const struct account *account = &summary->account;
+	uint64_t *page_bytes = memory_zeroed(account->site_count + 1, sizeof(*page_bytes));
+	struct map by_node = {0};
+	for (uint32_t i = 0; i < account->site_count; i++) {
+		bool added;
+		uint32_t node = node_of(summary, account->sites[i].site), *place = map_add(&by_node, node, &added);
+		*place = added ? by_node.count - 1 : *place;
+		page_bytes[*place] += account->sites[i].page_bytes;
+		if (page_bytes[*place] > pinned->node_page_bytes) {
+			pinned->node_page_bytes = page_bytes[*place];
+			pinned->node = node;
+		}
+	}
+	map_fini(&by_node);
+	free(page_bytes);
+}
+
+static struct pinned pinned_of_account(const struct summary *summary)
+{
+	const struct account *account = &summary->account;
+	struct pinned pinned = {.at_ns = account->time_ns,
+				.page_bytes = account->page_bytes,
+				.live_bytes = account->kept_bytes,
+				.block_count = account->kept_count};
+	keepers_sum(&pinned, summary);
+	return pinned;
+}
+
 struct pinned pinned_find(const struct summary *summary)
 {
 	const struct heap_table *table = summary->source->table;
@@ -73,6 +105,8 @@ struct pinned pinned_find(const struct summary *summary)
 	struct heap_filter filter;
 	struct page_map pages;
 	struct diag ignored = {""};
+	if (summary_has_account(summary))
+		return pinned_of_account(summary);
 	if (!summary->is_split)
 		return pinned;
 	pinned.at_ns = moment_of(summary);

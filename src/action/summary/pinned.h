@@ -7,7 +7,7 @@
 
 struct summary;
 
-/** Pages of a process that live blocks cover by less than a quarter, at a moment. */
+/** Pages of a process that live blocks cover by less than a quarter, at a moment; with an account, at its time. */
 struct pinned {
 	int64_t at_ns;
 	uint64_t page_bytes;              /**< of these pages; 0: there are none, or they were not looked for */

@@ -231,14 +231,22 @@ const char *summary_function(const struct summary *summary, uint32_t node)
 	return summary->input->layout.has_full_names || !name->short_text ? name->text : name->short_text;
 }
 
-/* Take the kinds of mappings of the process with the largest resident memory. */
+/* Take the kinds of mappings of the process with the largest resident memory, and what its pages are. */
 static void resident_choose(struct summary *summary)
 {
+	const struct heap_table *table = summary->source->table;
+	const struct trace_pages *pages = NULL;
 	if (!summary->resident)
 		return;
-	struct resident *all = resident_list(summary->source->table->dictionary);
+	struct resident *all = resident_list(table->dictionary);
 	summary->resident_kinds = all[summary->resident->process];
 	free(all);
+	if (summary->is_split)
+		pages = account_reading(table, summary->resident->process, ACCOUNT_HIGH, 0);
+	if (!pages)
+		return;
+	account_make(&summary->account, table, pages);
+	account_tell(&summary->account, &summary->resident_kinds, table->dictionary);
 }
 
 struct summary_resident summary_resident_parts(const struct summary *summary)
@@ -246,10 +254,16 @@ struct summary_resident summary_resident_parts(const struct summary *summary)
 	assert(summary->resident);
 	const struct resident *kinds = &summary->resident_kinds;
 	const struct survey *survey = &summary->survey;
-	struct summary_resident parts = {kinds->split ? kinds->bytes : summary->resident->resident_bytes,
-					 kinds->split ? kinds->split->time_ns : summary->resident->time_ns, 0, 0};
-	uint64_t rounded = survey->live_bytes + survey->resident.bytes,
-		 pages = survey->page_bytes < parts.bytes ? survey->page_bytes : parts.bytes;
+	const uint64_t *classes = summary->account.sum.bytes;
+	bool has_account = summary_has_account(summary);
+	struct summary_resident parts = {
+		.bytes = kinds->split ? kinds->bytes : summary->resident->resident_bytes,
+		.time_ns = kinds->split ? kinds->split->time_ns : summary->resident->time_ns,
+		.live_bytes = has_account ? classes[ACCOUNT_LIVE] : survey->live_bytes,
+		.rounding_bytes = has_account ? classes[ACCOUNT_ROUNDING] : survey->resident.bytes,
+	};
+	uint64_t pages = survey->page_bytes < parts.bytes ? survey->page_bytes : parts.bytes,
+		 rounded = parts.live_bytes + parts.rounding_bytes;
 	parts.heap_bytes = kinds->split ? kinds->heap_bytes : pages;
 	parts.free_bytes = rounded < parts.heap_bytes ? parts.heap_bytes - rounded : 0;
 	return parts;
@@ -305,15 +319,17 @@ void summary_make(struct summary *summary, struct action_input *input, const str
 	/* The parts of the resident memory take each block that there was. */
 	summary->is_split = summary->resident && is_exact(summary) && !plan->has_range;
 	resident_choose(summary);
+	/* Without resident pages, the pages in which blocks have lain tell what is heap. */
 	const struct trace_resident *split = summary->resident_kinds.split;
-	const struct survey_plan survey_plan = {
-		.short_ns = plan->short_ns,
-		.chart_parts = SUMMARY_CHART_PARTS,
-		.resident_process = summary->is_split ? summary->resident->process : TRACE_NONE,
-		.resident_at_ns = split               ? split->time_ns
-				  : summary->is_split ? summary->resident->time_ns
-						      : 0,
-		.resident = split && summary->is_split ? &summary->resident_kinds : NULL};
+	bool is_guessed = summary->is_split && !summary_has_account(summary);
+	const struct survey_plan survey_plan = {.short_ns = plan->short_ns,
+						.chart_parts = SUMMARY_CHART_PARTS,
+						.resident_process =
+							is_guessed ? summary->resident->process : TRACE_NONE,
+						.resident_at_ns = split               ? split->time_ns
+								  : summary->is_split ? summary->resident->time_ns
+										      : 0,
+						.resident = split && is_guessed ? &summary->resident_kinds : NULL};
 	survey_make(&summary->survey, input, source, &survey_plan);
 	source->survey = &summary->survey;
 	summary->hides_objects = hides_objects(source->table->dictionary);
@@ -334,6 +350,7 @@ void summary_fini(struct summary *summary)
 		free(summary->findings[i].text);
 		free(summary->findings[i].command);
 	}
+	account_fini(&summary->account);
 	free(summary->processes);
 	survey_fini(&summary->survey);
 	summary->source->survey = NULL;

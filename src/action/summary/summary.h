@@ -10,6 +10,7 @@
 #include "action/summary/pinned.h"
 #include "action/summary/survey.h"
 #include "base/text.h"
+#include "query/account.h"
 #include "query/filter_words.h"
 
 struct trace_sample;
@@ -89,6 +90,9 @@ struct summary {
 	bool is_split;                       /**< the survey has the parts of it */
 	/** the same process where its memory was read by kind of mapping; without a split if it was not */
 	struct resident resident_kinds;
+	/** of that process, at its last reading of nearly as much as its largest one; zero in a trace without resident
+	    pages */
+	struct account account;
 	struct pinned pinned; /**< of that process */
 	bool hides_objects;   /**< a Python interpreter is among the images, and its objects are in no block */
 	struct summary_finding findings[SUMMARY_FINDINGS];
@@ -103,7 +107,8 @@ struct summary {
 struct summary_resident {
 	uint64_t bytes;
 	int64_t time_ns;
-	uint64_t heap_bytes, free_bytes; /**< with is_split: what is heap, and what of it no block has */
+	/** with is_split: what is heap, and of that live blocks, their rounding, and the rest */
+	uint64_t heap_bytes, live_bytes, rounding_bytes, free_bytes;
 };
 
 /** A reason why growth is known in part only. */
@@ -127,6 +132,12 @@ struct summary_plan {
 
 /** Make the summary of the input's one source, whose window is there. End it with summary_fini(). */
 void summary_make(struct summary *summary, struct action_input *input, const struct summary_plan *plan);
+
+/** Return whether there is an account. */
+static inline bool summary_has_account(const struct summary *summary)
+{
+	return summary->account.sum.resident_bytes;
+}
 
 /** Return the parts of the largest resident memory; summary->resident is not NULL. */
 struct summary_resident summary_resident_parts(const struct summary *summary);

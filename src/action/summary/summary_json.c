@@ -170,7 +170,6 @@ static void json_handovers(struct json *json, const struct summary *summary, siz
 
 void summary_json_resident(struct json *json, const struct summary *summary)
 {
-	const struct survey *survey = &summary->survey;
 	if (!summary->resident)
 		return;
 	const struct summary_resident part = summary_resident_parts(summary);
@@ -184,8 +183,8 @@ void summary_json_resident(struct json *json, const struct summary *summary)
 		json_time(json, "read_at_us", part.time_ns);
 	}
 	if (summary->is_split) {
-		json_count(json, "live_bytes", survey->live_bytes);
-		json_count(json, "rounding_bytes", survey->resident.bytes);
+		json_count(json, "live_bytes", part.live_bytes);
+		json_count(json, "rounding_bytes", part.rounding_bytes);
 		json_count(json, "free_bytes", part.free_bytes);
 		json_count(json, "other_bytes", part.bytes - part.heap_bytes);
 	}

@@ -7,6 +7,8 @@
 
 #include "action/report/report_columns.h"
 #include "action/report/stack_view.h"
+#include "trace/code_rows.h"
+#include "trace/trace.h"
 
 enum { FRAMES_MAX = 12, CALLERS_INDENT = 12 };
 
@@ -145,17 +147,54 @@ static void callers_put(const struct summary_screen *screen, uint32_t innermost,
 	arena_fini(&arena);
 }
 
-/* The text of a frame, of Python with its line if there is room for it behind `used` columns. */
-static const char *frame_with_line(const struct summary_screen *screen, uint32_t node, unsigned used,
+/* Return the site of a row with the most bytes, HEAP_NONE if there is none. */
+static uint32_t largest_site(const struct summary *summary, uint32_t row)
+{
+	const struct heap_window *window = summary->source->window;
+	uint32_t site = HEAP_NONE;
+	uint64_t most = 0;
+	for (uint32_t i = 0; i < window->cell_count; i++) {
+		const struct heap_numbers *numbers = &window->numbers[i];
+		uint64_t bytes = numbers->peak_bytes + numbers->outstanding_bytes + 1;
+		if (bytes <= most || action_site_node(summary->input, summary->source, &window->cells[i]) != row)
+			continue;
+		most = bytes;
+		site = window->cells[i].site;
+	}
+	return site;
+}
+
+/* Return the line of a row's frame, 0 if it is not known. A function calls from several lines in this row or others:
+   then it is the line of the site with the most bytes. */
+static uint32_t line_of(const struct summary *summary, uint32_t row, uint32_t node)
+{
+	struct heap_names *names = action_names(summary->input);
+	const struct heap_table *table = summary->source->table;
+	const struct heap_frame *frame = heap_names_frame(names, node);
+	uint32_t line = frame->line, name = frame->name, count = 0;
+	uint32_t site = line ? HEAP_NONE : largest_site(summary, row);
+	uint32_t at = site == HEAP_NONE ? 0 : table->sites[site].stack;
+	while (at && heap_names_stack(names, at) != node)
+		at = table->dictionary->nodes[at].parent;
+	const struct heap_address_function *function =
+		at ? heap_names_address(names, table->dictionary->nodes[at].frame, &count) : NULL;
+	for (uint32_t i = 0; i < count; i++)
+		if (function[i].name == name)
+			line = function[i].line;
+	return line;
+}
+
+/* The text of a row's frame, of Python with its line if there is room for it behind `used` columns. */
+static const char *frame_with_line(const struct summary_screen *screen, uint32_t row, uint32_t node, unsigned used,
 				   struct arena *arena)
 {
 	struct heap_names *names = action_names(screen->summary->input);
-	const struct heap_frame *frame = heap_names_frame(names, node);
-	const struct heap_name *name = heap_names_name(names, frame->name);
+	const struct heap_name *name = heap_names_name(names, heap_names_frame(names, node)->name);
 	const char *text = summary_frame_text(screen, node, true);
-	if (!name->is_python || !frame->line)
+	uint32_t line = name->is_python ? line_of(screen->summary, row, node) : 0;
+	if (!line)
 		return text;
-	const char *with_line = arena_format(arena, "%s  %s:%" PRIu32, text, name->image, frame->line);
+	const char *with_line = arena_format(arena, "%s  %s:%" PRIu32, text, name->image, line);
 	return used + text_width(with_line) <= summary_width_of(screen) ? with_line : text;
 }
 
@@ -168,7 +207,7 @@ void summary_stack_put(const struct summary_screen *screen, const char *numbers,
 	}
 	uint32_t user = stack_view_user_node(input, node);
 	struct arena arena = {0};
-	summary_line_put(screen, numbers, frame_with_line(screen, user, text_width(numbers), &arena));
+	summary_line_put(screen, numbers, frame_with_line(screen, node, user, text_width(numbers), &arena));
 	arena_fini(&arena);
 	if (!input->layout.has_all_frames)
 		callers_put(screen, node, user);

@@ -323,7 +323,6 @@ static void growth_put(const struct summary_screen *screen)
 static void resident_put(const struct summary_screen *screen)
 {
 	const struct summary *summary = screen->summary;
-	const struct survey *survey = &summary->survey;
 	struct sink sink;
 	if (!summary->resident)
 		return;
@@ -334,8 +333,8 @@ static void resident_put(const struct summary_screen *screen)
 		sink_format(&sink, " (%s at %s)", text_bytes(summary->resident->resident_bytes).data,
 			    text_duration(summary->resident->time_ns).data);
 	if (summary->is_split) {
-		sink_format(&sink, ": %s live, %s rounding, ", text_bytes(survey->live_bytes).data,
-			    text_bytes(survey->resident.bytes).data);
+		sink_format(&sink, ": %s live, %s rounding, ", text_bytes(part.live_bytes).data,
+			    text_bytes(part.rounding_bytes).data);
 		sink_format(&sink, "%s free inside heaps, ", text_bytes(part.free_bytes).data);
 		sink_format(&sink, "%s not heap", text_bytes(part.bytes - part.heap_bytes).data);
 	}

@@ -123,6 +123,7 @@ int why_make(struct why *why, struct action_input *input, const struct why_quest
 		return error;
 	for (uint32_t i = 0; i < table->dictionary->pages_count; i++)
 		why->reading_count += table->dictionary->pages[i].process == pages->process;
+	why->account.has_caches = true;
 	account_make(&why->account, table, pages);
 	stacks_make(why);
 	return 0;

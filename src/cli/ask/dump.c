@@ -5,10 +5,12 @@
 #include <inttypes.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "action/report/early_end.h"
 #include "action/report/losses.h"
 #include "base/text.h"
+#include "base/whole_file.h"
 #include "cli/ask/analysis_options.h"
 #include "cli/ask/dump_rows.h"
 #include "cli/formats.h"
@@ -45,10 +47,50 @@ static int set_path(void *context, char *word)
 	return input_take_path(&((struct dump_options *)context)->input, word);
 }
 
+/* Where the rows go: standard output, or a file that is there whole or not at all. */
+struct dump_output {
+	struct cli_output standard;
+	struct whole_file file;
+	struct sink sink; /* of the file */
+	bool has_file;
+};
+
+static int output_open(struct dump_output *output, const struct dump_options *options, const char *path)
+{
+	enum { SAVE_BYTES = 1 << 16 };
+	struct diag diag = {""};
+	output->has_file = options->output != NULL;
+	if (!output->has_file) {
+		cli_output_open(&output->standard, options->format == REPORT_TEXT);
+		return CLI_OK;
+	}
+	int error = asking_check_output(options->output, path, &diag);
+	error = error ? error : whole_file_open_as_is(&output->file, options->output, 0666, &diag);
+	if (error)
+		return cli_fail("%s", diag.text);
+	sink_to_fd(&output->sink, output->file.fd, SAVE_BYTES);
+	return CLI_OK;
+}
+
+static int output_close(struct dump_output *output, bool is_whole)
+{
+	struct diag diag = {""};
+	if (!output->has_file)
+		return cli_output_close(&output->standard);
+	int error = sink_end(&output->sink);
+	if (error)
+		diag_fail(&diag, -error, "cannot write %s: %s", output->file.path, strerror(-error));
+	if (error || !is_whole)
+		whole_file_abandon(&output->file);
+	else
+		error = whole_file_commit(&output->file, &diag);
+	return error ? cli_fail("%s", diag.text) : CLI_OK;
+}
+
 static int dump_show(struct dump_options *options, struct opened_trace *opened)
 {
 	struct diag diag = {""};
-	struct cli_output output;
+	struct dump_output output;
 	struct heap_range range = {INT64_MIN, INT64_MAX};
 	const char *path = opened->path;
 	const struct trace *trace = opened->trace;
@@ -59,7 +101,9 @@ static int dump_show(struct dump_options *options, struct opened_trace *opened)
 	if (analysis_range(&options->filter.asked, trace, true, &range, &diag))
 		return cli_fail("%s", diag.text);
 	analysis_tell_outside(&options->filter.asked.filter, range, trace, &caller);
-	cli_output_open(&output, options->format == REPORT_TEXT);
+	int status = output_open(&output, options, path);
+	if (status != CLI_OK)
+		return status;
 	struct dump dump = {
 		.options = options,
 		.opened = opened,
@@ -69,7 +113,7 @@ static int dump_show(struct dump_options *options, struct opened_trace *opened)
 		.column_count = subject->count,
 		.format = options->format,
 		.range = range,
-		.out = &output.sink,
+		.out = output.has_file ? &output.sink : &output.standard.sink,
 		.row = {.dictionary = trace_dictionary(trace), .listed = {.dictionary = trace_dictionary(trace)}}};
 	if (!dump.columns)
 		dump_list_columns(&dump, subject->source);
@@ -90,7 +134,7 @@ static int dump_show(struct dump_options *options, struct opened_trace *opened)
 			path, text_count(dump.row.dictionary->folded_count).data);
 	dump_write_header(&dump);
 	int error = subject->run(&dump, &diag);
-	int status = cli_output_close(&output);
+	status = output_close(&output, !error);
 	/* Above 0: said already. */
 	return error > 0 ? error : error ? cli_fail("%s: %s", path, diag.text) : status;
 }
@@ -127,6 +171,8 @@ static const struct option dump_option_rows[] = {
 		 "mapping"},
 	{"mappings", SUBJECT(SUBJECT_MAPPINGS), .help = "the largest mappings of each process at these maxima"},
 	FORMAT_OPTION(struct dump_options, format, report_formats_of_lists),
+	{"o", .type = VALUE_TEXT, OPTION_AT(struct dump_options, output), .value = "FILE",
+	 .help = "write the rows to FILE"},
 	{.type = VALUE_END},
 };
 

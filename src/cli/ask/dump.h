@@ -53,6 +53,7 @@ struct dump_options {
 	struct input input;
 	int format, subject;
 	bool has_whole_stacks;
+	const char *output; /**< a file; NULL: standard output */
 };
 
 struct dump {

@@ -2,11 +2,13 @@
 /* xheap report: the first answer to where the memory went, on a screen. */
 #include <errno.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "action/summary/summary.h"
 #include "action/summary/summary_json.h"
 #include "action/summary/summary_text.h"
 #include "cli/ask/analysis_options.h"
+#include "cli/ask/answer_lines.h"
 #include "cli/ask/filter_options.h"
 #include "cli/ask/view_file.h"
 #include "cli/formats.h"
@@ -14,8 +16,14 @@
 #include "cli/input.h"
 #include "cli/layout_options.h"
 #include "server/alone/alone_file.h"
+#include "trace/trace.h"
 
-enum { TOP_DEFAULT = 5, LINES_MOST = 40, REPORT_HTML = 100 /* the page of xheap view: no format of others */ };
+enum {
+	TOP_DEFAULT = 5,
+	LINES_MOST = 40,
+	EARLY_PEAK_EVENTS = 1000000,
+	REPORT_HTML = 100 /* the page of xheap view: no format of others */
+};
 
 static const struct option_choice formats[] = {
 	{"text", NULL, REPORT_TEXT, NULL},
@@ -50,6 +58,19 @@ static int parse_short(void *context, const char *word, struct diag *why)
 
 /* ---- the question ---- */
 
+/* On a terminal, the peak is there at once, until the report is: all blocks of a large trace are surveyed for
+   seconds. */
+static void peak_show(struct analysis *analysis)
+{
+	const struct trace_dictionary *dictionary = analysis->sources[0].table->dictionary;
+	unsigned width = cli_terminal_width(STDERR_FILENO);
+	if (isatty(STDERR_FILENO) != 1 || dictionary->event_count < EARLY_PEAK_EVENTS)
+		return;
+	char *line = answer_peak_line(&analysis->input, width > 1 ? width - 1 : 0);
+	cli_progress("%s", line);
+	free(line);
+}
+
 struct report_answer {
 	const struct report_options *options;
 	struct analysis analysis;
@@ -69,6 +90,8 @@ static int answer_make(void *context, struct diag *diag)
 					  .is_filtered = asked->note_count > 0,
 					  .is_screen = options->format == REPORT_TEXT && !options->has_more};
 	(void)diag;
+	if (options->format == REPORT_TEXT)
+		peak_show(&answer->analysis);
 	summary_make(&answer->summary, &answer->analysis.input, &plan);
 	return 0;
 }

@@ -162,7 +162,7 @@ static int trace_ask(const struct dx_options *options, const char *expression, c
 	dx_session_init(&session);
 	if (options->wants_help && !expression && !options->script)
 		expression = "";
-	status = expression        ? dx_answer(&session, &defaults, expression, true)
+	status = expression        ? dx_prompt_line(&session, &defaults, expression, true)
 		 : options->script ? run_script(options, &session, &defaults)
 				   : dx_prompt(&session, &defaults, opened->path);
 	dx_session_fini(&session);

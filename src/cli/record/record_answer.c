@@ -19,16 +19,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "action/actions/action_table.h"
 #include "action/explain/explanation.h"
 #include "action/explain/explanation_end.h"
 #include "action/report/ends.h"
 #include "action/report/report_columns.h"
-#include "action/report/report_rows.h"
-#include "action/report/stack_view.h"
 #include "action/summary/summary.h"
 #include "base/text.h"
 #include "cli/ask/analysis_options.h"
+#include "cli/ask/answer_lines.h"
 #include "cli/cli.h"
 #include "cli/layout_options.h"
 #include "cli/record/record.h"
@@ -52,6 +50,7 @@ enum {
 	EVENT_NS = 190,   /* to match an event and add it up; */
 	INDEXED_NS = 16,  /* with an index; */
 	SURVEY_NS = 80,   /* and to look for growth: measured with bench/record_answer.py */
+	NAME_COLUMNS = 7, /* "xheap: " */
 	WAIT_TIMES = 8,   /* so much longer than its processor time the answer may take, on a busy machine, */
 	WAIT_US = 2000000 /* and this */
 };
@@ -106,63 +105,21 @@ static uint64_t cost_ns(const struct record *record, bool with_growth)
 
 /* ---- the lines, in a process of their own ---- */
 
-/* Of standard error, where the lines go. */
+/* Of standard error, where the lines go, less the command's name. */
 static unsigned line_width;
 
-/* A function's name must not make a line wider than a terminal. */
 static void line_put(const char *before, const char *name, const char *after)
 {
-	struct arena arena = {0};
-	bool has_unicode = text_has_unicode();
-	unsigned used = text_width(before) + text_width(after) + (unsigned)strlen("xheap: "),
-		 room = line_width > used + 16 ? line_width - used : 16;
-	printf("%s%s%s\n", before, text_fit(&arena, text_shown(name), room, has_unicode), after);
-	arena_fini(&arena);
-}
-
-/* The first function of the user's code in a stack. */
-static const char *function_of(struct action_input *input, uint32_t node)
-{
-	static char name[LINE_BYTES];
-	snprintf(name, sizeof(name), "[no stack]");
-	if (node && node != HEAP_NONE) {
-		const struct heap_names *names = action_names(input);
-		const struct heap_frame *frame = heap_names_frame(names, stack_view_user_node(input, node));
-		const struct heap_name *own = heap_names_name(names, frame->name);
-		snprintf(name, sizeof(name), "%s", own->short_symbol ? own->short_symbol : own->short_text);
-	}
-	return name;
-}
-
-/* That of the stack with most of a number. */
-static const char *top_function(struct action_input *input, const char *key, uint64_t *number)
-{
-	const struct action_sort *sort = action_sort_find(key);
-	struct action_rows rows;
-	action_rows_make(&rows, input, &action_stacks,
-			 &(struct action_choice){.sort = sort, .top = 1, .is_brief = true});
-	*number = rows.shown ? sort->number(rows.rows[0]->figures) : 0;
-	const char *name = function_of(input, *number ? rows.rows[0]->group : HEAP_NONE);
-	action_rows_fini(&rows);
-	return name;
+	char *line = answer_line(before, name, after, line_width);
+	puts(line);
+	free(line);
 }
 
 static void peak_put(struct action_input *input)
 {
-	const struct action_source *source = &input->sources[0];
-	const struct heap_window *window = source->window;
-	const struct heap_numbers *totals = &window->totals;
-	uint64_t bytes;
-	const char *name = top_function(input, "sp", &bytes);
-	char before[LINE_BYTES];
-	snprintf(before, sizeof(before), "peak: %s in %s block%s at %s; %u %% of it from ",
-		 report_bytes(source, totals->peak_bytes).data, report_count(source, totals->peak_count).data,
-		 text_plural(totals->peak_count), text_duration(window->peak_at_ns).data,
-		 text_percent(bytes, totals->peak_bytes));
-	if (totals->peak_bytes)
-		line_put(before, name, "");
-	else
-		line_put("peak: no block was allocated", "", "");
+	char *line = answer_peak_line(input, line_width);
+	puts(line);
+	free(line);
 }
 
 static void outstanding_put(struct action_input *input)
@@ -170,7 +127,7 @@ static void outstanding_put(struct action_input *input)
 	const struct action_source *source = &input->sources[0];
 	const struct heap_numbers *totals = &source->window->totals;
 	uint64_t bytes;
-	const char *name = top_function(input, "so", &bytes);
+	const char *name = answer_top_function(input, "so", &bytes);
 	char before[LINE_BYTES];
 	snprintf(before, sizeof(before), "never freed: %s in %s block%s; %u %% of it from ",
 		 report_bytes(source, totals->outstanding_bytes).data,
@@ -198,7 +155,7 @@ static bool growth_put(struct action_input *input)
 			 report_bytes(&input->sources[0], (uint64_t)own->growth.bytes.mean).data,
 			 text_bytes((uint64_t)own->growth.bytes.low).data,
 			 text_bytes((uint64_t)own->growth.bytes.high).data);
-		line_put("", function_of(input, own->node), after);
+		line_put("", answer_function(input, own->node), after);
 		printf("next: %s\n", text_shown(summary.findings[0].command));
 	}
 	summary_fini(&summary);
@@ -209,7 +166,7 @@ static bool growth_put(struct action_input *input)
 
 static void function_put(struct action_input *input, const char *before, struct heap_site site)
 {
-	line_put(before, function_of(input, heap_names_site(action_names(input), &site)), "");
+	line_put(before, answer_function(input, heap_names_site(action_names(input), &site)), "");
 }
 
 /* Put the functions that a sanitizer would show the stacks of. */
@@ -305,6 +262,7 @@ static _Noreturn void answer_run(const char *path, const char *shown, uint64_t b
 	setitimer(ITIMER_PROF, &cpu, NULL);
 	setitimer(ITIMER_REAL, &wall, NULL);
 	line_width = cli_width(0, isatty(STDERR_FILENO) != 1);
+	line_width -= line_width > NAME_COLUMNS ? NAME_COLUMNS : 0;
 	dup2(output, STDOUT_FILENO);
 	/* An answer that fails is none: the user has not asked. */
 	int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);

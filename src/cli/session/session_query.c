@@ -95,9 +95,7 @@ static struct listed *listing_add(struct session_listing *listing, const char *n
 	memory_grow(listing->items, listing->count, listing->capacity);
 	struct listed *listed = &listing->items[listing->count++];
 	*listed = (struct listed){.name = strdup(name), .socket = -1};
-	listed->unlisted = socket == -ENOMEM   ? UNLISTED_NO_MEMORY
-			   : socket == -EAGAIN ? UNLISTED_SILENT
-					       : UNLISTED_GONE;
+	listed->unlisted = socket == -ENOMEM ? UNLISTED_NO_MEMORY : socket == -EAGAIN ? UNLISTED_SILENT : UNLISTED_GONE;
 	return listed;
 }
 
@@ -185,10 +183,10 @@ static void listing_add_others(struct session_listing *listing)
 
 static void listed_text(const struct listed *listed)
 {
-	static const char *const reasons[] = {
-		[UNLISTED_GONE] = "is gone; xheap recover saves what it recorded",
-		[UNLISTED_NO_MEMORY] = "ended for want of memory; xheap recover saves what it recorded",
-		[UNLISTED_SILENT] = "does not answer"};
+	static const char *const reasons[] = {[UNLISTED_GONE] = "is gone; xheap recover saves what it recorded",
+					      [UNLISTED_NO_MEMORY] =
+						      "ended for want of memory; xheap recover saves what it recorded",
+					      [UNLISTED_SILENT] = "does not answer"};
 	const struct controller_state *state = &listed->state;
 	if (state->is_alive)
 		printf("%s: %zu target%s, %s events, %s lost, %s\n", listed->name, state->target_count,

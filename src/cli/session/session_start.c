@@ -11,15 +11,31 @@
 #include "cli/record/record_files.h"
 #include "cli/record/record_options.h"
 #include "cli/record/recording.h"
+#include "cli/session/push_options.h"
 #include "cli/session/session_talk.h"
 #include "inject/inject.h"
 #include "session/control/option_rows.h"
+#include "push/push_queue.h"
 #include "session/directory/directory.h"
 
 /* ---- start ---- */
 
+enum { WINDOW_BYTES = 16 << 20 };
+
+struct session_begin {
+	struct record record;
+	struct push_start push;
+};
+
+static const struct option_group start_groups[] = {
+	{record_pid_rows, 0, false},
+	{record_option_rows, 0, false},
+	{push_start_rows, offsetof(struct session_begin, push), false},
+	{session_option_rows, offsetof(struct session_begin, record.session), false},
+	{NULL, 0, false},
+};
 static const struct option_grammar start_grammar = {
-	.command = "start", .groups = record_option_groups, .dashes = "--", .takes_abbreviations = true};
+	.command = "start", .groups = start_groups, .dashes = "--", .takes_abbreviations = true};
 
 static int check_pids(const struct record *record)
 {
@@ -31,9 +47,14 @@ static int check_pids(const struct record *record)
 }
 
 /* How to go on. */
-static void start_report(const struct record *record, const char *name)
+static void start_report(const struct record *record, const char *name, const char *push_place)
 {
 	const struct session_options *options = &record->session;
+	if (push_place) {
+		cli_say("session %s is pushed to %s; xheap query %s shows how it goes, xheap stop %s ends it", name,
+			push_place, name, name);
+		return;
+	}
 	const struct text size = text_bytes(options->max_file_bytes);
 	if (options->file_mode == SESSION_FILE_NONE)
 		cli_say("session %s keeps the newest %s; xheap top %s shows them, xheap stop %s ends the "
@@ -53,21 +74,44 @@ static void start_report(const struct record *record, const char *name)
 		cli_say("session %s records into %s; xheap stop %s ends the session", name, record->output, name);
 }
 
+/* -o none: a window of what was recorded, and sums of the rest, in the user's state directory until the end. */
+static int start_without_trace(struct session_begin *start, const char *name)
+{
+	static char path[CACHE_PATH_BYTES];
+	struct session_options *options = &start->record.session;
+	struct diag diag = {""};
+	if (!start->record.output || strcmp(start->record.output, "none") != 0 || !start->push.place)
+		return CLI_OK;
+	if (options->file_mode != SESSION_FILE_SEQUENTIAL && options->file_mode != SESSION_FILE_KEEP)
+		return cli_fail("start: -o none with --push keeps what it needs: leave out --file-mode");
+	if (push_trace_path(path, name, true, &diag))
+		return cli_fail("start: %s", diag.text);
+	options->file_mode = SESSION_FILE_KEEP;
+	if (!options->max_file_bytes)
+		options->max_file_bytes = WINDOW_BYTES;
+	start->record.output = path;
+	return CLI_OK;
+}
+
 static int start_run(int count, char **arguments)
 {
-	static struct record memory;
-	struct record *record = &memory;
+	static struct session_begin memory;
+	struct record *record = &memory.record;
 	char file[128];
 	int status = session_take_name(count, arguments, "start");
 	session_options_init(&record->session);
 	record->session.session_name = count > 1 ? arguments[1] : NULL;
 	if (status == CLI_OK)
-		status = options_parse(&start_grammar, count - 1, arguments + 1, record, NULL, &record->command);
+		status = options_parse(&start_grammar, count - 1, arguments + 1, &memory, NULL, &record->command);
 	if (status == CLI_OK)
 		status = record_settle(record, "start");
 	if (status == CLI_OK && record->command[0])
 		status = cli_fail("start: %s: not expected here; xheap launch %s %s... runs a command in the session",
 				  record->command[0], arguments[1], record->command[0]);
+	if (status == CLI_OK)
+		status = push_start_check(&memory.push, "start");
+	if (status == CLI_OK)
+		status = start_without_trace(&memory, arguments[1]);
 	if (status == CLI_OK && record->limit_ms)
 		status = cli_fail("start: --duration is for xheap record; a session lasts until xheap stop %s",
 				  arguments[1]);
@@ -101,11 +145,13 @@ static int start_run(int count, char **arguments)
 	bool has_begun = status == CLI_OK;
 	if (has_begun && record->pids.count)
 		status = record_attach_all(record);
+	if (status == CLI_OK)
+		status = push_start_begin(&memory.push, arguments[1]);
 	if (status == CLI_OK) {
 		if (record->session.takes_images)
 			image_session_has_begun();
 		if (!record->is_quiet)
-			start_report(record, arguments[1]);
+			start_report(record, arguments[1], memory.push.place);
 		return CLI_OK;
 	}
 	control_send(record->control, &(struct control_message){.kind = CONTROL_STOP});
@@ -234,6 +280,7 @@ const struct command command_start = {.name = "start",
 				      .usage = "NAME [-o FILE] [-p PID[,PID...]]... [OPTIONS]",
 				      .summary = "begin a session: a recording with a name, of processes that run",
 				      .run = start_run,
+				      .options = &start_grammar,
 				      .help = "The session lasts after this command, until xheap stop NAME. It "
 					      "may begin without a process: with\n"
 					      "-p 0, or without -p. All processes are recorded, or none. FILE is "

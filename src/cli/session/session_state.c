@@ -4,12 +4,14 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/list_field.h"
 #include "base/text.h"
 #include "cli/cli.h"
 #include "cli/layout_options.h"
+#include "push/push_queue.h"
 #include "session/control/clocks.h"
 #include "session/control/option_rows.h"
 #include "session/control/options.h"
@@ -117,7 +119,7 @@ static bool is_folded(const void *record)
 #define KNOWN_FOLDED .is_known = is_folded
 
 #define AT(kind, member) FIELD(kind, struct controller_state, member)
-/* docs/schema/query.json, but name, alive, targets, inactive */
+/* docs/schema/query.json, but name, alive, targets, inactive, push */
 static const struct list_field session_fields[] = {
 	{NULL, "logger_pid", AT(ID, logger_pid)},
 	{NULL, "file_mode", .kind = FIELD_WORD, .word = file_mode_word},
@@ -131,6 +133,27 @@ static const struct list_field session_fields[] = {
 	{0},
 };
 #undef AT
+
+#define AT(kind, member) FIELD(kind, struct push_counts, member)
+/* docs/schema/query.json $defs/push */
+static const struct list_field push_fields[] = {
+	{NULL, "place", AT(CHARS, place)},
+	{NULL, "pushed", AT(COUNT, pushed)},
+	{NULL, "waiting", AT(COUNT, waiting)},
+	{NULL, "waiting_bytes", AT(BYTES, waiting_bytes)},
+	{NULL, "dropped", AT(COUNT, dropped)},
+	{NULL, "error", AT(CHARS, error), .may_be_unset = true},
+	{0},
+};
+#undef AT
+
+/* What is pushed of the session, by this user. */
+static bool push_find(const char *name, const struct controller_state *state, struct push_counts *counts)
+{
+	char path[CACHE_PATH_BYTES];
+	return !strchr(name, '/') && !push_queue_path(path, name, false, &(struct diag){""}) &&
+	       push_status_read(path, counts) && counts->logger == (uint64_t)state->logger_pid;
+}
 
 static struct thread_row thread_row(const struct controller_state *state, size_t i)
 {
@@ -149,6 +172,16 @@ static void threads_json(struct json *json, const struct controller_state *state
 			list_field_json_object(json, thread_fields, &row);
 	}
 	json_end_array(json);
+}
+
+static void push_json(struct json *json, const char *name, const struct controller_state *state)
+{
+	struct push_counts counts;
+	if (!push_find(name, state, &counts))
+		return;
+	json_begin_object(json, "push");
+	list_field_json(json, push_fields, &counts);
+	json_end_object(json);
 }
 
 void session_state_json(struct json *json, const char *name, const struct controller_state *state, bool with_threads)
@@ -171,6 +204,7 @@ void session_state_json(struct json *json, const char *name, const struct contro
 		for (size_t i = 0; i < state->inactive_count; i++)
 			list_field_json_object(json, inactive_fields, &state->inactive[i]);
 		json_end_array(json);
+		push_json(json, name, state);
 	}
 	json_end_object(json);
 }
@@ -241,6 +275,19 @@ static void text_untraced(const struct control_state *session)
 		       text_count(session->untraced_calls).data);
 }
 
+static void text_push(const char *name, const struct controller_state *state)
+{
+	struct push_counts counts;
+	if (!push_find(name, state, &counts))
+		return;
+	printf("  pushes to %s: %s sent, %s waiting", text_shown(counts.place), text_count(counts.pushed).data,
+	       text_count(counts.waiting).data);
+	if (counts.waiting)
+		printf(" (%s)", text_bytes(counts.waiting_bytes).data);
+	printf(", %s dropped", text_count(counts.dropped).data);
+	printf(counts.error[0] ? "; %s\n" : "\n", text_shown(counts.error));
+}
+
 void session_state_targets(const struct controller_state *state, const struct text_layout *layout, struct sink *out)
 {
 	struct grid grid = {.layout = *layout, .is_of_terminal = true};
@@ -274,6 +321,7 @@ void session_state_text(const char *name, const struct controller_state *state)
 	printf("  logger  pid %d, %s of CPU, %s; clock %s\n", (int)state->logger_pid,
 	       text_duration((int64_t)session->logger_cpu_ns).data, text_bytes(session->logger_bytes).data,
 	       session_clock_name((enum region_clock)session->clock));
+	text_push(name, state);
 	for (size_t i = 0; i < state->inactive_count; i++)
 		printf("  detached  process %d (%s): inactive code stays mapped, %s, %" PRIu32 " threads in it\n",
 		       (int)state->inactive[i].pid, text_shown(state->inactive[i].text),

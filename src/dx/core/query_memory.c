@@ -33,6 +33,7 @@ static void chunk_enter(struct dx_arena *arena, struct dx_chunk *chunk)
 {
 	chunk->before = arena->chunks;
 	arena->chunks = chunk;
+	arena->chunk_bytes += chunk->size_bytes;
 	arena->next = chunk->data;
 	arena->end = chunk->data + chunk->size_bytes;
 }
@@ -116,6 +117,7 @@ static void chunk_leave(struct dx_arena *arena)
 	struct dx_chunk *chunk = arena->chunks;
 	assert(arena->budget->used_bytes >= chunk->size_bytes);
 	arena->chunks = chunk->before;
+	arena->chunk_bytes -= chunk->size_bytes;
 	if (!arena->spare && chunk->size_bytes == CHUNK_BYTES) {
 		arena->spare = chunk;
 		return;
@@ -144,16 +146,16 @@ void dx_release(struct dx_arena *arena, struct dx_mark mark)
 bool dx_arena_is_valid(const struct dx_arena *arena)
 {
 	const struct dx_chunk *last = arena->chunks;
-	size_t bytes = arena->spare ? arena->spare->size_bytes : 0;
+	size_t spare_bytes = arena->spare ? arena->spare->size_bytes : 0, bytes = 0;
 	bool is_valid = last ? arena->next >= last->data && arena->next <= arena->end &&
 					arena->end == last->data + last->size_bytes
 			     : !arena->next && !arena->end;
-	is_valid &= (uintptr_t)arena->next % ALIGNMENT == 0 && (!arena->spare || bytes == CHUNK_BYTES);
+	is_valid &= (uintptr_t)arena->next % ALIGNMENT == 0 && (!arena->spare || spare_bytes == CHUNK_BYTES);
 	for (const struct dx_chunk *chunk = last; chunk; chunk = chunk->before)
 		bytes += chunk->size_bytes;
 	for (const struct dx_cleanup *cleanup = arena->cleanups; cleanup; cleanup = cleanup->before)
 		is_valid &= cleanup->end != NULL;
-	return is_valid && bytes <= arena->budget->used_bytes;
+	return is_valid && bytes == arena->chunk_bytes && bytes + spare_bytes <= arena->budget->used_bytes;
 }
 
 void dx_arena_fini(struct dx_arena *arena)

@@ -22,6 +22,7 @@ struct dx_arena {
 	struct dx_budget *budget;
 	struct dx_chunk *chunks, *spare;
 	char *next, *end;
+	size_t chunk_bytes; /**< of all chunks but the spare one */
 	struct dx_cleanup *cleanups;
 	bool is_lasting; /**< lives longer than queries: copies of values refer to nothing of a query */
 };

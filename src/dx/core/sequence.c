@@ -129,12 +129,11 @@ void dx_list_clear(struct dx_list *list)
 	list->capacity = 0;
 }
 
-size_t dx_list_growth(const struct dx_list *list)
+size_t dx_list_bytes_with(const struct dx_list *list)
 {
 	bool is_full = list->count == list->capacity;
-	return is_full ? (memory_capacity(list->capacity, list->count + (size_t)1) - list->capacity) *
-				 sizeof(*list->elements)
-		       : 0;
+	size_t capacity = is_full ? memory_capacity(list->capacity, list->count + (size_t)1) : list->capacity;
+	return list->arena.chunk_bytes + capacity * sizeof(*list->elements);
 }
 
 uint32_t dx_list_count(const struct dx_list *list)
@@ -168,8 +167,13 @@ static bool list_next(struct dx_query *query, struct dx_iterator *iterator, stru
 	return true;
 }
 
-static const struct dx_operator list_operator = {
-	.name = "list", .state_bytes = sizeof(struct list_state), .next = list_next};
+static void list_copy(struct dx_arena *arena, struct dx_sequence *copy);
+
+static const struct dx_operator list_operator = {.name = "list",
+						 .state_bytes = sizeof(struct list_state),
+						 .next = list_next,
+						 .copy = list_copy,
+						 .key = LIST_KEY + 1};
 
 struct dx_value dx_list_value(struct dx_query *query, struct dx_list *list, uint32_t first, uint32_t count)
 {
@@ -196,8 +200,8 @@ struct dx_value dx_group_value(struct dx_query *query, struct dx_list *list, uin
 
 const struct dx_value *dx_sequence_key(const struct dx_sequence *sequence)
 {
-	bool is_group = sequence->operation == &list_operator && sequence->argument_count == GROUP_ARGUMENTS;
-	return is_group ? &sequence->arguments[LIST_KEY] : NULL;
+	unsigned key = sequence->operation->key;
+	return key && key <= sequence->argument_count ? &sequence->arguments[key - 1] : NULL;
 }
 
 bool dx_sequence_is_list(const struct dx_sequence *sequence, const struct dx_element **elements, uint32_t *count)
@@ -239,20 +243,40 @@ bool dx_sequence_is_valid(const struct dx_sequence *sequence)
 	return is_valid;
 }
 
-/* The part of the list that the sequence has, in memory that lasts as long as the arena. */
+struct dx_list *dx_list_new_lasting(struct dx_arena *arena)
+{
+	struct dx_list *list = memory_zeroed(1, sizeof(*list));
+	dx_arena_init(&list->arena, arena->budget);
+	list->arena.is_lasting = true;
+	list_hold(list, arena);
+	return list;
+}
+
+void dx_sequence_set_list(struct dx_sequence *sequence, struct dx_list *list, const struct dx_value *key)
+{
+	sequence->operation = &list_operator;
+	sequence->argument_count = key ? GROUP_ARGUMENTS : LIST_ARGUMENTS;
+	sequence->arguments[LIST_FIRST] = dx_number(0);
+	sequence->arguments[LIST_END] = dx_number(list->count);
+	sequence->arguments[LIST_ITSELF] = (struct dx_value){.kind = DX_ABSENT, .data = list};
+	if (key)
+		sequence->arguments[LIST_KEY] = *key;
+}
+
+/* Queries share a list. Of what outlives them, the part that the sequence has lies in memory that lasts as long. */
 static void list_copy(struct dx_arena *arena, struct dx_sequence *copy)
 {
 	const struct dx_list *list = copy->arguments[LIST_ITSELF].data;
 	uint64_t first = copy->arguments[LIST_FIRST].number, end = copy->arguments[LIST_END].number;
-	struct dx_list *made = memory_zeroed(1, sizeof(*made));
-	dx_arena_init(&made->arena, arena->budget);
-	made->arena.is_lasting = true;
-	list_hold(made, arena);
+	if (!arena->is_lasting) {
+		list_hold((struct dx_list *)list, arena);
+		return;
+	}
+	struct dx_list *made = dx_list_new_lasting(arena);
 	for (uint64_t at = first; at < end && !arena->budget->is_exceeded; at++)
 		dx_list_add(made, &list->elements[at]);
-	copy->arguments[LIST_FIRST] = dx_number(0);
-	copy->arguments[LIST_END] = dx_number(made->count);
-	copy->arguments[LIST_ITSELF].data = made;
+	const struct dx_value *key = dx_sequence_key(copy), kept = key ? *key : dx_bool(false);
+	dx_sequence_set_list(copy, made, key ? &kept : NULL);
 }
 
 const struct dx_sequence *dx_sequence_copy(struct dx_arena *arena, const struct dx_sequence *sequence)
@@ -266,14 +290,11 @@ const struct dx_sequence *dx_sequence_copy(struct dx_arena *arena, const struct 
 	arena->budget->copy_depth++;
 	copy->source = dx_sequence_copy(arena, sequence->source);
 	arena->budget->copy_depth--;
-	if (dx_sequence_key(sequence))
-		copy->arguments[LIST_KEY] = dx_value_copy(arena, dx_sequence_key(sequence));
-	if (sequence->operation == &list_operator && arena->is_lasting) {
-		list_copy(arena, copy);
-		return copy;
-	}
-	if (sequence->operation == &list_operator) {
-		list_hold((struct dx_list *)sequence->arguments[LIST_ITSELF].data, arena);
+	const struct dx_value *key = dx_sequence_key(sequence);
+	if (key)
+		copy->arguments[sequence->operation->key - 1] = dx_value_copy(arena, key);
+	if (sequence->operation->copy) {
+		sequence->operation->copy(arena, copy);
 		return copy;
 	}
 	for (unsigned i = 0; i < sequence->argument_count; i++)

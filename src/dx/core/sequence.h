@@ -23,12 +23,16 @@ struct dx_operator {
 	const char *name;
 	size_t state_bytes; /**< of the iterator, zeroed */
 	bool opens_source;  /**< the source is not opened before: the operator does it */
+	bool may_repeat;    /**< several elements may have one index, as images of a pid have */
 	/** Prepare the iterator's state; NULL: zeroes are enough. */
 	void (*open)(struct dx_query *query, struct dx_iterator *iterator);
 	/** Set the next element, or return false at the end. */
 	bool (*next)(struct dx_query *query, struct dx_iterator *iterator, struct dx_element *element);
 	/** End what the state refers to outside of arenas; NULL: nothing. */
 	void (*close)(void *state);
+	/** Have a copy of the sequence refer to what it needs, while the arena lives. NULL: arguments are copied. */
+	void (*copy)(struct dx_arena *arena, struct dx_sequence *copy);
+	unsigned key; /**< the argument that is a group's key, plus one; 0: there is none. Other sequences lack it */
 };
 
 struct dx_sequence {
@@ -85,8 +89,9 @@ void dx_list_add(struct dx_list *list, const struct dx_element *element);
 
 /** Remove all elements, and give their memory back. */
 void dx_list_clear(struct dx_list *list);
-/** Return how many bytes more than the element itself the next dx_list_add() takes. */
-size_t dx_list_growth(const struct dx_list *list);
+
+/** Return the bytes that the list takes with one element more, without what that element refers to. */
+size_t dx_list_bytes_with(const struct dx_list *list);
 
 /** Return whether its elements are valid values in its memory (base/check.h). */
 bool dx_list_is_valid(const struct dx_list *list);
@@ -101,6 +106,10 @@ struct dx_value dx_list_value(struct dx_query *query, struct dx_list *list, uint
 /** Return the same as a group, which has a key. */
 struct dx_value dx_group_value(struct dx_query *query, struct dx_list *list, uint32_t first, uint32_t count,
 			       const struct dx_value *key);
+
+/** Return an empty list in an arena that outlives queries. Add elements to it, then make a sequence that list. */
+struct dx_list *dx_list_new_lasting(struct dx_arena *arena);
+void dx_sequence_set_list(struct dx_sequence *sequence, struct dx_list *list, const struct dx_value *key);
 
 /** Return the key of a group; NULL: the sequence is none. */
 const struct dx_value *dx_sequence_key(const struct dx_sequence *sequence);

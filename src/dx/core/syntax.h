@@ -68,7 +68,8 @@ struct dx_node {
 	struct dx_node **children;
 	const char **names;
 	uint16_t least_level; /**< of its names; this and what follows is of subqueries.c */
-	bool has_call, is_subquery, has_subqueries;
+	bool has_call, is_subquery, has_subqueries; /**< has_call: or a variable */
+	bool is_before_arrow; /**< what "->" is behind, and no dot */
 };
 
 #endif

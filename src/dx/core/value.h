@@ -65,7 +65,8 @@ enum dx_member_flag {
 	DX_MEMBER_EXTRA = 1,     /**< beyond the documented ones: shown with -extra */
 	DX_MEMBER_HIDDEN = 2,    /**< an alias: never shown, unless asked for by name */
 	DX_MEMBER_NO_COLUMN = 4, /**< in trees, not in grids */
-	DX_MEMBER_MINOR = 8      /**< a column that a narrow terminal leaves out before all others */
+	DX_MEMBER_MINOR = 8,     /**< a column that a narrow terminal leaves out before all others */
+	DX_MEMBER_NO_GRID = 16   /**< in trees, CSV and JSON, not in grids, where another column shows it */
 };
 
 /** Said beside these bits: the member is this column of the list (columns/column.h). */

@@ -14,6 +14,7 @@
 
 #include "base/text.h"
 #include "dx/core/methods.h"
+#include "dx/language/foreign_words.h"
 #include "dx/model/debugger.h"
 #include "dx/model/heap_limits.h"
 #include "dx/model/member_words.h"
@@ -44,7 +45,9 @@ struct checker {
 	struct dx_query *query;
 	struct dx_complaint *complaint;
 	bool has_failed;
-	dx_name_visit *visit; /* NULL: this is no search for names */
+	const struct known_type *element; /* within an argument that should be a lambda: its parameter; or NULL */
+	const struct dx_node *text;       /* what a text is compared with; NULL: not known */
+	dx_name_visit *visit;             /* NULL: this is no search for names */
 	void *context;
 	bool has_visited;
 };
@@ -89,13 +92,6 @@ static void nearest_try(struct nearest_name *nearest, const char *name)
 		nearest->least = distance;
 		nearest->best = name;
 	}
-}
-
-static const struct known_type *refuse_name(struct checker *checker, int column, const char *owner, const char *what,
-					    const struct nearest_name *nearest)
-{
-	return complain(checker, column, "%s has no %s %s%s%s", owner, what, nearest->wrong,
-			nearest->best ? "; the nearest is " : "", nearest->best ? nearest->best : "");
 }
 
 /* ---- types ---- */
@@ -157,11 +153,56 @@ static const struct dx_class *class_of(const struct known_type *type)
 	return type->kind == DX_POSITION ? &dx_position_class : type->kind == DX_OBJECT ? type->class : NULL;
 }
 
+static const struct known_type *refuse_name(struct checker *checker, int column, const struct known_type *of,
+					    const char *what, const struct nearest_name *nearest)
+{
+	const struct dx_class *class = of->record ? NULL : class_of(of);
+	const char *answer = dx_foreign_name(of->kind, class, nearest->wrong);
+	return complain(checker, column, "%s has no %s %s%s%s", of->record ? "the object" : type_name(of), what,
+			nearest->wrong,
+			answer          ? ": write "
+			: nearest->best ? "; the nearest is "
+					: "",
+			answer          ? answer
+			: nearest->best ? nearest->best
+					: "");
+}
+
 /* ---- names and members ---- */
+
+static bool has_member(const struct known_type *type, const char *name)
+{
+	const struct dx_class *class = type && !type->record ? class_of(type) : NULL;
+	const struct dx_member *row = class ? class->members : NULL;
+	while (row && row->name && strcasecmp(row->name, name) != 0)
+		row++;
+	return row && row->name;
+}
+
+/* Say what a name that nobody knows was meant to be. Return whether that is known. */
+static bool refuse_unknown(struct checker *checker, const struct dx_node *node, const struct type_scope *scope)
+{
+	for (; scope; scope = scope->outer)
+		if (has_member(scope->type, node->name)) {
+			complain(checker, node->column, "%s is a member: write %s.%s", node->name, scope->name,
+				 node->name);
+			return true;
+		}
+	bool is_text = node == checker->text, is_member = has_member(checker->element, node->name);
+	if (is_text)
+		complain(checker, node->column, "a text stands in quotes: \"%s\"", node->name);
+	else if (node->is_before_arrow)
+		complain(checker, node->column, "a lambda has =>: %s => ...", node->name);
+	else if (is_member)
+		complain(checker, node->column, "%s is a member of each element: write x => ... x.%s ...", node->name,
+			 node->name);
+	return is_text || node->is_before_arrow || is_member;
+}
 
 static const struct known_type *check_name(struct checker *checker, const struct dx_node *node,
 					   const struct type_scope *scope)
 {
+	const struct type_scope *inner = scope;
 	struct nearest_name nearest;
 	nearest_begin(&nearest, node->name);
 	for (; scope; scope = scope->outer) {
@@ -171,6 +212,8 @@ static const struct known_type *check_name(struct checker *checker, const struct
 	}
 	if (!strcasecmp(node->name, "Debugger"))
 		return type_of_kind(checker, DX_OBJECT, &dx_debugger_class);
+	if (refuse_unknown(checker, node, inner))
+		return &any;
 	nearest_try(&nearest, "Debugger");
 	for (const struct dx_builtin *row = dx_builtins; row->name; row++)
 		if (!strcasecmp(row->name, node->name))
@@ -220,7 +263,7 @@ static const struct known_type *check_field(struct checker *checker, const struc
 			return object->fields[i];
 		nearest_try(&nearest, object->record->names[i]);
 	}
-	return refuse_name(checker, node->name_column, "the object", "member", &nearest);
+	return refuse_name(checker, node->name_column, object, "member", &nearest);
 }
 
 static const struct dx_method *method_for(const struct known_type *type, const char *name)
@@ -304,7 +347,7 @@ static const struct known_type *check_member(struct checker *checker, struct dx_
 	if (method)
 		return complain(checker, node->name_column, "%s is a method: write %s(%s)", method->name, method->name,
 				method->shown_arguments);
-	return refuse_name(checker, node->name_column, type_name(object), "member", &nearest);
+	return refuse_name(checker, node->name_column, object, "member", &nearest);
 }
 
 /* ---- calls ---- */
@@ -324,7 +367,7 @@ static const struct known_type *refuse_method(struct checker *checker, const str
 	/* A method of something: the evaluation knows what this is. */
 	if (is_known && receiver->kind == DX_ANY)
 		return &any;
-	return refuse_name(checker, node->name_column, type_name(receiver), "method", &nearest);
+	return refuse_name(checker, node->name_column, receiver, "method", &nearest);
 }
 
 /* Whether a value of the type can be an argument of the letter. */
@@ -381,7 +424,8 @@ struct call_types {
 static void refuse_truth(struct checker *checker, int column, const struct known_type *type)
 {
 	if (type->kind == DX_TEXT)
-		complain(checker, column, "a text is neither true nor false: compare it, as in x.Action == \"Free\"");
+		complain(checker, column,
+			 "a text is neither true nor false: compare it, as in x.Action == \"Free\", or with null");
 	else if (type->kind == DX_SEQUENCE || type->kind == DX_LAMBDA)
 		complain(checker, column, "%s is neither true nor false%s", type_name(type),
 			 type->kind == DX_SEQUENCE ? ": .Any() says whether it has elements" : "");
@@ -455,7 +499,10 @@ static void refuse_word(struct checker *checker, int column, const struct dx_mem
 		if (strcasestr(words->words[i], text))
 			nearest.best = words->words[i];
 	text_join(all, sizeof(all), words->words, words->are_of_trace ? 0 : words->count);
-	if (nearest.best)
+	const char *answer = dx_foreign_text(words->words, words->count, text);
+	if (answer)
+		complain(checker, column, "%s is never \"%s\": %s", member->name, text, answer);
+	else if (nearest.best)
 		complain(checker, column, "%s is never \"%s\"%s; the nearest is \"%s\"", member->name, text,
 			 words->are_of_trace ? " in this trace" : "", nearest.best);
 	else
@@ -593,7 +640,9 @@ static void check_argument(struct checker *checker, const struct dx_method *meth
 		check_made(checker, argument->first->column, method, letter, type);
 		return;
 	}
+	checker->element = is_of_element ? element : checker->element;
 	type = check(checker, argument, scope);
+	checker->element = NULL;
 	types->arguments[number] = type;
 	bool is_number_out = ((letter == 'n' || letter == 'd') && is_negative(argument)) ||
 			     (letter == 'b' && argument->kind == DX_NODE_LITERAL &&
@@ -764,7 +813,9 @@ static const struct known_type *check_time(struct checker *checker, struct dx_no
 static const struct known_type *check_binary(struct checker *checker, struct dx_node *node,
 					     const struct type_scope *scope)
 {
-	const struct known_type *one = check(checker, node->first, scope), *other = check(checker, node->second, scope);
+	const struct known_type *one = check(checker, node->first, scope);
+	checker->text = one->kind == DX_TEXT ? node->second : NULL;
+	const struct known_type *other = check(checker, node->second, scope);
 	if (node->operation >= DX_LESS && node->operation <= DX_UNEQUAL && one->kind == DX_POSITION)
 		one = check_time(checker, &node->first, node->second, &other);
 	else if (node->operation >= DX_LESS && node->operation <= DX_UNEQUAL && other->kind == DX_POSITION)

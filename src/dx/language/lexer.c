@@ -11,9 +11,9 @@
 #include "base/text.h"
 
 /* Signs, longer ones before their beginnings. */
-static const char *const signs[] = {"=>", "->", "==", "!=", "<=", ">=", "&&", "||", "<<", ">>", "(",
-				    ")",  "[",  "]",  "{",  "}",  ".",  ",",  "+",  "-",  "*",  "/",
-				    "%",  "<",  ">",  "!",  "~",  "&",  "|",  "^",  "?",  ":",  "="};
+static const char *const signs[] = {"=>", "->", "<>", "==", "!=", "<=", ">=", "&&", "||", "<<", ">>", "(",
+				    ")",  "[",  "]",  "{",  "}",  ".",  ",",  "+",  "-",  "*",  "/",  "%",
+				    "<",  ">",  "!",  "~",  "&",  "|",  "^",  "?",  ":",  "="};
 enum { SIGN_COUNT = sizeof(signs) / sizeof(signs[0]), UNIT_BYTES = 8 };
 
 static bool is_name_byte(char byte, bool is_first)

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "dx/language/foreign_words.h"
 #include "dx/language/lexer.h"
 
 /* HEIGHT_MAX bounds what goes down the tree after the parser: more levels than that are never evaluated. */
@@ -14,7 +15,7 @@ enum { DEPTH_MAX = 200, HEIGHT_MAX = DX_DEPTH_MAX, CHILDREN_MAX = 64 };
 
 struct parser {
 	struct dx_lexer lexer;
-	struct dx_token token; /* the next one */
+	struct dx_token token, before; /* the next one, and the one before it */
 	struct dx_complaint *complaint;
 	unsigned depth;
 	bool has_failed;
@@ -33,31 +34,21 @@ static const struct {
 
 static struct dx_node *parse_expression(struct parser *parser);
 
-/* What people write who know other languages, and what it is here. */
-static const struct {
-	const char *word, *answer;
-} foreign_words[] = {
-	{"=", "== compares; = is for a variable, @$name = value, and for a field of new { }"},
-	{"and", "&& joins two conditions"},
-	{"or", "|| joins two conditions"},
-};
-
-static const char *foreign_answer(const struct parser *parser, const char *why)
-{
-	const struct dx_token *token = &parser->token;
-	bool is_word = token->kind == DX_TOKEN_SIGN || token->kind == DX_TOKEN_NAME;
-	for (size_t i = 0; is_word && i < sizeof(foreign_words) / sizeof(foreign_words[0]); i++)
-		if (!strcmp(token->text, foreign_words[i].word))
-			return foreign_words[i].answer;
-	return why;
-}
-
 static void fail(struct parser *parser, int column, const char *why)
 {
 	if (parser->has_failed)
 		return;
-	if (parser->token.column == column)
-		why = foreign_answer(parser, why);
+	const struct dx_token *token = &parser->token;
+	/* A word that means something elsewhere stands here, or before this: "x.Size in y", "not x". */
+	for (int i = 0; i < 2 && parser->token.column == column; i++, token = &parser->before) {
+		bool is_word = token->kind == DX_TOKEN_SIGN || token->kind == DX_TOKEN_NAME;
+		const char *answer = is_word ? dx_foreign_sign(token->text) : NULL;
+		if (answer) {
+			why = answer;
+			column = token->column;
+			break;
+		}
+	}
 	parser->has_failed = true;
 	parser->complaint->column = column;
 	diag_fail(&parser->complaint->diag, EINVAL, "%s", why);
@@ -67,6 +58,7 @@ static void advance(struct parser *parser)
 {
 	if (parser->has_failed)
 		return;
+	parser->before = parser->token;
 	if (dx_lex(&parser->lexer, &parser->token, &parser->complaint->diag)) {
 		parser->has_failed = true;
 		parser->complaint->column = parser->token.column;
@@ -312,7 +304,9 @@ static struct dx_node *parse_postfix(struct parser *parser)
 		int column = parser->token.column;
 		if (++length > DEPTH_MAX) {
 			fail(parser, column, "the chain of calls is too long");
-		} else if (accept(parser, ".") || accept(parser, "->")) {
+		} else if (is_sign(parser, ".") || is_sign(parser, "->")) {
+			node->is_before_arrow = is_sign(parser, "->");
+			advance(parser);
 			struct dx_node *member = node_new(parser, DX_NODE_MEMBER, node->column);
 			member->first = node;
 			member->name = parser->token.text;
@@ -428,7 +422,8 @@ struct dx_node *dx_parse(struct dx_arena *arena, const char *text, const char **
 		fail(&parser, 0, "the query has more than a MiB");
 	advance(&parser);
 	struct dx_node *node = parse_expression(&parser);
-	if (!parser.has_failed && parser.token.kind != DX_TOKEN_END && !is_sign(&parser, ","))
+	bool is_over = parser.token.kind == DX_TOKEN_END || is_sign(&parser, ",");
+	if (!parser.has_failed && !is_over)
 		fail(&parser, parser.token.column, "an operator is missing before this");
 	assert(parser.depth == 0);
 	*rest = text + (parser.has_failed ? 0 : parser.token.end);

@@ -92,7 +92,7 @@ static bool ids_next(struct dx_query *query, struct dx_iterator *iterator, struc
 }
 
 static const struct dx_operator ids_operator = {
-	.name = "ids", .state_bytes = sizeof(struct ids_state), .next = ids_next};
+	.name = "ids", .state_bytes = sizeof(struct ids_state), .may_repeat = true, .next = ids_next};
 
 struct dx_value dx_ids(struct dx_query *query, const struct dx_class *class, uint32_t count, uint32_t process,
 		       bool is_counted)

@@ -183,7 +183,8 @@ static const struct dx_member block_members[] = {
 	 "the frame of the user's own code that allocated it, as reports show it"},
 	{"Stack", DX_TEXT, DX_MEMBER_NO_COLUMN, get_stack, NULL, "the frames of the allocation, innermost first"},
 	{"Frames", DX_SEQUENCE, DX_MEMBER_NO_COLUMN, get_frames, &dx_frame_class,
-	 "the same, as objects; Stack[0] is Frames[0]"},
+	 "the same, as objects: Frames[0], and Stack[0], is the heap function, Caller the first frame of the user's "
+	 "code"},
 	{"FreeStack", DX_TEXT, DX_MEMBER_NO_COLUMN, get_free_stack, NULL, "the frames of the free"},
 	{"FreeFrames", DX_SEQUENCE, DX_MEMBER_NO_COLUMN, get_free_frames, &dx_frame_class, "the same, as objects"},
 	{"Event", DX_OBJECT, DX_MEMBER_NO_COLUMN, get_event, &dx_heap_class, "the call that allocated it"},

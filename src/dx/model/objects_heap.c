@@ -342,7 +342,8 @@ static const struct dx_member heap_members[] = {
 	 "the frame of the user's own code that called it, as reports show it"},
 	{"Stack", DX_TEXT, DX_MEMBER_EXTRA, get_stack, NULL, "the frames of the call, innermost first, joined by ;"},
 	{"Frames", DX_SEQUENCE, DX_MEMBER_EXTRA | DX_MEMBER_NO_COLUMN, get_frames, &dx_frame_class,
-	 "the same, as objects; Stack[0] is Frames[0]"},
+	 "the same, as objects: Frames[0], and Stack[0], is the heap function, Caller the first frame of the user's "
+	 "code"},
 	{"Duration", DX_NUMBER, DX_MEMBER_EXTRA | COLUMN(DURATION), NULL, NULL, "nanoseconds that the call took"},
 	{"Usable", DX_NUMBER, DX_MEMBER_EXTRA | COLUMN(USABLE), NULL, NULL, "the bytes that the allocator really gave"},
 	{"Error", DX_NUMBER, DX_MEMBER_EXTRA, get_error, NULL, "the error number of a failed call"},

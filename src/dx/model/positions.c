@@ -110,6 +110,19 @@ static int last_step_find(uint32_t *last, const struct trace *trace, int64_t tim
 	return status < 0 ? status : 0;
 }
 
+bool dx_position_is_alone(const struct trace *trace, int64_t time_ns)
+{
+	struct heap_stream *stream = heap_stream_new(trace, HEAP_ORDER_POINTS, time_ns, time_ns);
+	struct diag diag = {""};
+	struct heap_point at;
+	uint32_t count = 0;
+	int status;
+	while (count < 2 && (status = heap_stream_next(stream, &at, &diag)) > 0 && at.time_ns <= time_ns)
+		count += at.time_ns == time_ns;
+	heap_stream_free(stream);
+	return status >= 0 && count < 2;
+}
+
 /* A block that ends with its process is still there at this position. */
 static struct dx_value process_end(struct dx_query *query, uint32_t process)
 {
@@ -153,12 +166,13 @@ static bool percent_parse(const char *text, double *percent)
 }
 
 /* A nanosecond without a step, as positions behind all its points are printed: 1DC1F35. Short ones without letters are
-   percentages out of range. */
+   percentages out of range, and letters alone are a word. */
 static bool nanosecond_parse(struct dx_query *query, const char *text, struct dx_value *position)
 {
-	bool is_one = strlen(text) > 3 || text[strspn(text, "0123456789.")];
-	bool is_parsed =
-		is_one && !strchr(text, ':') && dx_position_parse(dx_format(query->arena, "%s:", text), position);
+	size_t length = strlen(text), digits = strspn(text, "0123456789");
+	bool is_one = length == strspn(text, "0123456789ABCDEF") && strpbrk(text, "0123456789") &&
+		      (digits < length || length > 3);
+	bool is_parsed = is_one && dx_position_parse(dx_format(query->arena, "%s:", text), position);
 	if (is_parsed && position->sequence_ns < INT64_MAX)
 		position->step = UINT32_MAX;
 	return is_parsed;

@@ -5,6 +5,8 @@
 
 #include "dx/core/value.h"
 
+struct trace;
+
 extern const struct dx_class dx_position_range_class;
 
 /** The data of a range of positions; its class is dx_position_range_class. */
@@ -18,6 +20,9 @@ struct dx_value dx_position_range(struct dx_query *query, struct dx_value min, s
 /** Return the current position. Until one is set, it is the end: of the process, behind all its calls; or of the trace
     (TRACE_NONE). */
 struct dx_value dx_position_current(struct dx_query *query, uint32_t process);
+
+/** Return whether a nanosecond has one point at most. Only the event blocks around it are read. */
+bool dx_position_is_alone(const struct trace *trace, int64_t time_ns);
 
 /** Move the current position, and print where it is. */
 void dx_position_seek(struct dx_query *query, const struct dx_value *position);

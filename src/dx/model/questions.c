@@ -135,7 +135,7 @@ DX_GETTER(get_frames, dx_frames(query, (uint32_t)((const struct dx_stack_row *)o
 static const struct dx_member stack_members[] = {
 	{"Count", DX_NUMBER, 0, get_count, NULL, "blocks; of Growth: more blocks, below zero if less"},
 	{"Bytes", DX_NUMBER, 0, get_bytes, NULL, "their bytes"},
-	{"Caller", DX_OBJECT, DX_MEMBER_NO_COLUMN, get_caller, &dx_frame_class,
+	{"Caller", DX_OBJECT, DX_MEMBER_NO_GRID, get_caller, &dx_frame_class,
 	 "the frame of the user's own code, as reports show it"},
 	{"Stack", DX_TEXT, 0, get_stack, NULL, "the frames of their allocations, innermost first, joined by ;"},
 	{"Frames", DX_SEQUENCE, DX_MEMBER_NO_COLUMN, get_frames, &dx_frame_class, "the same, as objects"},

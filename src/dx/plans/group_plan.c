@@ -52,7 +52,8 @@ struct group_plan {
 	const struct dx_closure *select;
 	struct group_function lambdas[2 * STEPS_MAX];
 	uint32_t lambda_count;
-	uint32_t absence; /* the computed value that says if the key is absent; PLAN_NOTHING: it never is */
+	struct plan_order before; /* of elements, by the key itself; PLAN_NOTHING: there is none */
+	uint32_t absence;         /* the computed value that says if the key is absent; PLAN_NOTHING: it never is */
 	struct plan_group_function finishing;
 	const char *error;       /* that groups have in place of a value of an order; NULL: none has */
 	uint32_t id;             /* the output with the number of the first row; PLAN_NOTHING: nobody asks for it */
@@ -399,8 +400,20 @@ static bool orders_make(struct group_plan *planned, const struct group_chain *ch
 					dx_operator_is_descending(chain->steps[i]->operation)))
 				return false;
 	}
+	if (planned->before.output != PLAN_NOTHING &&
+	    !plan_order(&planned->plan, planned->before.output, planned->before.is_descending))
+		return false;
 	/* The group whose key is absent comes last. */
 	return planned->absence == PLAN_NOTHING || plan_order(&planned->plan, base + planned->absence, false);
+}
+
+/* Take an order of the elements before GroupBy(). Groups are in the order of their first elements: if it is by their key,
+   no two of them have equal ones. False: it is another order. */
+static bool order_before_take(struct group_plan *planned, uint32_t node)
+{
+	uint32_t key = dx_plan_keys_order(planned->keys, 0);
+	planned->before.output = key;
+	return key != PLAN_NOTHING && planned->plan.key_count == 1 && planned->plan.keys[key] == node;
 }
 
 static bool group_plan_make(const struct dx_plan_making *making, struct group_plan *planned)
@@ -410,12 +423,21 @@ static bool group_plan_make(const struct dx_plan_making *making, struct group_pl
 	struct dx_query *query = making->query;
 	if (!chain_read(planned, &chain) || !dx_pipeline_make(&planned->pipeline, making, planned->groups->source))
 		return false;
-	if (planned->pipeline.selection || planned->pipeline.order_count || plan->skip || plan->limit != UINT64_MAX)
-		return dx_plan_refuse(query, planned->groups, "before it, only Where() has a translation");
+	bool has_order_before = planned->pipeline.order_count > 0;
+	uint32_t order_node = has_order_before ? plan->outputs[0] : PLAN_NOTHING;
+	if (has_order_before)
+		planned->before.is_descending = plan->orders[0].is_descending;
+	plan->output_count = plan->order_count = 0;
+	if (planned->pipeline.selection || planned->pipeline.order_count > 1 || plan->skip || plan->limit != UINT64_MAX)
+		return dx_plan_refuse(query, planned->groups,
+				      "before it, only Where() and OrderBy() of its key have a translation");
 	planned->calls.key = planned->groups->arguments[0].closure->node;
 	planned->keys = dx_plan_keys_new(making, &planned->groups->arguments[0]);
 	if (!planned->keys)
 		return dx_plan_refuse(query, planned->groups, "the key is no column");
+	if (has_order_before && !order_before_take(planned, order_node))
+		return dx_plan_refuse(query, planned->groups,
+				      "before it, only Where() and OrderBy() of its key have a translation");
 	if (!lambdas_take(planned, &chain))
 		return dx_plan_refuse(query, planned->sequence, "groups are used for more than key, counts and sums");
 	for (uint32_t i = 0; i < planned->calls.count; i++)
@@ -492,7 +514,7 @@ static struct group_plan *group_plan_new(struct dx_query *query, const struct dx
 	planned->query = query;
 	planned->sequence = sequence;
 	planned->is_count = is_count;
-	planned->plan.filter = planned->id = PLAN_NOTHING;
+	planned->plan.filter = planned->id = planned->before.output = PLAN_NOTHING;
 	planned->calls.arena = query->arena;
 	if (!group_plan_make(&making, planned)) {
 		group_plan_end(planned);
@@ -514,7 +536,9 @@ bool dx_group_plan_count(struct dx_query *query, const struct dx_sequence *seque
 		planned->run = plan_open(&planned->plan, &planned->target);
 		while ((status = plan_next(planned->run, &planned->rows, &diag)) > 0)
 			count += planned->rows.count;
-		if (planned->is_wrong || dx_plan_keys_are_wrong(planned->keys))
+		/* Nobody knows whether a group whose key is an error is one of its own: then the count is that error. */
+		if (planned->is_wrong || dx_plan_keys_are_wrong(planned->keys) ||
+		    dx_plan_keys_have_errors(planned->keys))
 			status = -ENOTSUP;
 		group_plan_end(planned);
 	}

@@ -9,7 +9,11 @@
 #include "dx/run/interpret.h"
 #include "dx/run/keys.h"
 #include "dx/run/operators.h"
+#include "dx/run/spilled_groups.h"
 #include "dx/run/sums.h"
+
+/* Parts of the memory: for groups that are summed up at a time, and for elements of others, which are sorted. */
+enum { GROUPS_PART = 3, SPILLED_PART = 6 };
 
 struct group_sums {
 	struct dx_iterator *groups; /* of dx_group_operator, which has not begun */
@@ -21,12 +25,17 @@ struct group_sums {
 	struct dx_group_cell *cells; /* one for each call of each group */
 	size_t capacity;
 	bool is_made;
+	/* Groups that came when the memory was full, and what the lambda makes of them, by their first elements. */
+	struct dx_spilled_groups spilled;
+	struct dx_sorter results;
+	bool has_results;
 };
 
 struct group_place {
 	struct dx_group group;
 	const struct group_sums *sums;
-	uint32_t number;
+	const struct dx_value *key;
+	const struct dx_group_cell *cells;
 };
 
 static void sums_end(void *context)
@@ -34,6 +43,9 @@ static void sums_end(void *context)
 	struct group_sums *sums = context;
 	sums->arena.budget->used_bytes -= sums->capacity * sizeof(*sums->cells);
 	dx_keys_fini(&sums->keys);
+	dx_spilled_groups_end(&sums->spilled);
+	if (sums->has_results)
+		dx_sorter_end(&sums->results);
 	dx_arena_fini(&sums->arena);
 	free(sums->cells);
 	free(sums);
@@ -74,7 +86,7 @@ static void cells_grow(struct group_sums *sums)
 }
 
 /* The same as find_extreme() of the collection's methods. */
-static void extreme_add(struct dx_query *query, struct group_sums *sums, const struct dx_group_call *call,
+static void extreme_add(struct dx_query *query, struct dx_arena *arena, const struct dx_group_call *call,
 			struct dx_group_cell *cell, struct dx_value *value)
 {
 	int order, direction = call->kind == DX_GROUP_MAX ? 1 : -1;
@@ -86,10 +98,11 @@ static void extreme_add(struct dx_query *query, struct group_sums *sums, const s
 				  dx_kind_name(cell->value.kind), dx_kind_name(value->kind));
 	else if (!is_first && order * direction <= 0)
 		return;
-	cell->value = dx_value_copy(&sums->arena, value);
+	cell->value = dx_value_copy(arena, value);
 }
 
-static void cell_add(struct dx_query *query, struct group_sums *sums, const struct dx_group_call *call,
+/* Values lie in the arena. */
+static void cell_add(struct dx_query *query, struct dx_arena *arena, const struct dx_group_call *call,
 		     struct dx_group_cell *cell, const struct dx_value *element)
 {
 	const struct dx_value lambda = {.kind = DX_LAMBDA, .closure = &call->closure};
@@ -106,7 +119,7 @@ static void cell_add(struct dx_query *query, struct group_sums *sums, const stru
 	bool has_failed = value.is_undecided || (has_lambda && value.kind == DX_ERROR && !value.is_gap);
 	value.is_undecided = false;
 	if (is_condition && has_failed) {
-		cell->sum.error = dx_value_copy(&sums->arena, &value);
+		cell->sum.error = dx_value_copy(arena, &value);
 		return;
 	}
 	switch (call->kind) {
@@ -119,33 +132,67 @@ static void cell_add(struct dx_query *query, struct group_sums *sums, const stru
 	case DX_GROUP_FIRST:
 		cell->sum.count += passes;
 		if (passes)
-			cell->value = dx_value_copy(&sums->arena, element);
+			cell->value = dx_value_copy(arena, element);
 		break;
 	case DX_GROUP_SUM:
 	case DX_GROUP_AVERAGE:
 		if (cell->sum.error.kind != DX_ERROR && !dx_sum_add(query, &cell->sum, &value))
-			cell->sum.error = dx_value_copy(&sums->arena, &cell->sum.error);
+			cell->sum.error = dx_value_copy(arena, &cell->sum.error);
 		break;
 	default:
-		extreme_add(query, sums, call, cell, &value);
+		extreme_add(query, arena, call, cell, &value);
 	}
 }
 
 /* ---- all of them ---- */
 
+static bool has_room(struct dx_query *query, const struct group_sums *sums)
+{
+	size_t needed = ((size_t)sums->keys.count + 1) * sums->calls.count;
+	size_t cells = needed > sums->capacity ? memory_capacity(sums->capacity, needed) : sums->capacity;
+	return sums->arena.chunk_bytes + dx_keys_bytes_with(&sums->keys) + cells * sizeof(*sums->cells) <=
+	       query->budget.limit_bytes / GROUPS_PART;
+}
+
+/* Whether a group that is new is to go to the file, as all that come behind the first such one. The group whose key is
+   absent is the last one in any case, and keys that a lambda compares cannot be sorted. */
+static bool is_spilled(struct dx_query *query, struct group_sums *sums, const struct dx_value *key)
+{
+	if (key->kind == DX_ABSENT || sums->keys.compare || !dx_spill_takes(key))
+		return false;
+	if (!sums->spilled.is_begun && has_room(query, sums))
+		return false;
+	if (!sums->spilled.is_begun)
+		dx_spilled_groups_begin(&sums->spilled, query, sums->groups, &sums->arena,
+					query->budget.limit_bytes / SPILLED_PART);
+	return true;
+}
+
+static void cells_add(struct dx_query *query, struct group_sums *sums, struct dx_arena *arena,
+		      struct dx_group_cell *cells, const struct dx_value *element)
+{
+	for (uint32_t i = 0; i < sums->calls.count; i++)
+		cell_add(query, arena, &sums->calls.items[i], &cells[i], element);
+}
+
 static void sums_make(struct dx_query *query, struct group_sums *sums)
 {
 	const struct dx_value *key_of = &sums->groups->sequence->arguments[0];
 	struct dx_element element;
+	uint64_t number = 0;
 	sums->is_made = true;
 	dx_each_kept (query, sums->groups->source, &element, sums->groups) {
 		struct dx_value key =
 			element.value.kind == DX_ERROR ? element.value : dx_call(query, key_of, &element.value);
-		uint32_t group = dx_keys_add(&sums->keys, &key);
+		uint32_t group = dx_keys_find(&sums->keys, &key);
+		number++;
+		if (group == sums->keys.count && is_spilled(query, sums, &key)) {
+			dx_spilled_groups_add(&sums->spilled, &element, key, dx_number(number));
+			continue;
+		}
+		group = dx_keys_add(&sums->keys, &key);
 		cells_grow(sums);
-		for (uint32_t i = 0; i < sums->calls.count; i++)
-			cell_add(query, sums, &sums->calls.items[i],
-				 &sums->cells[(size_t)group * sums->calls.count + i], &element.value);
+		cells_add(query, sums, &sums->arena, &sums->cells[(size_t)group * sums->calls.count], &element.value);
 	}
 }
 
@@ -154,10 +201,71 @@ static struct dx_value group_answer(struct dx_query *query, const struct dx_grou
 	const struct group_place *at = (const struct group_place *)group;
 	const struct group_sums *sums = at->sums;
 	const struct dx_group_call *of = &sums->calls.items[call];
-	const struct dx_value *key = &sums->keys.keys[at->number];
 	if (of->kind == DX_GROUP_KEY)
-		return dx_group_key_part(&sums->calls, key, of->part);
-	return dx_group_call_answer(query, of, &sums->cells[(size_t)at->number * sums->calls.count + call]);
+		return dx_group_key_part(&sums->calls, at->key, of->part);
+	return dx_group_call_answer(query, of, &at->cells[call]);
+}
+
+/* Return what the lambda makes of a group. */
+static struct dx_value group_result(struct dx_query *query, const struct group_sums *sums, const struct dx_value *key,
+				    const struct dx_group_cell *cells)
+{
+	struct group_place *at = dx_new(query->arena, struct group_place, 1);
+	*at = (struct group_place){{&sums->calls, group_answer}, sums, key, cells};
+	const struct dx_value group = dx_object(&dx_group_class, at),
+			      lambda = {.kind = DX_LAMBDA, .closure = sums->lambda};
+	struct dx_value result = dx_call(query, &lambda, &group);
+	result.is_gap = false;
+	return result;
+}
+
+/* ---- groups in the file ---- */
+
+static void spilled_sum(struct dx_query *query, struct group_sums *sums, struct dx_arena *values)
+{
+	struct dx_group_cell *cells = dx_new(&sums->arena, struct dx_group_cell, (size_t)sums->calls.count + 1);
+	struct dx_spilled_groups *spilled = &sums->spilled;
+	struct dx_element element;
+	while (dx_spilled_groups_next(spilled)) {
+		struct dx_mark mark = dx_mark(query->arena), values_mark = dx_mark(values);
+		memset(cells, 0, sums->calls.count * sizeof(*cells));
+		while (dx_spilled_groups_element(spilled, &element)) {
+			cells_add(query, sums, values, cells, &element.value);
+			dx_release(query->arena, mark);
+		}
+		element = (struct dx_element){group_result(query, sums, &spilled->key, cells), spilled->key};
+		dx_sorter_add(&sums->results, &element, &spilled->fact);
+		dx_release(query->arena, mark);
+		dx_release(values, values_mark);
+	}
+}
+
+static int first_order(const void *context, const struct dx_element *one, const struct dx_element *other)
+{
+	(void)context;
+	return (one->value.number > other->value.number) - (one->value.number < other->value.number);
+}
+
+static void results_make(struct dx_query *query, struct group_sums *sums)
+{
+	struct dx_arena values;
+	sums->results = (struct dx_sorter){
+		.compare = first_order, .key_count = 1, .memory_bytes = query->budget.limit_bytes / SPILLED_PART};
+	dx_sorter_begin(&sums->results, query, sums->groups, &sums->arena);
+	sums->has_results = true;
+	dx_arena_init(&values, &query->budget);
+	dx_spilled_groups_sort(&sums->spilled);
+	spilled_sum(query, sums, &values);
+	dx_spilled_groups_end(&sums->spilled);
+	dx_sorter_sort(&sums->results);
+	dx_arena_fini(&values);
+}
+
+static bool result_next(struct dx_query *query, struct group_sums *sums, struct dx_element *element)
+{
+	if (sums->spilled.is_begun)
+		results_make(query, sums);
+	return sums->has_results && dx_sorter_next(&sums->results, element, NULL);
 }
 
 /* ---- the sequence ---- */
@@ -178,16 +286,14 @@ static bool sums_next(struct dx_query *query, struct dx_iterator *iterator, stru
 	struct group_sums *sums = sums_of(iterator);
 	if (!sums->is_made)
 		sums_make(query, sums);
+	uint32_t last = sums->keys.count - (sums->keys.absent < sums->keys.count);
+	if (!query->is_stopped && sums->next == last && result_next(query, sums, element))
+		return true;
 	if (query->is_stopped || sums->next == sums->keys.count)
 		return false;
-	struct group_place *at = dx_new(query->arena, struct group_place, 1);
 	uint32_t number = dx_keys_place(&sums->keys, sums->next++);
-	*at = (struct group_place){{&sums->calls, group_answer}, sums, number};
-	const struct dx_value group = dx_object(&dx_group_class, at),
-			      lambda = {.kind = DX_LAMBDA, .closure = sums->lambda};
 	element->index = sums->keys.keys[number];
-	element->value = dx_call(query, &lambda, &group);
-	element->value.is_gap = false;
+	element->value = group_result(query, sums, &element->index, &sums->cells[(size_t)number * sums->calls.count]);
 	return true;
 }
 

@@ -7,6 +7,7 @@
 #include "dx/core/syntax.h"
 #include "dx/plans/plan_ids.h"
 #include "dx/plans/plan_numbers.h"
+#include "dx/plans/plan_positions.h"
 
 static struct dx_plan_member member_of(const struct dx_plan_making *making, const struct dx_node *node,
 				       const char *parameter)
@@ -102,6 +103,8 @@ static uint32_t comparison_node(const struct dx_plan_making *making, const struc
 	const struct dx_node *other = member == &left ? node->second : node->first;
 	if (is_null(node->first) || is_null(node->second))
 		return null_comparison(making, node, parameter);
+	if (dx_plan_position_is_compared(node))
+		return dx_plan_position_comparison(making, node, parameter);
 	if (member->node != PLAN_NOTHING && (member->shape == DX_PLAN_WORD || member->shape == DX_PLAN_ENTRY))
 		return is_text(other) ? text_comparison(making, node, member, other->literal.text) : PLAN_NOTHING;
 	uint32_t one, second;

@@ -41,7 +41,7 @@ struct dx_plan_keys {
 	uint32_t count;
 	struct stack_nodes *nodes; /* NULL: no part is a stack */
 	struct plan_key_function regrouping;
-	bool is_wrong;
+	bool is_wrong, has_errors;
 };
 
 /* ---- making ---- */
@@ -74,6 +74,7 @@ static uint64_t made_number(struct dx_plan_keys *keys, struct part *part, uint64
 	struct dx_value value = dx_plan_made_value(query, &part->made, number, is_absent);
 	/* Each collection is a key of its own. */
 	keys->is_wrong |= value.kind == DX_SEQUENCE || value.kind == DX_LAMBDA;
+	keys->has_errors |= value.kind == DX_ERROR;
 	uint32_t place = dx_keys_add(&part->values, &value);
 	dx_release(query->arena, mark);
 	return place;
@@ -157,6 +158,11 @@ void dx_plan_keys_free(struct dx_plan_keys *keys)
 bool dx_plan_keys_are_wrong(const struct dx_plan_keys *keys)
 {
 	return keys->is_wrong;
+}
+
+bool dx_plan_keys_have_errors(const struct dx_plan_keys *keys)
+{
+	return keys->has_errors;
 }
 
 /* ---- values of rows ---- */

@@ -18,6 +18,9 @@ void dx_plan_keys_free(struct dx_plan_keys *keys);
 /** Return whether a run has come to a key that only the interpreter can make: its result is to be thrown away. */
 bool dx_plan_keys_are_wrong(const struct dx_plan_keys *keys);
 
+/** Return whether a run has come to a key that is an error. */
+bool dx_plan_keys_have_errors(const struct dx_plan_keys *keys);
+
 /** Return the key of a row. */
 struct dx_value dx_plan_keys_value(const struct dx_plan_keys *keys, const struct plan_rows *rows, uint32_t row);
 

@@ -3,7 +3,8 @@
  * A plan finds the rows; their objects are made when they are asked for:
  *
  *     in the order of the source   one at a time: an event as a reader comes to it, an allocation from its group
- *     in another order             all of them, of which there must not be many: they are read in the source's order
+ *     in another order             many at a time, read in the source's order. For calls each time is a pass over the
+ *                                  trace, so there must not be many times
  *
  * Of a Select of members no objects are made: the plan has the values.
  */
@@ -23,8 +24,11 @@
 #include "dx/plans/plan_closures.h"
 #include "dx/plans/plan_ids.h"
 #include "dx/run/sums.h"
+#include "trace/trace.h"
 
-enum { OBJECT_BYTES = 1 << 10 /* of the memory, for each object in another order than the source's */ };
+/* Objects in another order than the source's: of the memory for each that is read at a time, blocks that are read at
+   first, and passes over calls. */
+enum { OBJECT_BYTES = 1 << 10, BLOCKS_FIRST = 1 << 10, BLOCKS_GROWTH = 8, PASSES_MAX = 4 };
 
 /* ---- numbers ---- */
 
@@ -169,8 +173,9 @@ struct planned {
 	struct plan_rows rows;
 	uint32_t next_row;
 	struct dx_object_reader reader;
-	/* Objects in another order: those of the ids, once they are read. */
+	/* Objects in another order: those that were read last, and how many are read next. */
 	struct dx_list *objects;
+	size_t read_count;
 };
 
 static void planned_end(void *context)
@@ -201,11 +206,25 @@ static bool members_make(const struct dx_plan_making *making, struct planned *pl
 	return lambda->count == 1;
 }
 
-/* Whether the interpreter would do more than go through the source. */
+/* Whether the interpreter would do more than go through the source, or go through blocks that are left out. */
 static bool is_worth_it(const struct planned *planned)
 {
 	const struct dx_pipeline *pipeline = &planned->pipeline;
-	return pipeline->order_count || pipeline->condition_count || pipeline->selection;
+	return pipeline->order_count || pipeline->condition_count || pipeline->selection ||
+	       (planned->plan.skip && planned->plan.source == COLUMNS_OF_ALLOCATIONS);
+}
+
+static size_t objects_most(const struct dx_query *query)
+{
+	size_t most = query->budget.limit_bytes / OBJECT_BYTES;
+	return most < UINT32_MAX ? most : UINT32_MAX;
+}
+
+/* Whether calls in another order would be too many passes. */
+static bool has_too_many(const struct dx_query *query, const struct plan *plan)
+{
+	uint64_t events = query->session->dictionary->event_count, count = plan->limit < events ? plan->limit : events;
+	return plan->source == COLUMNS_OF_EVENTS && count > PASSES_MAX * (uint64_t)objects_most(query);
 }
 
 static bool planned_make(const struct dx_plan_making *making, struct planned *planned,
@@ -220,10 +239,11 @@ static bool planned_make(const struct dx_plan_making *making, struct planned *pl
 		return dx_plan_refuse(query, sequence, "a member is no column");
 	bool are_ordered_objects = planned->pipeline.order_count && !planned->pipeline.selection;
 	planned->id = planned->plan.output_count;
-	if (are_ordered_objects && planned->plan.limit > query->budget.limit_bytes / OBJECT_BYTES)
+	if (are_ordered_objects && has_too_many(query, &planned->plan))
 		return dx_plan_refuse(
 			query, sequence,
-			"objects in an order need Take() behind it, of one for each KiB of -memory at most");
+			"calls in an order need Take() behind it, of four for each KiB of -memory at most");
+	planned->read_count = planned->plan.source == COLUMNS_OF_ALLOCATIONS ? BLOCKS_FIRST : objects_most(query);
 	return plan_output(&planned->plan, plan_column(&planned->plan, COLUMN_ID)) &&
 	       dx_plan_ready(making, sequence, &planned->target);
 }
@@ -265,11 +285,10 @@ struct wanted_row {
 
 COMPARE_BY(wanted_order, struct wanted_row, id)
 
-/* The objects, read in the order of their numbers and put to their places. */
+/* Read the objects in the order of their numbers, and put them to their places. */
 static void objects_read(struct dx_query *query, struct planned *planned, struct dx_iterator *iterator,
 			 struct wanted_row *wanted, uint32_t count)
 {
-	uint32_t *list_place = dx_new(iterator->home, uint32_t, (size_t)count + 1);
 	struct dx_element element;
 	qsort(wanted, count, sizeof(*wanted), wanted_order);
 	for (uint32_t i = 0; i < count && !query->is_stopped; i++) {
@@ -277,26 +296,30 @@ static void objects_read(struct dx_query *query, struct planned *planned, struct
 		if (dx_object_read(query, &planned->reader, wanted[i].id, &element))
 			dx_list_add(planned->objects, &element);
 		dx_release(query->arena, mark);
-		list_place[wanted[i].place] = i;
 		dx_step_kept(query, iterator);
 	}
 	if (dx_list_count(planned->objects) < count)
 		return;
 	struct dx_element *elements = dx_list_elements(planned->objects),
-			  *sorted = dx_new(iterator->home, struct dx_element, (size_t)count + 1);
+			  *sorted = memory_resize(NULL, (size_t)count + 1, sizeof(*sorted));
 	for (uint32_t i = 0; i < count; i++)
-		sorted[i] = elements[list_place[i]];
+		sorted[wanted[i].place] = elements[i];
 	for (uint32_t i = 0; i < count; i++)
 		elements[i] = sorted[i];
+	free(sorted);
 }
 
+/* Read the next objects, more of them each time: the first ones may be enough. */
 static void objects_make(struct dx_query *query, struct planned *planned, struct dx_iterator *iterator)
 {
+	size_t capacity = 0, most = objects_most(query);
 	struct wanted_row *wanted = NULL;
 	uint32_t count = 0;
-	size_t capacity = 0;
-	planned->objects = dx_list_new(query, iterator->home);
-	for (; row_next(query, planned); planned->next_row++) {
+	if (planned->objects)
+		dx_list_clear(planned->objects);
+	else
+		planned->objects = dx_list_new(query, iterator->home);
+	for (; count < planned->read_count && row_next(query, planned); planned->next_row++) {
 		memory_grow(wanted, count, capacity);
 		wanted[count] =
 			(struct wanted_row){plan_cell(&planned->rows, planned->next_row, planned->id).number, count};
@@ -304,6 +327,7 @@ static void objects_make(struct dx_query *query, struct planned *planned, struct
 	}
 	if (count)
 		objects_read(query, planned, iterator, wanted, count);
+	planned->read_count = planned->read_count * BLOCKS_GROWTH < most ? planned->read_count * BLOCKS_GROWTH : most;
 	free(wanted);
 }
 
@@ -333,14 +357,16 @@ static bool object_next(struct dx_query *query, struct dx_iterator *iterator, st
 {
 	struct planned_state *state = iterator->state;
 	struct planned *planned = state->planned;
-	if (!planned->objects) {
+	if (state->ahead.next == state->ahead.count) {
 		objects_make(query, planned, iterator);
+		dx_ahead_end(&state->ahead);
 		state->ahead = (struct dx_ahead){
 			.get = ahead_get, .context = planned, .count = dx_list_count(planned->objects)};
 	}
 	if (query->is_stopped || state->ahead.next == state->ahead.count)
 		return false;
-	*element = dx_list_elements(planned->objects)[state->ahead.next];
+	const struct dx_element *next = &dx_list_elements(planned->objects)[state->ahead.next];
+	*element = (struct dx_element){dx_value_copy(query->arena, &next->value), next->index};
 	dx_ahead_pass(query, &state->ahead);
 	return true;
 }

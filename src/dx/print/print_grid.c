@@ -212,7 +212,8 @@ static void read_row(struct grid_print *print, const struct dx_element *element)
 		struct dx_value value;
 		unsigned flags;
 		const char *name = dx_shown_at(print->query, object, i, print->layout, true, &flags, &value);
-		struct grid_column *column = name ? column_of(print, name, i) : NULL;
+		bool is_wanted = name && (print->layout->is_verbose || !(flags & DX_MEMBER_NO_GRID));
+		struct grid_column *column = is_wanted ? column_of(print, name, i) : NULL;
 		if (column) {
 			column->is_minor |= (flags & DX_MEMBER_MINOR) != 0;
 			read_cell(print, column, &value);

@@ -143,8 +143,11 @@ static void put_elements(const struct tree_print *tree, unsigned level, const st
 	struct dx_element element;
 	for (;; passed++) {
 		struct dx_mark mark = dx_mark(tree->query->arena);
-		if (tree->out->error || !dx_next(tree->query, iterator, &element))
+		if (tree->out->error || !dx_next(tree->query, iterator, &element)) {
+			if (level == 1 && !passed && owner->kind == DX_SEQUENCE && !tree->query->is_stopped)
+				put_line(tree, level, "(no elements)", "");
 			return;
+		}
 		if (passed >= skip && passed - skip >= most) {
 			put_more(tree, level, passed);
 			return;

@@ -402,13 +402,26 @@ static struct dx_value evaluate_record(struct dx_query *query, const struct dx_n
 static struct dx_value element_at(struct dx_query *query, const struct dx_sequence *sequence,
 				  const struct dx_value *index)
 {
+	const struct dx_sequence *source = sequence;
+	struct dx_value found = {.kind = DX_ABSENT};
 	struct dx_element element;
-	struct dx_iterator *iterator = dx_open(query, sequence);
+	unsigned count = 0;
 	int order;
-	dx_each (query, iterator, &element)
-		if (dx_compare(&element.index, index, &order) && !order)
+	while (source->source)
+		source = source->source;
+	struct dx_iterator *iterator = dx_open(query, sequence);
+	dx_each (query, iterator, &element) {
+		if (!dx_compare(&element.index, index, &order) || order)
+			continue;
+		if (!source->operation->may_repeat)
 			return element.value;
-	return dx_error(query, "there is no element [%s]", dx_show(query, index, 0));
+		found = dx_value_copy(&query->kept, &element.value);
+		count++;
+	}
+	if (count > 1)
+		return dx_error(query, "there are %u elements [%s]: .Where(x => x.Id == %s) has them", count,
+				dx_show(query, index, 0), dx_show(query, index, 0));
+	return count ? found : dx_error(query, "there is no element [%s]", dx_show(query, index, 0));
 }
 
 static struct dx_value evaluate_index(struct dx_query *query, const struct dx_node *node, const struct dx_scope *scope)

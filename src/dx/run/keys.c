@@ -104,11 +104,20 @@ uint32_t dx_keys_add(struct dx_keys *keys, const struct dx_value *key)
 	return *slot - 1;
 }
 
-bool dx_keys_has(const struct dx_keys *keys, const struct dx_value *key)
+uint32_t dx_keys_find(const struct dx_keys *keys, const struct dx_value *key)
 {
 	if (keys->compare)
-		return find_by_lambda(keys, key) < keys->count;
-	return keys->slot_count && *slot_of(keys, key);
+		return find_by_lambda(keys, key);
+	uint32_t found = keys->slot_count ? *slot_of(keys, key) : 0;
+	return found ? found - 1 : keys->count;
+}
+
+size_t dx_keys_bytes_with(const struct dx_keys *keys)
+{
+	size_t capacity = keys->count < keys->capacity ? keys->capacity
+						       : memory_capacity(keys->capacity, keys->count + (size_t)1);
+	size_t slots = (size_t)keys->slot_count * (keys->count * 2 >= keys->slot_count ? 2 : 1);
+	return capacity * sizeof(*keys->keys) + slots * sizeof(*keys->slots);
 }
 
 bool dx_keys_are_valid(const struct dx_keys *keys)

@@ -30,8 +30,11 @@ static inline uint32_t dx_keys_place(const struct dx_keys *keys, uint32_t place)
 /** Return the number of the key, which is added if it is new. */
 uint32_t dx_keys_add(struct dx_keys *keys, const struct dx_value *key);
 
-/** Return whether the key is in the set. */
-bool dx_keys_has(const struct dx_keys *keys, const struct dx_value *key);
+/** Return the number of the key; keys->count: it is not in the set. */
+uint32_t dx_keys_find(const struct dx_keys *keys, const struct dx_value *key);
+
+/** Return the bytes of the set beside its arena when it has one key more. */
+size_t dx_keys_bytes_with(const struct dx_keys *keys);
 
 /** Return whether each key is found, and no other (base/check.h). */
 bool dx_keys_are_valid(const struct dx_keys *keys);

@@ -102,7 +102,8 @@ static bool next_among(struct dx_query *query, struct dx_iterator *iterator, boo
 		struct dx_mark mark = dx_mark(query->arena);
 		if (!next_unseen(query, iterator->source, state, element))
 			return false;
-		if (element->value.is_undecided || dx_keys_has(&state->others, &element->value) == are_wanted)
+		bool is_other = dx_keys_find(&state->others, &element->value) < state->others.count;
+		if (element->value.is_undecided || is_other == are_wanted)
 			return true;
 		dx_release(query->arena, mark);
 	}

@@ -43,7 +43,14 @@ static uint16_t level_of(const struct scope_level *level, const char *name)
 	return UINT16_MAX;
 }
 
-/* Methods without a result are called for what they do. */
+/* A lambda that is a variable's, or a parameter's. */
+static bool calls_lambda(const struct dx_node *node)
+{
+	return (node->kind == DX_NODE_CALL && !node->first && !dx_method_find(DX_OF_NOTHING, NULL, node->name)) ||
+	       (node->kind == DX_NODE_APPLY && node->first->kind != DX_NODE_LAMBDA);
+}
+
+/* Methods without a result are called for what they do. A lambda of another place may set variables. */
 static bool has_effect(const struct dx_node *node)
 {
 	for (const struct dx_method *const *table = dx_method_tables; *table && node->kind == DX_NODE_CALL; table++)
@@ -51,16 +58,16 @@ static bool has_effect(const struct dx_node *node)
 			if (row->result == DX_RESULT_KIND && row->kind == DX_ABSENT &&
 			    !strcasecmp(row->name, node->name))
 				return true;
-	return node->kind == DX_NODE_ASSIGN;
+	return node->kind == DX_NODE_ASSIGN || calls_lambda(node);
 }
 
-/* Set the least level of the names in each node, and whether it has calls. Return whether there are effects. */
+/* Set the least level of the names in each node, and whether it has calls or variables. Return whether there are effects. */
 static bool levels_set(struct dx_node *node, const struct scope_level *level)
 {
 	const struct scope_level inside = {level, node, level ? level->number + 1 : 1};
 	bool has_effects = has_effect(node);
 	node->least_level = node->kind == DX_NODE_NAME ? level_of(level, node->name) : UINT16_MAX;
-	node->has_call = node->kind == DX_NODE_CALL;
+	node->has_call = node->kind == DX_NODE_CALL || node->kind == DX_NODE_VARIABLE;
 	for (uint32_t i = 0; i < child_count(node); i++) {
 		struct dx_node *child = child_at(node, i);
 		if (!child)

@@ -45,7 +45,7 @@ int session_directory_make(struct session_directory *directory, struct diag *dia
 	directory->place = place.fd;
 	snprintf(directory->path, sizeof(directory->path), "%s/%d-XXXXXX", place.path, (int)getpid());
 	if (!mkdtemp(directory->path))
-		return diag_errno(diag, "cannot make %s", directory->path);
+		return diag_errno(diag, "cannot make %s (XHEAP_RUNTIME_DIR can name another place)", directory->path);
 	directory->fd = openat(place.fd, text_file_name(directory->path), DIRECTORY);
 	if (directory->fd >= 0 && place_is_own(directory->fd, geteuid()))
 		return 0;

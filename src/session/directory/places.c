@@ -226,7 +226,7 @@ static int shared_open(struct place *place, struct diag *diag)
 	if (oldest.place.fd < 0) {
 		snprintf(path, sizeof(path), SHARED "/" PREFIX "%u-XXXXXX", (unsigned)geteuid());
 		if (!mkdtemp(path))
-			return diag_errno(diag, "cannot make %s", path);
+			return diag_errno(diag, "cannot make %s (XHEAP_RUNTIME_DIR can name another place)", path);
 		shared_each(geteuid(), false, UINT64_MAX, take_oldest, &oldest);
 		if (oldest.place.fd >= 0 && strcmp(oldest.place.path, path) != 0)
 			rmdir(path);

@@ -40,6 +40,7 @@ struct member {
 	uint64_t sampled_ns, resident_bytes; /* when its memory was last measured, and what was last written */
 	/* the most of it, and when that rose; what was resident when it was last read by kind of mapping */
 	uint64_t resident_max, risen_ns, split_bytes;
+	uint64_t first_split_ns, split_ns; /* when it was read first, and last; 0: not yet */
 	/* more is resident than the trigger allows; limit_hits has its first value */
 	bool is_above, has_limit_hits;
 	bool has_limits; /* the limits of its memory are in the trace */

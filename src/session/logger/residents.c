@@ -16,7 +16,9 @@
 enum {
 	GROWTH_PART = 32, /* a maximum that is larger than the last one that was read, by this part of it, is read */
 	RISE_PART = 128,  /* a smaller one if the process stays there */
-	SHARE = 128       /* of one processor's time */
+	AGE_PART = 16,    /* and whatever is resident after this part of the time that it was read for */
+	SHARE = 192,      /* of one processor's time */
+	CALM_SHARE = 256  /* the same of those that wait for no maximum */
 };
 #define STAY_NS UINT64_C(100000000)
 
@@ -30,7 +32,9 @@ struct residents {
 	struct mappings_answer answer;
 	uint32_t process; /* id of the trace */
 	int64_t time_ticks;
+	bool is_calm;     /* it is not for a maximum */
 	uint64_t next_ns; /* before, no other reading begins */
+	uint64_t next_calm_ns;
 	uint64_t cost_ns; /* processor time of the thread */
 };
 
@@ -62,6 +66,13 @@ static bool is_due(struct member *member, uint64_t bytes, uint64_t now)
 	}
 	return exceeds(bytes, member->split_bytes, GROWTH_PART) ||
 	       (exceeds(bytes, member->split_bytes, RISE_PART) && now - member->risen_ns > STAY_NS);
+}
+
+/* The same without a maximum: rarer and rarer, so that a long recording has some hundred readings. */
+static bool is_due_calmly(const struct member *member, uint64_t now)
+{
+	uint64_t pause_ns = (member->split_ns - member->first_split_ns) / AGE_PART;
+	return now - member->split_ns > (pause_ns > STAY_NS ? pause_ns : STAY_NS);
 }
 
 /* ---- the question ---- */
@@ -109,22 +120,31 @@ static bool reading_begin(struct logger *logger, struct target *target, uint32_t
 	threads_collect(question, target, index);
 	residents->process = drain_process(target->drain, index);
 	residents->time_ticks = ticks;
-	residents->is_done = false;
+	residents->is_done = residents->is_calm = false;
 	residents->is_begun = thread_begin(&residents->thread, reading_run, residents);
-	residents->next_ns = now + STAY_NS;
-	if (residents->is_begun)
+	if (residents->is_begun) {
 		member->split_bytes = resident_bytes;
+		member->split_ns = now;
+		member->first_split_ns = member->first_split_ns ? member->first_split_ns : now;
+	}
 	return residents->is_begun;
 }
 
 bool residents_ask(struct logger *logger, struct target *target, uint32_t index, uint64_t resident_bytes, uint64_t now,
 		   int64_t ticks)
 {
-	if (!is_due(&target->member[index], resident_bytes, now) || drain_process(target->drain, index) == TRACE_NONE)
+	struct member *member = &target->member[index];
+	bool is_maximum = is_due(member, resident_bytes, now);
+	if (!(is_maximum || is_due_calmly(member, now)) || drain_process(target->drain, index) == TRACE_NONE)
 		return false;
-	const struct residents *residents = residents_of(logger);
-	return !residents->is_begun && now >= residents->next_ns &&
-	       reading_begin(logger, target, index, resident_bytes, now, ticks);
+	struct residents *residents = residents_of(logger);
+	if (residents->is_begun || now < residents->next_ns || (!is_maximum && now < residents->next_calm_ns) ||
+	    !reading_begin(logger, target, index, resident_bytes, now, ticks))
+		return false;
+	residents->is_calm = !is_maximum;
+	/* A maximum that comes next does not wait for it. */
+	*(is_maximum ? &residents->next_ns : &residents->next_calm_ns) = now + STAY_NS;
+	return true;
 }
 
 /* ---- the answer ---- */
@@ -150,7 +170,8 @@ void residents_take(struct logger *logger)
 		return;
 	pthread_join(residents->thread, NULL);
 	residents->is_begun = false;
-	residents->next_ns = monotonic_now_ns() + residents->cost_ns * SHARE;
+	*(residents->is_calm ? &residents->next_calm_ns : &residents->next_ns) =
+		monotonic_now_ns() + residents->cost_ns * (residents->is_calm ? CALM_SHARE : SHARE);
 	answer_write(logger, residents);
 }
 

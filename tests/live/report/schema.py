@@ -212,6 +212,7 @@ def check_trace(trace, is_sample=False, is_folded=False):
         check("heap-map.json", json.loads(output("heap", trace, "-map", "-format", "json")), f"map of {trace}")
         if any(json.loads(line)["files_bytes"] for line in output("dump", trace, "-memory", "-format", "json").splitlines() if "files_bytes" in line):
             ask("why")
+            ask("why", "-at", "end")
     if not is_sample and not is_folded:
         ask("heap", "-chains")
         ask("heap", "-innermost", "-closed", "-size", "1", "1G", "-lifetime", "0", "1000s", "-window", "AIFI", "0", "1000s")
@@ -397,6 +398,9 @@ def sessions():
     try:
         xheap("start", NAME, "-o", "full.xht", "-p", program.pid, "--max-file", "64K")
         query(NAME)
+        # A directory that is not there: a trouble, and a profile that is dropped.
+        xheap("push", NAME, f"file:{os.path.abspath('no-directory')}", "--once", status=None)
+        expect(query(NAME)["push"]["error"], "no trouble of a push is told")
         state = wait_for("end of the file", lambda: (state := query(NAME)).get("calls_after_end") and state, 60, 0.1)
         expect("greatest size" in state["error"], f"{state['error']}")
         sessions_with(NAME)

@@ -190,5 +190,18 @@ def test_quiet():
             expect("next:" not in errors and "tracing cost" not in errors, f"{how} {command}: {errors}")
 
 
+def test_shared_memory_read_only():
+    """The message names the way out."""
+    if os.geteuid() or subprocess.run(["unshare", "--mount", "true"], stderr=subprocess.DEVNULL).returncode:
+        return "not tried: only root can mount, in a namespace"
+    script = "mount --bind /dev/shm /dev/shm && mount -o remount,bind,ro /dev/shm && exec \"$@\""
+    environment = {name: value for name, value in os.environ.items() if name not in ("XHEAP_RUNTIME_DIR", "XDG_RUNTIME_DIR")}
+    run = subprocess.run(["unshare", "--mount", "--propagation", "private", "sh", "-c", script, "sh", XHEAP, "record", "-o", TRACE, "true"], env=environment,
+                         stderr=subprocess.PIPE, text=True)
+    if run.returncode == 0 and os.path.exists("/run/xheap"):
+        return "not tried: root's sessions are in /run"
+    expect(run.returncode == 2 and "Read-only file system" in run.stderr and "XHEAP_RUNTIME_DIR can name another place" in run.stderr, f"{run.returncode}: {run.stderr}")
+
+
 if __name__ == "__main__":
-    sys.exit(run_tests(test_found_at_the_exec, test_as_a_child, test_by_descriptor, test_failed_execs, test_in_a_session, test_hard_limits, test_soft_limits, test_limits_of_data, test_quiet))
+    sys.exit(run_tests(test_found_at_the_exec, test_as_a_child, test_by_descriptor, test_failed_execs, test_in_a_session, test_hard_limits, test_soft_limits, test_limits_of_data, test_quiet, test_shared_memory_read_only))

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT */
+#include "push/push_labels.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+enum { CONTAINER_DIGITS = 64, POD_CHARACTERS = 36, LINE_BYTES = 4096 };
+static const char service_name[] = "service.name";
+
+static const char *text_keep(struct push_labels *labels, const char *text, size_t length)
+{
+	char *copy = arena_alloc(&labels->arena, 1, length + 1);
+	memcpy(copy, text, length);
+	copy[length] = 0;
+	return copy;
+}
+
+static void add_bytes(struct push_labels *labels, const char *key, size_t key_length, const char *value,
+		      size_t value_length)
+{
+	for (size_t i = 0; i < labels->count; i++)
+		if (!strncmp(labels->items[i].key, key, key_length) && !labels->items[i].key[key_length])
+			return;
+	if (!key_length || !value_length)
+		return;
+	memory_grow(labels->items, labels->count, labels->capacity);
+	labels->items[labels->count++] =
+		(struct report_label){text_keep(labels, key, key_length), text_keep(labels, value, value_length)};
+}
+
+void push_labels_add(struct push_labels *labels, const char *key, const char *value)
+{
+	add_bytes(labels, key, strlen(key), value, strlen(value));
+}
+
+/* Keys as OpenTelemetry has them. */
+static bool key_is_good(const char *key, size_t length)
+{
+	for (size_t i = 0; i < length; i++)
+		if (!isalnum((unsigned char)key[i]) && !strchr("._-", key[i]))
+			return false;
+	return length > 0;
+}
+
+int push_labels_take(struct push_labels *labels, const char *word, struct diag *diag)
+{
+	const size_t length = strcspn(word, "=");
+	if (!word[length] || !word[length + 1] || !key_is_good(word, length))
+		return diag_fail(diag, EINVAL, "KEY=VALUE; a key has letters, digits and any of . _ -");
+	for (const char *at = word + length; *at; at++)
+		if ((unsigned char)*at < ' ')
+			return diag_fail(diag, EINVAL, "a value has no control characters");
+	add_bytes(labels, word, length, word + length + 1, strlen(word) - length - 1);
+	return 0;
+}
+
+void push_labels_add_environment(struct push_labels *labels)
+{
+	const char *service = getenv("OTEL_SERVICE_NAME"), *at = getenv("OTEL_RESOURCE_ATTRIBUTES");
+	if (service)
+		push_labels_add(labels, service_name, service);
+	while (at && *at) {
+		const size_t length = strcspn(at, ","), key = strcspn(at, "=,");
+		if (key < length && key_is_good(at, key))
+			add_bytes(labels, at, key, at + key + 1, length - key - 1);
+		at += length + (at[length] == ',');
+	}
+}
+
+/* A run of exactly so many of these characters. NULL: there is none. */
+static const char *run_find(const char *text, const char *characters, size_t wanted)
+{
+	for (const char *at = text; *at;) {
+		const size_t length = strspn(at, characters);
+		if (length == wanted)
+			return at;
+		at += length ? length : 1;
+	}
+	return NULL;
+}
+
+void push_labels_add_container(struct push_labels *labels, pid_t pid)
+{
+	static const char digits[] = "0123456789abcdef", pod_characters[] = "0123456789abcdef-_";
+	char path[64], line[LINE_BYTES];
+	snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)pid);
+	FILE *file = fopen(path, "re");
+	while (file && fgets(line, sizeof(line), file)) {
+		const char *container = run_find(line, digits, CONTAINER_DIGITS), *pod = strstr(line, "pod");
+		if (container)
+			add_bytes(labels, "container.id", strlen("container.id"), container, CONTAINER_DIGITS);
+		if (!pod || strspn(pod + 3, pod_characters) != POD_CHARACTERS)
+			continue;
+		char uid[POD_CHARACTERS + 1];
+		snprintf(uid, sizeof(uid), "%s", pod + 3);
+		/* systemd's names of units have '_' for '-'. */
+		for (char *at = uid; *at; at++)
+			*at = *at == '_' ? '-' : *at;
+		push_labels_add(labels, "k8s.pod.uid", uid);
+	}
+	if (file)
+		fclose(file);
+}
+
+struct push_origin push_labels_settle(struct push_labels *labels)
+{
+	push_labels_add(labels, service_name, "unknown_service");
+	for (size_t i = 0; i < labels->count; i++) {
+		if (strcmp(labels->items[i].key, service_name) != 0)
+			continue;
+		const struct report_label service = labels->items[i];
+		labels->items[i] = labels->items[0];
+		labels->items[0] = service;
+	}
+	return (struct push_origin){labels->items[0].value, labels->items + 1, labels->count - 1};
+}
+
+void push_labels_fini(struct push_labels *labels)
+{
+	arena_fini(&labels->arena);
+	free(labels->items);
+	*labels = (struct push_labels){.count = 0};
+}

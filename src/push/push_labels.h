@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/**
+ * What profiles are of, as OpenTelemetry names it. The first that says a key wins: the user's labels, the variables
+ * OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES of this process, then what is found: service.name (the program's file
+ * name), service.version (its build-id), service.instance.id, host.name, container.id, k8s.pod.uid.
+ */
+#ifndef XHEAP_PUSH_LABELS_H
+#define XHEAP_PUSH_LABELS_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "base/arena.h"
+#include "base/diag.h"
+#include "push/push_place.h"
+
+/** Labels. Zero it; end it with push_labels_fini(). */
+struct push_labels {
+	struct report_label *items; /**< service.name is the first one, once push_labels_settle() was called */
+	size_t count, capacity;
+	struct arena arena; /**< of the texts */
+};
+
+/** Add a label, unless its key is known. */
+void push_labels_add(struct push_labels *labels, const char *key, const char *value);
+
+/** Add one that was typed: "KEY=VALUE". Return 0, or -EINVAL with the reason in `diag`. */
+int push_labels_take(struct push_labels *labels, const char *word, struct diag *diag);
+
+/** Add those of this process's environment. */
+void push_labels_add_environment(struct push_labels *labels);
+
+/** Add the container and the pod that the process is in, if it is in one. */
+void push_labels_add_container(struct push_labels *labels, pid_t pid);
+
+/** Move service.name to the front. Return what the labels say of the origin; they stay the caller's. */
+struct push_origin push_labels_settle(struct push_labels *labels);
+
+/** Free them. */
+void push_labels_fini(struct push_labels *labels);
+
+#endif

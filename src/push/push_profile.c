@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT */
+#include "push/push_profile.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "action/actions/action_table.h"
+#include "analysis/analysis.h"
+#include "base/text.h"
+#include "base/whole_file.h"
+#include "trace/code_rows.h"
+#include "trace/process_rows.h"
+#include "trace/reader.h"
+#include "trace/trace.h"
+
+enum { NS_OF_SECOND = 1000000000, FILE_BYTES = 1 << 16, HOST_BYTES = 256 };
+
+/* ---- what it is of ---- */
+
+/* The first process that was recorded: its program, and its container while it lives. */
+static void labels_add_process(struct push_labels *labels, const struct trace_dictionary *dictionary)
+{
+	const struct trace_process *process = dictionary->processes;
+	for (uint32_t i = 0; i < dictionary->process_count; i++, process++)
+		if (!trace_process_is_untraced(process) && process->image && *process->image)
+			break;
+	if (process == dictionary->processes + dictionary->process_count)
+		return;
+	push_labels_add(labels, "service.name", text_shown(text_file_name(process->image)));
+	for (uint32_t i = 0; i < dictionary->image_count; i++) {
+		if (strcmp(dictionary->images[i].path, process->image) != 0)
+			continue;
+		char *digits = export_build_id(&dictionary->images[i]);
+		push_labels_add(labels, "service.version", digits);
+		free(digits);
+	}
+	if (process->end == TRACE_END_OPEN)
+		push_labels_add_container(labels, (pid_t)process->pid);
+}
+
+static void labels_make(struct push_labels *labels, const struct push_maker *maker,
+			const struct trace_dictionary *dictionary)
+{
+	char host[HOST_BYTES] = "", instance[2 * HOST_BYTES];
+	for (size_t i = 0; i < maker->labels->count; i++)
+		push_labels_add(labels, maker->labels->items[i].key, maker->labels->items[i].value);
+	push_labels_add_environment(labels);
+	gethostname(host, sizeof(host) - 1);
+	snprintf(instance, sizeof(instance), "%s/%s", host, maker->session);
+	push_labels_add(labels, "host.name", host);
+	push_labels_add(labels, "service.instance.id", instance);
+	labels_add_process(labels, dictionary);
+}
+
+/* ---- one profile ---- */
+
+struct profile {
+	struct push_maker *maker;
+	struct analysis analysis;
+	struct report report;
+	struct report_part part;
+	struct push_origin origin;
+	int64_t from_s, until_s;
+};
+
+static void profile_write(void *context, struct sink *out)
+{
+	struct profile *profile = context;
+	export_formats[push_place_format(profile->maker->place)].write(&profile->report, out);
+}
+
+static int profile_save(struct profile *profile, struct diag *diag)
+{
+	struct whole_file file;
+	struct sink path, out;
+	sink_to_memory(&path);
+	sink_format(&path, "%s/", profile->maker->place->address);
+	for (const char *at = profile->origin.service; *at; at++)
+		sink_put(&path, *at == '/' || (at == profile->origin.service && *at == '.') ? '_' : *at);
+	sink_format(&path, ".%s.%" PRId64 ".pb.gz", profile->maker->session, profile->until_s);
+	char *text = sink_take(&path, NULL);
+	int error = whole_file_open(&file, text, 0600, diag);
+	if (!error) {
+		sink_to_fd(&out, file.fd, FILE_BYTES);
+		profile_write(profile, &out);
+		error = sink_end(&out);
+		if (error)
+			diag_fail(diag, -error, "cannot write %s: %s", text, strerror(-error));
+		if (error)
+			whole_file_abandon(&file);
+		else
+			error = whole_file_commit(&file, diag);
+	}
+	profile->maker->queue->counts.pushed += !error;
+	profile->maker->queue->counts.dropped += error != 0;
+	free(text);
+	return error;
+}
+
+static int profile_queue(struct profile *profile, struct diag *diag)
+{
+	struct sink url;
+	sink_to_memory(&url);
+	push_place_url(profile->maker->place, &profile->origin, profile->from_s, profile->until_s, &url);
+	char *text = sink_take(&url, NULL);
+	int error = push_queue_add(profile->maker->queue, text, profile_write, profile, diag);
+	free(text);
+	return error;
+}
+
+static int profile_make(void *context, struct diag *diag)
+{
+	struct profile *profile = context;
+	struct push_maker *maker = profile->maker;
+	const struct trace_dictionary *dictionary = trace_dictionary(profile->analysis.sources[0].trace);
+	struct push_labels labels = {.count = 0};
+	labels_make(&labels, maker, dictionary);
+	profile->origin = push_labels_settle(&labels);
+	const int64_t start_ns = dictionary->start_realtime_ns;
+	profile->from_s = (start_ns + maker->past.until_ns) / NS_OF_SECOND;
+	profile->until_s = (start_ns + profile->analysis.sources[0].window->range.to_ns) / NS_OF_SECOND;
+	profile->report = (struct report){.diff = {.input = &profile->analysis.input, .runs = {1, 0}},
+					  .parts = &profile->part,
+					  .part_count = 1,
+					  .past = &maker->past,
+					  .labels = labels.items,
+					  .label_count = labels.count};
+	export_prepare(&profile->report, push_place_format(maker->place), 0);
+	int error = push_place_is_remote(maker->place) ? profile_queue(profile, diag) : profile_save(profile, diag);
+	report_fini(&profile->report);
+	push_labels_fini(&labels);
+	return error;
+}
+
+/* A table that was made anew cannot be damaged. */
+static void profile_undo(void *context)
+{
+	(void)context;
+}
+
+int push_profile_make(struct push_maker *maker, const char *trace, struct diag *diag)
+{
+	struct window_word word = {.path = (char *)trace};
+	struct heap_cull cull = {.frames = {0}};
+	struct profile profile = {.maker = maker, .part = {.action = &action_stacks}};
+	heap_cull_use_default(&cull);
+	const struct analysis_request request = {.source_count = 1,
+						 .words = &word,
+						 .options = {.index = INDEX_UNUSED},
+						 .parts = &profile.part,
+						 .part_count = 1,
+						 .cull = &cull,
+						 .with_lines = maker->with_lines,
+						 .layout = {.has_full_names = true}};
+	int error = analysis_open(&profile.analysis, &request, diag);
+	if (!error)
+		error = analysis_run(&profile.analysis, profile_make, profile_undo, &profile, diag);
+	analysis_close(&profile.analysis);
+	heap_cull_fini(&cull);
+	return error;
+}
+
+void push_maker_fini(struct push_maker *maker)
+{
+	export_past_fini(&maker->past);
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/** A profile of what a session has recorded since the last one, put into a queue, or into a file of a directory. */
+#ifndef XHEAP_PUSH_PROFILE_H
+#define XHEAP_PUSH_PROFILE_H
+
+#include "export/export_tree.h"
+#include "push/push_labels.h"
+#include "push/push_place.h"
+#include "push/push_queue.h"
+
+/** What makes profiles of a session. Zero the rest. */
+struct push_maker {
+	const struct push_place *place;
+	const struct push_labels *labels; /**< the user's */
+	const char *session;
+	bool with_lines;
+	struct push_queue *queue;
+	struct export_past past;
+};
+
+/** Make a profile of the trace, and put it into the queue; or into the directory that the place is. Return 0, or a
+    negative errno with the reason in `diag`. */
+int push_profile_make(struct push_maker *maker, const char *trace, struct diag *diag);
+
+/** Free what it has. */
+void push_maker_fini(struct push_maker *maker);
+
+#endif

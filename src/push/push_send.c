@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+#include "push/push_send.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "os/fd.h"
+#include "os/monotonic.h"
+
+/* The sender lies beside the command. */
+static int sender_path(char path[PATH_MAX], struct diag *diag)
+{
+	static const char name[] = "xheap-send";
+	const ssize_t length = readlink("/proc/self/exe", path, PATH_MAX - sizeof(name) - 1);
+	if (length <= 0)
+		return diag_errno(diag, "cannot find xheap-send");
+	path[length] = 0;
+	strcpy(strrchr(path, '/') + 1, name);
+	if (access(path, X_OK))
+		return diag_errno(diag, "cannot run %s, which was built with libcurl", path);
+	return 0;
+}
+
+int push_send_begin(struct push_sending *sending, int file, const char *url, const char *type, const char *token_file,
+		    struct diag *diag)
+{
+	char path[PATH_MAX];
+	int output[2];
+	int error = sender_path(path, diag);
+	if (error)
+		return error;
+	if (pipe2(output, O_CLOEXEC))
+		return diag_errno(diag, "cannot make a pipe");
+	const char *const words[] = {"xheap-send", url, type, token_file, NULL};
+	posix_spawn_file_actions_t actions;
+	posix_spawnattr_t attributes;
+	sigset_t all;
+	sigfillset(&all);
+	posix_spawn_file_actions_init(&actions);
+	posix_spawnattr_init(&attributes);
+	posix_spawn_file_actions_adddup2(&actions, file, STDIN_FILENO);
+	posix_spawn_file_actions_adddup2(&actions, output[1], STDOUT_FILENO);
+	posix_spawnattr_setsigdefault(&attributes, &all);
+	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
+	error = posix_spawn(&sending->pid, path, &actions, &attributes, (char *const *)words, environ);
+	posix_spawn_file_actions_destroy(&actions);
+	posix_spawnattr_destroy(&attributes);
+	close(output[1]);
+	sending->output = output[0];
+	if (!error) {
+		sending->until_ns = monotonic_now_ns() + (PUSH_SEND_SECONDS + 5) * NS_PER_S;
+		return 0;
+	}
+	sending->pid = 0;
+	fd_close(&sending->output);
+	return diag_fail(diag, error, "cannot run %s: %s", path, strerror(error));
+}
+
+/* Its line: "SECONDS TEXT". */
+static void answer_read(const struct push_sending *sending, struct push_answer *answer)
+{
+	char line[sizeof(answer->text)];
+	const ssize_t size = read(sending->output, line, sizeof(line) - 1);
+	char *text = line;
+	line[size > 0 ? size : 0] = 0;
+	line[strcspn(line, "\n")] = 0;
+	answer->wait_s = (uint32_t)strtoul(line, &text, 10);
+	snprintf(answer->text, sizeof(answer->text), "%s", text + (*text == ' '));
+}
+
+enum push_result push_send_poll(struct push_sending *sending, struct push_answer *answer)
+{
+	int status;
+	*answer = (struct push_answer){.wait_s = 0};
+	const pid_t got = waitpid(sending->pid, &status, WNOHANG);
+	if (!got && monotonic_now_ns() < sending->until_ns)
+		return PUSH_RUNNING;
+	if (!got) {
+		push_send_cancel(sending);
+		snprintf(answer->text, sizeof(answer->text), "it does not end");
+		return PUSH_LATER;
+	}
+	answer_read(sending, answer);
+	sending->pid = 0;
+	fd_close(&sending->output);
+	if (got < 0 || !WIFEXITED(status)) {
+		snprintf(answer->text, sizeof(answer->text), "xheap-send was ended by a signal");
+		return PUSH_LATER;
+	}
+	return WEXITSTATUS(status) == PUSH_SENT      ? PUSH_SENT
+	       : WEXITSTATUS(status) == PUSH_REFUSED ? PUSH_REFUSED
+						     : PUSH_LATER;
+}
+
+void push_send_cancel(struct push_sending *sending)
+{
+	if (!sending->pid)
+		return;
+	kill(sending->pid, SIGKILL);
+	while (waitpid(sending->pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	sending->pid = 0;
+	fd_close(&sending->output);
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * xheap-send URL TYPE [TOKEN-FILE] <PROFILE: send a profile by HTTP, and end. What goes wrong is a line of standard
+ * output, "SECONDS TEXT": how long the server wants to be left alone, and why. The exit status is of enum push_result.
+ * It speaks with a server that may be anybody's, so as root it gives up all rights first.
+ */
+#include <curl/curl.h>
+#include <errno.h>
+#include <grp.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "push/push_send.h"
+
+enum {
+	NOBODY = 65534,
+	CONNECT_SECONDS = 10,
+	TOKEN_BYTES_MAX = 8192,
+	ANSWER_BYTES_MAX = 4096,
+	MEMORY_BYTES = 512 << 20,
+	STATUS_OK = 200,
+	STATUS_OK_END = 300,
+	STATUS_TIMEOUT = 408,
+	STATUS_BUSY = 429,
+	STATUS_SERVER = 500
+};
+
+struct server_answer {
+	char text[ANSWER_BYTES_MAX];
+	size_t size;
+};
+
+static int say(enum push_result result, long wait_s, const char *what, const char *more)
+{
+	printf("%ld %s%s%s\n", wait_s, what, *more ? ": " : "", more);
+	return (int)result;
+}
+
+/* Keep the beginning of the answer, and read no more than that twice over. */
+static size_t answer_take(char *data, size_t size, size_t count, void *context)
+{
+	struct server_answer *answer = context;
+	const size_t bytes = size * count, room = sizeof(answer->text) - 1 - answer->size;
+	const size_t taken = bytes < room ? bytes : room;
+	memcpy(answer->text + answer->size, data, taken);
+	answer->size += taken;
+	answer->text[answer->size] = 0;
+	return bytes;
+}
+
+/* A line of text that is harmless on a terminal. */
+static void answer_settle(struct server_answer *answer)
+{
+	answer->text[strcspn(answer->text, "\r\n")] = 0;
+	for (char *at = answer->text; *at; at++)
+		if (*at < ' ' || *at > '~')
+			*at = '?';
+}
+
+/* "Authorization: Bearer TOKEN" of the first line of a file that nobody else can read. NULL after a message. */
+static char *token_header(const char *path, const char **why)
+{
+	struct stat status;
+	char token[TOKEN_BYTES_MAX];
+	FILE *file = fopen(path, "re");
+	*why = "cannot read the token";
+	if (!file || fstat(fileno(file), &status) || !S_ISREG(status.st_mode)) {
+		if (file)
+			fclose(file);
+		return NULL;
+	}
+	char *line = fgets(token, sizeof(token), file);
+	fclose(file);
+	if (status.st_mode & 077) {
+		*why = "others may read the token: chmod 600 it";
+		return NULL;
+	}
+	if (!line || !token[strcspn(token, "\r\n")] || strcspn(token, "\r\n") == 0)
+		return NULL;
+	token[strcspn(token, "\r\n")] = 0;
+	char *header = NULL;
+	return asprintf(&header, "Authorization: Bearer %s", token) > 0 ? header : NULL;
+}
+
+/* Return whether this process has no rights that matter. */
+static bool rights_drop(void)
+{
+	const struct rlimit memory = {MEMORY_BYTES, MEMORY_BYTES};
+	if (geteuid() == 0 && (setgroups(0, NULL) || setgid(NOBODY) || setuid(NOBODY)))
+		return false;
+	setrlimit(RLIMIT_AS, &memory);
+	return !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+}
+
+static size_t file_read(char *to, size_t size, size_t count, void *context)
+{
+	return fread(to, size, count, context);
+}
+
+static CURLcode curl_send(CURL *curl, const char *url, struct curl_slist *headers, curl_off_t size,
+			  struct server_answer *answer, char *why)
+{
+	curl_easy_setopt(curl, CURLOPT_URL, url);
+	curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
+	curl_easy_setopt(curl, CURLOPT_POST, 1L);
+	curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, size);
+	curl_easy_setopt(curl, CURLOPT_READFUNCTION, file_read);
+	curl_easy_setopt(curl, CURLOPT_READDATA, stdin);
+	curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
+	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, answer_take);
+	curl_easy_setopt(curl, CURLOPT_WRITEDATA, answer);
+	curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, why);
+	curl_easy_setopt(curl, CURLOPT_USERAGENT, "xheap");
+	curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+	curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, (long)CONNECT_SECONDS);
+	curl_easy_setopt(curl, CURLOPT_TIMEOUT, (long)PUSH_SEND_SECONDS);
+	return curl_easy_perform(curl);
+}
+
+/* What a status of HTTP means for the profile. */
+static int judge(CURL *curl, struct server_answer *answer)
+{
+	char what[80];
+	curl_off_t wait_s = 0;
+	long status = 0;
+	curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
+	curl_easy_getinfo(curl, CURLINFO_RETRY_AFTER, &wait_s);
+	answer_settle(answer);
+	if (status >= STATUS_OK && status < STATUS_OK_END)
+		return say(PUSH_SENT, 0, "", "");
+	snprintf(what, sizeof(what), "the server answers %ld", status);
+	const bool is_later = status == STATUS_TIMEOUT || status == STATUS_BUSY || status >= STATUS_SERVER;
+	return say(is_later ? PUSH_LATER : PUSH_REFUSED, (long)wait_s, what, answer->text);
+}
+
+int main(int count, char **words)
+{
+	struct stat status;
+	struct server_answer answer = {.size = 0};
+	struct curl_slist *headers = NULL;
+	const char *why = "";
+	char type[200], reason[CURL_ERROR_SIZE] = "", *token = NULL;
+	if (count < 3 || count > 4 || fstat(STDIN_FILENO, &status)) {
+		fprintf(stderr, "usage: xheap-send URL TYPE [TOKEN-FILE] <PROFILE\n");
+		return 2;
+	}
+	if (count > 3 && !(token = token_header(words[3], &why)))
+		return say(PUSH_LATER, 0, words[3], why);
+	if (!rights_drop())
+		return say(PUSH_LATER, 0, "cannot give up the rights of root", strerror(errno));
+	CURL *curl = curl_easy_init();
+	if (!curl)
+		return say(PUSH_LATER, 0, "libcurl does not begin", "");
+	snprintf(type, sizeof(type), "Content-Type: %s", words[2]);
+	headers = curl_slist_append(headers, type);
+	/* Else a POST of more than a megabyte waits a second for leave. */
+	headers = curl_slist_append(headers, "Expect:");
+	if (token)
+		headers = curl_slist_append(headers, token);
+	/* The profile begins where the file is read from. */
+	const off_t begin = lseek(STDIN_FILENO, 0, SEEK_CUR);
+	const curl_off_t size = status.st_size - (begin > 0 ? begin : 0);
+	const CURLcode code = curl_send(curl, words[1], headers, size, &answer, reason);
+	const int result =
+		code == CURLE_OK ? judge(curl, &answer) : say(PUSH_LATER, 0, curl_easy_strerror(code), reason);
+	curl_slist_free_all(headers);
+	curl_easy_cleanup(curl);
+	free(token);
+	return result;
+}

@@ -1,0 +1,317 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""xheap push and start --push: what arrives, added up, is what xheap heap says of the trace; a server that fails, hangs, refuses or talks nonsense, one that is not there;
+a queue that is full; words that are wrong."""
+import collections
+import contextlib
+import gzip
+import http.server
+import json
+import os
+import pathlib
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.parse
+
+XHEAP, SOURCE = os.environ["XHEAP"], pathlib.Path(os.environ["SOURCE"])
+sys.path.insert(0, str(SOURCE / "tests/cli"))
+sys.path.insert(0, str(SOURCE / "tests/python"))
+import packages  # noqa: E402
+
+os.environ["XDG_STATE_HOME"] = str(pathlib.Path("state").absolute())
+os.environ.pop("OTEL_RESOURCE_ATTRIBUTES", None)
+os.environ.pop("http_proxy", None)
+SENDER = pathlib.Path(XHEAP).with_name("xheap-send")
+# Blocks of two functions: one keeps all, one a tenth. Each line of the input is a step.
+PROGRAM = r"""
+#include <stdio.h>
+#include <stdlib.h>
+__attribute__((noinline)) void *kept(void) { return malloc(3000); }
+__attribute__((noinline)) void *dropped(void) { return malloc(500); }
+int main(void)
+{
+	char line[16];
+	static void *volatile all[1 << 20];
+	int count = 0;
+	while (fgets(line, sizeof(line), stdin)) {
+		for (int i = 0; i < 1000; i++) {
+			all[count++] = kept();
+			void *volatile block = dropped();
+			if (i % 10)
+				free(block);
+		}
+		puts("done");
+		fflush(stdout);
+	}
+}
+"""
+
+
+def expect(condition, what):
+    if not condition:
+        sys.exit(what)
+
+
+def run(*words, status=0):
+    done = subprocess.run([str(word) for word in (XHEAP, *words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    expect(done.returncode == status, f"{words}: {done.returncode}: {done.stderr}")
+    return done
+
+
+class Target:
+    """A session with one process, which allocates when it is told to."""
+
+    def __init__(self, name, *options):
+        self.name = name
+        self.process = subprocess.Popen(["./steps"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        run("start", name, "-q", "-p", self.process.pid, *options)
+
+    def step(self):
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+        expect(self.process.stdout.readline() == "done\n", "the target ended")
+
+    def stop(self):
+        run("stop", self.name, "-q")
+        self.process.stdin.close()
+        self.process.wait()
+
+    def query(self):
+        return json.loads(run("query", self.name, "-format", "json").stdout).get("push")
+
+
+class Server:
+    """Takes profiles; `answers` has the first answers: a status, (status, headers), or a function of the connection. Afterwards it is 200."""
+
+    def __init__(self, answers=(), port=0):
+        self.requests, self.answers = [], list(answers)
+        outer = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                answer = outer.answers.pop(0) if outer.answers else 200
+                if callable(answer):
+                    answer(self)
+                    return
+                status, headers = answer if isinstance(answer, tuple) else (answer, {})
+                if status < 300:
+                    outer.requests.append((self.path, dict(self.headers), body))
+                self.send_response(status)
+                for key, value in headers.items():
+                    self.send_header(key, value)
+                self.end_headers()
+
+            def log_message(self, *_):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", port), Handler)
+        self.port = self.server.server_port
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def close(self):
+        self.server.shutdown()
+        self.server.server_close()
+
+
+def until(condition, what, seconds=60):
+    end = time.monotonic() + seconds
+    while not condition():
+        expect(time.monotonic() < end, f"after {seconds} s: {what()}")
+        time.sleep(0.1)
+
+
+# ---- what arrives ----
+
+def of_otlp(body):
+    """By figure, of the functions `kept` and `dropped`: sums of the samples below them; the labels."""
+    from opentelemetry.proto.collector.profiles.v1development import profiles_service_pb2
+    request = profiles_service_pb2.ExportProfilesServiceRequest.FromString(body)
+    dictionary, texts, found = request.dictionary, request.dictionary.string_table, collections.Counter()
+    for profile in request.resource_profiles[0].scope_profiles[0].profiles:
+        for sample in profile.samples:
+            names = {texts[dictionary.function_table[line.function_index].name_strindex] for at in dictionary.stack_table[sample.stack_index].location_indices
+                     for line in dictionary.location_table[at].lines}
+            for name in names & {"kept", "dropped"}:
+                found[texts[profile.sample_type.type_strindex], name] += sample.values[0]
+    return found, {one.key: one.value.string_value for one in request.resource_profiles[0].resource.attributes}
+
+
+def figures_of_heap(trace):
+    report = json.loads(run("heap", trace, "-frames", "-inclusive", "-format", "json").stdout)
+    rows = {row["frame"].get("symbol"): row for row in report["actions"][0]["rows"]}
+    return {(figure, name): rows[name][key] for name in ("kept", "dropped")
+            for figure, key in (("alloc_objects", "total_count"), ("alloc_space", "total_bytes"), ("inuse_objects", "outstanding_count"), ("inuse_space", "outstanding_bytes"))}
+
+
+def check_sums():
+    """Three profiles: totals add up, what is in use is that of the last one; so for an exact trace, and for a sample. Then labels and a token."""
+    for name, options in (("exact", ()), ("sampled", ("--sample", "2K"))):
+        server = Server()
+        target = Target(name, "-o", f"{name}.xht", *options)
+        pathlib.Path("token").write_text("secret\nmore\n")
+        os.chmod("token", 0o600)
+        push = subprocess.Popen([XHEAP, "push", name, f"otlp+http://127.0.0.1:{server.port}", "--every", "2s", "--service", "steps", "--label", "team=memory", "--token-file", "token"])
+        for count in (1, 2):
+            target.step()
+            until(lambda: sum(of_otlp(body)[0]["alloc_objects", "kept"] for _, _, body in server.requests) > 900 * count, lambda: f"{len(server.requests)} profiles")
+        target.step()
+        target.stop()
+        expect(push.wait(60) == 0, f"push ends with {push.returncode}")
+        wanted, sums = figures_of_heap(f"{name}.xht"), collections.Counter()
+        for path, headers, body in server.requests:
+            figures, labels = of_otlp(body)
+            expect(path == "/v1development/profiles" and headers["Content-Type"] == "application/x-protobuf" and headers["Authorization"] == "Bearer secret", f"{path} {headers}")
+            expect(labels["service.name"] == "steps" and labels["team"] == "memory" and labels["host.name"] == socket.gethostname(), f"labels {labels}")
+            expect(re.fullmatch("[0-9a-f]{8,}", labels["service.version"]), f"labels {labels}")
+            for key, value in figures.items():
+                sums[key] += value if key[0].startswith("alloc") else 0
+        for key, value in figures.items():
+            sums[key] = value if key[0].startswith("inuse") else sums[key]
+        # A sample's estimates are rounded in each profile.
+        for key, value in wanted.items():
+            expect(abs(sums[key] - value) <= (len(server.requests) if options else 0), f"{name}: {key} {sums[key]}, not {value}, in {len(server.requests)} profiles")
+        server.close()
+
+
+def check_pyroscope():
+    """The name of the service with its labels, the time, and a profile of pprof whose figures are those of the session."""
+    server = Server()
+    target = Target("pyro", "-o", "pyro.xht")
+    target.step()
+    run("push", "pyro", f"pyroscope+http://127.0.0.1:{server.port}/", "--once", "--service", "steps", "--label", "service.version=1.4", "--label", "odd=a,b}")
+    target.stop()
+    path, headers, body = server.requests[0]
+    address = urllib.parse.urlsplit(path)
+    asked = urllib.parse.parse_qs(address.query)
+    expect(address.path == "/ingest" and asked["format"] == ["pprof"] and asked["until"] >= asked["from"], path)
+    expect(asked["name"][0].startswith("steps{service_version=1.4,odd=a_b_,") and f"host_name={socket.gethostname()}" in asked["name"][0], asked["name"])
+    expect(b"alloc_space" in gzip.decompress(body) and b"service.version=1.4" in gzip.decompress(body), "no profile of pprof")
+    server.close()
+
+
+def check_directory():
+    """start --push into a directory, without a trace: a file for each push, and nothing is left but them."""
+    os.mkdir("pushed")
+    target = Target("files", "-o", "none", "--push", f"file:{os.path.abspath('pushed')}", "--push-every", "1s", "--service", "a/b")
+    target.step()
+    until(lambda: len(os.listdir("pushed")) >= 2, lambda: os.listdir("pushed"))
+    push = target.query()
+    expect(push and push["pushed"] >= 1 and push["waiting"] == push["dropped"] == 0, push)
+    expect("pushes to file:" in run("query", "files").stdout, "query says nothing")
+    target.step()
+    target.stop()
+    until(lambda: not os.path.exists("state/xheap/push/files.xht"), lambda: os.listdir("state/xheap/push"))
+    names = sorted(os.listdir("pushed"))
+    expect(all(re.fullmatch(r"a_b\.files\.\d+\.pb\.gz", name) for name in names), names)
+    expect(all(os.stat(f"pushed/{name}").st_mode & 0o777 == 0o600 for name in names), "others can read the profiles")
+
+
+# ---- servers ----
+
+def nonsense(handler):
+    handler.wfile.write(b"\xff\xfe\x00garbage\r\n\r\n" * 100)
+    handler.close_connection = True
+
+
+def check_failures():
+    """500, a broken answer and 429 are tried again; 400 drops; what waits is sent in the end. The session never notices."""
+    server = Server([500, nonsense, (429, {"Retry-After": "1"})])
+    target = Target("failing", "-o", "failing.xht")
+    target.step()
+    run("push", "failing", f"otlp+http://127.0.0.1:{server.port}", "--once")
+    expect(len(server.requests) == 1 and not server.answers, f"{len(server.requests)} arrived")
+    push = target.query()
+    expect(push["pushed"] == 1 and push["waiting"] == 0 and push["dropped"] == 0 and "error" not in push, push)
+    server.answers = [(400, {})]
+    said = run("push", "failing", f"otlp+http://127.0.0.1:{server.port}", "--once", status=2).stderr
+    push = target.query()
+    expect("the server answers 400" in said and push["dropped"] == 1 and push["pushed"] == 1 and "400" in push["error"], f"{said} {push}")
+    server.close()
+    target.stop()
+
+
+def check_hanging():
+    """A server that takes the profile and never answers, or is not there: profiles wait, up to the limit, and a later push sends them."""
+    released = threading.Event()
+    server = Server([lambda handler: released.wait()] * 10)
+    target = Target("hanging", "-o", "hanging.xht")
+    push = subprocess.Popen([XHEAP, "push", "hanging", f"otlp+http://127.0.0.1:{server.port}", "--every", "1s", "-q"])
+    until(lambda: (target.query() or {"waiting": 0})["waiting"] >= 3, target.query)
+    # Its end does not wait for the server for ever.
+    push.send_signal(signal.SIGKILL)
+    push.wait()
+    waiting = target.query()["waiting"]
+    server.close()
+    released.set()
+    server = Server(port=server.port)
+    target.step()
+    run("push", "hanging", f"otlp+http://127.0.0.1:{server.port}", "--once", "-q")
+    expect(len(server.requests) in (waiting + 1, waiting + 2), f"{len(server.requests)} of {waiting} and one arrived")
+    server.close()
+    # Nobody is there: the oldest are dropped.
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        push = subprocess.Popen([XHEAP, "push", "hanging", f"otlp+http://127.0.0.1:{nobody.getsockname()[1]}/", "--every", "1s", "-q", "--queue-size", "64K", "--lines",
+                                 *[word for i in range(40) for word in ("--label", f"filler{i}={'x' * 1000}")]])
+        until(lambda: target.query()["dropped"] > 1 and "error" in target.query(), target.query)
+        expect(target.query()["waiting_bytes"] <= 65536, target.query())
+        push.kill()
+        push.wait()
+    target.stop()
+
+
+# ---- words ----
+
+def check_words():
+    os.chmod("token", 0o644)
+    target = Target("words", "-o", "words.xht")
+    for words, wanted in (
+        (["push"], "name"), (["push", "words"], "a place is missing"), (["push", "nosuch", "file:."], "no session nosuch"), (["push", "words", "http://h"], "begins with"),
+        (["push", "words", "otlp+http://"], "a host is missing"), (["push", "words", "otlp+http://a:b@h"], "--token-file"), (["push", "words", "otlp+http://h/ x"], "does not belong"),
+        (["push", "words", "file:"], "a directory is missing"), (["push", "words", "file:.", "--every", "10ms"], "--every"), (["push", "words", "file:.", "--label", "a"], "KEY=VALUE"),
+        (["push", "words", "file:.", "--label", "a b=c"], "KEY=VALUE"), (["push", "words", "file:.", "--token-file", "/nosuch"], "cannot be read"), (["push", "words", "file:.", "x"], "not expected"),
+        (["start", "other", "--push", "ftp://h"], "begins with"), (["start", "other", "--service", "x"], "--push PLACE"),
+        (["push", "words", f"file:{os.path.abspath('nowhere')}", "--once"], "nowhere"),
+    ):
+        said = run(*words, status=2).stderr
+        expect(wanted in said, f"{words}: {said!r} does not say {wanted!r}")
+    expect("others may read the token" in run("push", "words", "otlp+http://127.0.0.1:1", "--once", "--token-file", "token", status=2).stderr, "a token that all can read")
+    os.mkdir("open")
+    os.chmod("open", 0o777)
+    expect("no other may write there" in run("push", "words", "otlp+http://127.0.0.1:1", "--once", "--queue", "open", status=2).stderr, "a queue of all")
+    first = subprocess.Popen([XHEAP, "push", "words", f"file:{os.getcwd()}", "--every", "100s", "-q", "--queue", "own"])
+    until(lambda: os.path.exists("own/lock"), lambda: "no lock")
+    time.sleep(1)
+    expect("another xheap pushes" in run("push", "words", f"file:{os.getcwd()}", "--once", "--queue", "own", status=2).stderr, "two push at once")
+    first.terminate()
+    expect(first.wait(60) == 0, f"a push that is told to end: {first.returncode}")
+    target.stop()
+
+
+def main():
+    pathlib.Path("steps.c").write_text(PROGRAM)
+    subprocess.run(["gcc", "-O1", "-g", "-o", "steps", "steps.c"], check=True)
+    skipped = []
+    check_directory()
+    if not SENDER.exists():
+        skipped.append("not checked: there is no xheap-send, which needs libcurl")
+    elif not packages.use():
+        skipped.append("not checked: there is no opentelemetry-proto: tests/python/packages.py installs it")
+    else:
+        check_sums()
+        check_pyroscope()
+        check_failures()
+        check_hanging()
+        check_words()
+    print(*skipped, sep="\n")
+    sys.exit(77 if skipped else 0)
+
+
+with contextlib.suppress(KeyboardInterrupt):
+    main()

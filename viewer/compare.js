@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: MIT
+// The engine of comparing: two sets of blocks, also of two traces, by names of functions and paths, as `xheap diff` does. Nothing here knows the document.
+import {cellWeights, filterCells, groupCells, groupName, makeModel, nodeSums, selectCells, sumGroups} from "./cells.js";
+import {choose} from "./picture.js";
+import {sumInclusive} from "./table.js";
+/** @import {Filter, Grouping, Measure, Model} from "./cells.js" */
+/** @import {Selection} from "./store.js" */
+
+/**
+ * @typedef {ReturnType<typeof makeSide>} Side
+ * @typedef {{id: string, name: string, detail: string, bytes: [number, number], blocks: [number, number]}} ComparedRow of A and B
+ */
+
+/** What a filter is about that is something else in another trace. */
+const OF_ONE_TRACE = ["thread", "process", "heap"];
+
+/** @param {Model} model @param {Selection} selection @param {Filter[]} filters @param {boolean} isOther whether the filters were made in another trace */
+export function makeSide(model, selection, filters, isOther) {
+	const choice = choose(model, selection),
+		own = filters.filter(({by}) => !isOther || !OF_ONE_TRACE.includes(by)),
+		mask = filterCells(model, own);
+	return {model, choice, mask, selected: selectCells(model, choice, mask), isWithout: own.length < filters.length};
+}
+
+/** @param {Side} side @param {Grouping | "inclusive"} by */
+function sumSide({model, choice, mask, selected}, by) {
+	const isInclusive = by === "inclusive",
+		sums = sumGroups(model, choice, selected, groupCells(model, isInclusive ? "stack" : by), mask);
+	return isInclusive ? sumInclusive(model, sums) : sums;
+}
+
+/** @param {Side} a @param {Side} b @param {Grouping | "inclusive"} by @returns {ComparedRow[]} of all groups that either has */
+export function compareRows(a, b, by) {
+	/** @type {Map<string, ComparedRow>} */
+	const rows = new Map(),
+		grouping = by === "inclusive" ? "function" : by;
+	[a, b].forEach((side, i) => {
+		const {bytes, blocks} = sumSide(side, by);
+		for (let key = 0; key < bytes.length; key++) {
+			if (!blocks[key]) continue;
+			const {id, name, detail} = groupName(side.model, grouping, key),
+				row = rows.get(id) ?? {id, name, detail, bytes: [0, 0], blocks: [0, 0]};
+			row.bytes[i] += bytes[key];
+			row.blocks[i] += blocks[key];
+			rows.set(id, row);
+		}
+	});
+	return [...rows.values()];
+}
+
+/** Parts of a frame: what both have, what only A has more, what only B has more. */
+const PARTS = 3;
+
+/**
+ * The stacks of both, by names.
+ * @param {Model} a @param {Model} b
+ */
+function joinStacks(a, b) {
+	const frames = /** @type {Model["cells"]["frames"]} */ ([]),
+		[parent, frame, line] = [0, 0, 0].map(() => /** @type {number[]} */ ([])),
+		frameOf = new Map(),
+		nodeOf = new Map();
+	const ofNodes = [a, b].map(({cells}) => {
+		const ofFrame = cells.frames.map((row) => {
+				if (!frameOf.has(row.key)) frameOf.set(row.key, frames.push(row) - 1);
+				return frameOf.get(row.key);
+			}),
+			ofNode = new Uint32Array(cells.nodeCount);
+		for (let node = 0; node < cells.nodeCount; node++) {
+			const above = cells.parent[node] < 0 ? -1 : ofNode[cells.parent[node]],
+				name = `${above} ${ofFrame[cells.frame[node]]}`;
+			if (!nodeOf.has(name)) {
+				nodeOf.set(name, parent.push(above) - 1);
+				frame.push(ofFrame[cells.frame[node]]);
+				line.push(cells.line[node]);
+			}
+			ofNode[node] = nodeOf.get(name);
+		}
+		return ofNode;
+	});
+	const nodeCount = parent.length,
+		count = nodeCount * PARTS,
+		values = new Float64Array(count),
+		zeros = new Uint16Array(count),
+		parts = Uint8Array.from({length: PARTS}, (_, i) => i);
+	const cells = {
+		...{
+			whole: true,
+			bounds: Float64Array.of(-1, 0),
+			peak: -1,
+			count,
+			nodeCount,
+			frames,
+			bytes: values,
+			blocks: values,
+		},
+		node: Uint32Array.from(values, (_, i) => Math.floor(i / PARTS)),
+		heap: Uint32Array.from(values, (_, i) => i % PARTS),
+		...{thread: zeros, birth: zeros, end: zeros, kind: zeros, size: zeros, life: zeros},
+		...{parent: Int32Array.from(parent), frame: Uint32Array.from(frame), line: Uint32Array.from(line)},
+		asker: Uint32Array.from(parent, (_, i) => i),
+		...{inlined: new Uint8Array(nodeCount), stacks: new Uint32Array(nodeCount)},
+		...{
+			lumpedStacks: a.cells.lumpedStacks + b.cells.lumpedStacks,
+			isRounded: a.cells.isRounded || b.cells.isRounded,
+		},
+	};
+	const model = makeModel(/** @type {any} */ (cells), {
+		traces: [],
+		threads: [],
+		processes: [],
+		heaps: [...parts].map(() => ({})),
+	});
+	model.cache.set("series heap", {groups: [...parts], ofGroup: parts, others: 0});
+	return {a, model, ofNodes};
+}
+
+/**
+ * One model of both: a stack is as wide as its larger side, and its bytes are divided into what both have, and what A
+ * or B has more. So sums of each side stay exact wherever stacks are added up.
+ * @param {Side} a @param {Side} b @param {Measure} measure @param {boolean} isFolded
+ * @returns {Model} its groups "heap" are these parts; the next call changes it
+ */
+export function compareModel(a, b, measure, isFolded) {
+	const known = b.model.cache.get("joined"),
+		joined = known?.a === a.model ? known : joinStacks(a.model, b.model),
+		{bytes: values, nodeCount} = joined.model.cells;
+	b.model.cache.set("joined", joined);
+	const sums = [a, b].map(({model, selected}, side) => {
+		const own = nodeSums(model, selected.hits, cellWeights(model, measure), isFolded),
+			ofSide = new Float64Array(nodeCount);
+		own.forEach((sum, node) => (ofSide[joined.ofNodes[side][node]] += sum));
+		return ofSide;
+	});
+	for (let node = 0; node < nodeCount; node++) {
+		const [first, second] = [sums[0][node], sums[1][node]];
+		values.set([Math.min(first, second), Math.max(0, first - second), Math.max(0, second - first)], node * PARTS);
+	}
+	return joined.model;
+}
+
+/** @param {ArrayLike<number> | null} parts of a frame @returns {[number, number]} of A and B */
+export function sidesOf(parts) {
+	return parts ? [parts[0] + parts[1], parts[0] + parts[2]] : [0, 0];
+}

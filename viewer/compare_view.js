@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: MIT
+// What changed: a flame in two colours, and rows of A, B and B less A. compare.js has the numbers.
+import {cached, findFrames, largestOf} from "./cells.js";
+import {compareModel, compareRows, makeSide, sidesOf} from "./compare.js";
+import {byId, fill, make, name} from "./elements.js";
+import {Flame} from "./flame.js";
+import {formatBytes, formatChange, formatCount, formatMeasure, formatShare, formatTime} from "./format.js";
+import {Grid, nameColumn, numberColumn} from "./grid.js";
+import {safeText} from "./hostile.js";
+import {GROUPING_WORDS} from "./legend.js";
+import {titleOf} from "./picture.js";
+
+import {cellsOnPath} from "./tree.js";
+/** @import {ComparedRow, Side} from "./compare.js" */
+/** @import {GridColumn} from "./grid.js" */
+/** @import {App, Picture} from "./picture.js" */
+/** @import {Other} from "./store.js" */
+/** @import {Placed} from "./tree.js" */
+
+/** @typedef {GridColumn & {value?: (row: ComparedRow) => number, text?: (value: number) => string}} ComparedColumn */
+
+/** @param {number} count @returns {string} with a sign */
+function formatMore(count) {
+	return (count > 0 ? "+" : "") + formatCount(count);
+}
+
+/** @type {ComparedColumn[]} */
+const COMPARED_COLUMNS = [
+	nameColumn(),
+	numberColumn("change", "B − A", "Bytes that B has more", ({bytes: [a, b]}) => b - a, formatChange),
+	{id: "share", title: "", hint: "", class: "column-change", isSortable: false},
+	numberColumn("a", "A", "Bytes of A", ({bytes}) => bytes[0], formatBytes),
+	numberColumn("b", "B", "Bytes of B", ({bytes}) => bytes[1], formatBytes),
+	numberColumn("blocks", "Blocks", "Blocks that B has more", ({blocks: [a, b]}) => b - a, formatMore),
+	numberColumn("a-blocks", "A, blocks", "Blocks of A", ({blocks}) => blocks[0], formatCount, true),
+	numberColumn("b-blocks", "B, blocks", "Blocks of B", ({blocks}) => blocks[1], formatCount, true),
+];
+
+/** @extends {Grid<ComparedRow, ComparedColumn>} */
+class ComparedTable extends Grid {
+	get columns() {
+		return COMPARED_COLUMNS.filter((column) => !column.isWide || this.box.clientWidth >= 1100);
+	}
+
+	/** @param {ComparedColumn} column */
+	titleOf(column) {
+		return column.id === "name" ? GROUPING_WORDS[this.by] : column.title;
+	}
+
+	get by() {
+		const {rows} = this.app.store.state;
+		return rows === "inclusive" ? "function" : rows;
+	}
+
+	/** @param {Side} a @param {Side} b */
+	render(a, b) {
+		const {state} = this.app.store,
+			{value, id} = this.sorted,
+			sign = state.isRising ? 1 : -1,
+			// By change, the largest one is first, whether more or less.
+			key = (/** @type {ComparedRow} */ row) =>
+				id === "change" || id === "blocks" ? Math.abs(value?.(row) ?? 0) : (value?.(row) ?? 0);
+		this.rows = compareRows(a, b, state.rows).sort(
+			(one, other) =>
+				(value ? sign * (key(one) - key(other)) : -sign * one.name.localeCompare(other.name)) ||
+				(one.name < other.name ? -1 : 1),
+		);
+		this.most = largestOf(this.rows.map(({bytes: [first, second]}) => Math.abs(second - first))).value || 1;
+		this.box.classList.toggle("wide", this.columns.length > 6);
+		this.drawHead();
+		this.drawRows();
+	}
+
+	/** @param {ComparedRow} row */
+	looksOf(row) {
+		const {item, rows} = this.app.store.state;
+		return {isSelected: item?.kind === "group" && item.by === rows && item.key === row.id};
+	}
+
+	/** @param {number} index */
+	choose(index) {
+		const row = this.rows[index];
+		this.focused = index;
+		if (row) this.app.store.set({item: {kind: "group", by: this.app.store.state.rows, key: row.id}});
+	}
+
+	/** @param {ComparedColumn} column @param {ComparedRow} row */
+	drawCell(column, row) {
+		if (column.id === "name") return this.drawName(row.name, row.detail);
+		const cell = make("div", {role: "gridcell", class: column.class}),
+			change = row.bytes[1] - row.bytes[0];
+		if (column.text) cell.append(column.text(column.value?.(row) ?? 0));
+		else {
+			const bar = make("div", {class: change > 0 ? "change-more" : "change-less"});
+			bar.style.width = `${(Math.abs(change) / (this.most ?? 1)) * 100}%`;
+			cell.append(bar);
+		}
+		if (column.id === "change") cell.classList.add(change > 0 ? "more" : change < 0 ? "less" : "same");
+		return cell;
+	}
+}
+
+class ComparedFlame extends Flame {
+	/** @param {App} app */
+	constructor(app) {
+		super(app, "compare-flame");
+		/** @type {Picture} */
+		this.shown = app.picture;
+	}
+
+	get picture() {
+		return this.shown ?? this.app.picture;
+	}
+
+	question() {
+		return {
+			...super.question(),
+			by: /** @type {const} */ ("heap"),
+			measure: /** @type {const} */ ("bytes"),
+			selected: undefined,
+			total: undefined,
+		};
+	}
+
+	/** @param {Placed} frame */
+	changeOf(frame) {
+		const [a, b] = sidesOf(frame.colors);
+		return (b - a) / (Math.max(a, b) || 1);
+	}
+
+	/** @param {number} a @param {number} b @returns {string} */
+	tellChange(a, b) {
+		const {measure} = this.app.store.state;
+		return measure === "bytes" || measure === "peak" ? formatChange(b - a) : formatMore(b - a);
+	}
+
+	/** @param {Placed} frame */
+	valueOf(frame) {
+		return frame.colors ? this.tellChange(...sidesOf(frame.colors)) : "";
+	}
+
+	/** @param {Placed} frame */
+	tellValue(frame) {
+		const {measure} = this.app.store.state,
+			[a, b] = sidesOf(frame.colors);
+		return frame.colors
+			? [
+					make(
+						"div",
+						{},
+						make("b", {}, this.tellChange(a, b)),
+						a ? ` · ${formatShare(Math.abs(b - a) / a)}` : " · only in B",
+					),
+					make("div", {}, `A ${formatMeasure(a, measure)}, B ${formatMeasure(b, measure)}`),
+				]
+			: [];
+	}
+
+	/** @param {string} path */
+	inkMask(path) {
+		const {state} = this.app.store;
+		return (/** @type {any} */ model) => cellsOnPath(model, path, {...state, by: "function"});
+	}
+
+	/** @param {number} index */
+	choose(index) {
+		const frame = this.layout.frames[index];
+		if (frame?.kind !== "frame") super.choose(index);
+		else
+			this.app.store.set({
+				item: {kind: "group", by: "inclusive", key: this.picture.model.cells.frames[frame.frame].key},
+			});
+	}
+}
+
+export class Compare {
+	/** @param {App} app */
+	constructor(app) {
+		this.app = app;
+		this.flame = new ComparedFlame(app);
+		this.table = new ComparedTable(app, "compare-table");
+	}
+
+	/** @param {Side} side @param {boolean} isOther @returns {string} */
+	titleOf({model, choice}, isOther) {
+		const {bounds, peak, whole} = model.cells,
+			isMoment = choice.kind === "moment",
+			isWhole = !isMoment && whole && choice.from === 0 && choice.to === model.last,
+			title = titleOf(
+				choice,
+				isWhole,
+				isMoment && choice.at === peak,
+				formatTime(bounds[isMoment ? choice.at : choice.to]),
+			),
+			trace = isOther ? this.app.other?.trace : this.app.trace;
+		return `${this.app.trace.traces?.length > 1 ? `${safeText(trace?.path).split("/").at(-1)}, ` : ""}${title}${isMoment || isWhole ? "" : ` from ${formatTime(bounds[choice.from])}`}`;
+	}
+
+	/** @returns {[Side, Side] | null} A and B */
+	sides() {
+		const {app} = this,
+			{state} = app.store,
+			{model, choice, mask, selected} = app.picture,
+			other = app.otherOf();
+		if (!other || !app.other) return null;
+		const own = {model, choice, mask, selected, isWithout: false},
+			about = JSON.stringify([other.selection, state.filters]);
+		/** @type {Side} */
+		const side = cached(app.other.model, `side ${about}`, () =>
+			makeSide(/** @type {any} */ (app.other).model, other.selection, state.filters, other.trace !== state.trace),
+		);
+		return other.isB ? [own, side] : [side, own];
+	}
+
+	render() {
+		const {app} = this,
+			{state} = app.store,
+			other = app.otherOf(),
+			sides = this.sides();
+		byId("compare").classList.toggle("empty", !sides);
+		fill(
+			byId("compare-head"),
+			...(sides
+				? this.drawSides(sides, /** @type {Other} */ (other))
+				: [
+						other
+							? "being found …"
+							: "Press m, or this button, to keep this selection as A. Then choose another moment, window or trace as B. Shift+drag on the timeline does both.",
+					]),
+			make(
+				"button.button",
+				{onclick: () => markOther(app), title: "What is selected now becomes A (m)"},
+				"Keep as A ",
+				make("kbd", {}, "m"),
+			),
+			other &&
+				make("button.button", {onclick: () => app.store.set({other: {...other, isB: !other.isB}})}, "Swap"),
+		);
+		byId("nothing").hidden = true;
+		if (!sides) return;
+		const model = compareModel(...sides, state.measure, state.isFolded),
+			[a, b] = sides;
+		this.flame.shown = {
+			...app.picture,
+			model,
+			title: `A to B: ${this.flame.tellChange(...totals(sides))}; widths are the larger side`,
+			hitFrames: findFrames(model, state.search),
+			selected: {...app.picture.selected, hits: new Uint8Array(model.cells.count).fill(1)},
+		};
+		this.flame.render();
+		this.table.render(a, b);
+	}
+
+	/** @param {[Side, Side]} sides @param {Other} other */
+	drawSides(sides, other) {
+		const [a, b] = totals(sides),
+			without = sides.some((side) => side.isWithout);
+		return sides
+			.flatMap((side, i) => [
+				make("b.side", {}, "AB"[i]),
+				name(`${this.titleOf(side, (i === 1) === other.isB)}: `),
+				make("b", {}, formatBytes([a, b][i])),
+			])
+			.concat(
+				make(
+					"b",
+					{class: b > a ? "more" : "less"},
+					`${formatChange(b - a)}${a ? `, ${formatShare(Math.abs(b - a) / a)}` : ""}`,
+				),
+				make("span.faint", {}, without ? "The other trace is not filtered by process, thread or heap." : ""),
+			);
+	}
+}
+
+/** @param {[Side, Side]} sides @returns {[number, number]} bytes */
+function totals([a, b]) {
+	return [a.selected.bytes, b.selected.bytes];
+}
+
+/** Keeps the selection as A. @param {App} app */
+export function markOther(app) {
+	const {trace, selection} = app.store.state;
+	app.store.set({other: {trace, selection, isB: false}, view: "compare"});
+}
