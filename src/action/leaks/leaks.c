@@ -7,12 +7,14 @@
 
 #include "action/explain/core_process.h"
 #include "action/leaks/leak_roots.h"
+#include "action/report/losses.h"
 #include "base/map.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "query/folded.h"
 #include "query/scan.h"
 #include "trace/code_rows.h"
+#include "trace/option_names.h"
 #include "trace/process_rows.h"
 #include "trace/trace.h"
 
@@ -295,6 +297,10 @@ int leaks_make(struct leaks *leaks, struct action_input *input, const struct lea
 	const struct core_words words = {question->core_path, leaks->source->path};
 	if (table->sample_bytes)
 		return diag_fail(diag, ENOTSUP, "%s is a sample: leaks needs every block", leaks->source->path);
+	if (losses_has_option(dictionary_of(leaks), TRACE_OPTION_EARLIER_MISSING))
+		return diag_fail(diag, ENOTSUP,
+				 "%s lacks blocks from before an attach: what they point to would seem to be lost",
+				 leaks->source->path);
 	int error = core_process_find(&leaks->process, dictionary_of(leaks), question->core, words, diag);
 	if (error)
 		return error;

@@ -593,6 +593,13 @@ static void exit_answer(void *cookie)
 	answer(cookie, 0, "");
 }
 
+/* A look at blocks from before an attach comes when they are known. */
+static void attaches_wait(struct tracer *tracer)
+{
+	while (tracer_is_attaching(tracer) && !is_ending(tracer))
+		monotonic_pause(LOOK_FIRST_NS);
+}
+
 static void core_write(struct tracer_job *job, struct tracer_result *result)
 {
 	const struct tracer_task *task = &job->task;
@@ -605,6 +612,8 @@ static void core_write(struct tracer_job *job, struct tracer_result *result)
 					  .before_end = task->message ? exit_answer : NULL,
 					  .cookie = job};
 	result->kind = TRACER_CORE;
+	if (!task->message)
+		attaches_wait(job->tracer);
 	process_core_write(&core, &pause, &result->diag);
 	result->core_ticks = pause.ticks;
 	result->pause_ns = pause.ns;
