@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "action/actions/action_table.h"
@@ -79,7 +80,9 @@ static int profile_save(struct profile *profile, struct diag *diag)
 	sink_format(&path, "%s/", profile->maker->place->address);
 	for (const char *at = profile->origin.service; *at; at++)
 		sink_put(&path, *at == '/' || (at == profile->origin.service && *at == '.') ? '_' : *at);
-	sink_format(&path, ".%s.%" PRId64 ".pb.gz", profile->maker->session, profile->until_s);
+	/* The time of the trace's last event may be that of the profile before. */
+	sink_format(&path, ".%s.%" PRId64 ".%" PRIu64 ".pb.gz", profile->maker->session, (int64_t)time(NULL),
+		    profile->maker->queue->counts.pushed);
 	char *text = sink_take(&path, NULL);
 	int error = whole_file_open(&file, text, 0600, diag);
 	if (!error) {

@@ -149,6 +149,12 @@ int push_trace_path(char path[CACHE_PATH_BYTES], const char *session, bool makes
 	return error;
 }
 
+bool push_trace_is_own(const char *session, const char *path)
+{
+	char own[CACHE_PATH_BYTES];
+	return !push_trace_path(own, session, false, &(struct diag){""}) && !strcmp(own, path);
+}
+
 static int directory_open(struct push_queue *queue, const char *path, struct diag *diag)
 {
 	struct stat status;

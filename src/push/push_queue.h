@@ -70,6 +70,9 @@ int push_queue_path(char path[CACHE_PATH_BYTES], const char *session, bool makes
 /** Set `path` to the trace of a session that only pushes: `xheap start -o none`. Return as push_queue_path(). */
 int push_trace_path(char path[CACHE_PATH_BYTES], const char *session, bool makes, struct diag *diag);
 
+/** Return whether the path is that trace: its last pusher removes it. */
+bool push_trace_is_own(const char *session, const char *path);
+
 /** Close it; what waits stays. */
 void push_queue_close(struct push_queue *queue);
 

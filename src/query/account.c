@@ -172,16 +172,16 @@ static void area_count(struct counting *counting, const struct account_area *are
 	class_add(counting, area->heap, ACCOUNT_UNTRIMMABLE, high - low - inner);
 }
 
+/* The main arena lies below the break, and no other one does. */
+static bool is_in_its_kind(const struct account_area *area, uint8_t kind)
+{
+	return kind == (area->is_main ? TRACE_MAPPING_BREAK : TRACE_MAPPING_ANONYMOUS);
+}
+
 /* Count pages on which no block lies. */
 static void empty_count(struct counting *counting, uint64_t low, uint64_t high)
 {
 	const struct account_blocks *blocks = &counting->blocks;
-	uint8_t kind = counting->mapping->kind;
-	/* glibc has no arenas elsewhere. */
-	if (kind != TRACE_MAPPING_BREAK && kind != TRACE_MAPPING_ANONYMOUS) {
-		other_count(counting, low, high);
-		return;
-	}
 	while (low < high) {
 		while (counting->area < blocks->area_count && blocks->areas[counting->area].high <= low)
 			counting->area++;
@@ -189,13 +189,13 @@ static void empty_count(struct counting *counting, uint64_t low, uint64_t high)
 			counting->area < blocks->area_count ? &blocks->areas[counting->area] : NULL;
 		uint64_t from = area && area->low < high ? area->low : high,
 			 to = area && area->high < high ? area->high : high;
-		if (low < from) {
-			other_count(counting, low, from);
-			low = from;
-		} else {
+		if (low < from)
+			to = from;
+		if (low < from || !is_in_its_kind(area, counting->mapping->kind))
+			other_count(counting, low, to);
+		else
 			area_count(counting, area, low, to);
-			low = to;
-		}
+		low = to;
 	}
 }
 

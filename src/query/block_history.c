@@ -161,7 +161,7 @@ const struct history_block *block_history_last(const struct block_history *histo
 /* ---- reallocs ---- */
 
 /* Return the allocation of this number. */
-static struct history_block block_read(const struct heap_table *table, uint32_t id)
+struct history_block block_history_read(const struct heap_table *table, uint32_t id)
 {
 	struct history_block block = {.id = HEAP_NONE};
 	const struct heap_rows *rows;
@@ -181,7 +181,7 @@ static void earlier_find(struct history_chain *chain, const struct heap_table *t
 	struct history_block found[HISTORY_STEPS_MAX];
 	struct history_block at = *block;
 	while (at.details.previous < at.id) {
-		at = block_read(table, at.details.previous);
+		at = block_history_read(table, at.details.previous);
 		if (at.id == HEAP_NONE)
 			break;
 		if (chain->count++ < HISTORY_STEPS_MAX)

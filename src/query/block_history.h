@@ -61,6 +61,9 @@ const struct history_block *block_history_before(const struct block_history *his
 /** Return the number of blocks before the moment that are kept. */
 unsigned block_history_kept(const struct block_history *history);
 
+/** Return allocation `id` of the table, which is below its count; the id is HEAP_NONE if it cannot be read. */
+struct history_block block_history_read(const struct heap_table *table, uint32_t id);
+
 /** Find the blocks that reallocs made this block of, and those that they made of it. */
 void block_history_chains(struct history_chain *earlier, struct history_chain *later, const struct heap_table *table,
 			  const struct history_block *block);

@@ -356,7 +356,8 @@ enum rows_folded_kind { ROWS_FOLD, ROWS_SUM, ROWS_SEQUENCE };
 	X(NUMBER, SUM, suppressed, UINT64_MAX, "calls that an allocator made of itself") \
 	X(NUMBER, SUM, unwatched, UINT64_MAX, "blocks of a sample whose end was not watched for") \
 	X(NUMBER, SUM, heapless, UINT64_MAX, "events of annotated heaps whose heap is not known") \
-	X(NUMBER, SUM, untraced_calls, UINT64_MAX, "calls of threads and processes without room; they are no events")
+	X(NUMBER, SUM, untraced_calls, UINT64_MAX, "calls of threads and processes without room; they are no events") \
+	X(NUMBER, SUM, pythonless, UINT64_MAX, "events, at least, whose stack lacks its Python frames")
 
 /** A segment, in a footer. */
 #define FIELDS_footer_segment(X) \

@@ -19,6 +19,7 @@ struct trace_statistics {
 	uint64_t heapless;
 	/** of threads and processes that found no room, or inside of others: they are no events */
 	uint64_t untraced_calls;
+	uint64_t pythonless; /**< events, at least, whose stack lacks its Python frames */
 };
 
 #endif

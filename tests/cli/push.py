@@ -76,10 +76,11 @@ class Target:
         self.process.stdin.flush()
         expect(self.process.stdout.readline() == "done\n", "the target ended")
 
-    def stop(self):
-        run("stop", self.name, "-q")
+    def stop(self, *options):
+        said = run("stop", self.name, *options).stderr
         self.process.stdin.close()
         self.process.wait()
+        return said
 
     def query(self):
         return json.loads(run("query", self.name, "-format", "json").stdout).get("push")
@@ -205,10 +206,10 @@ def check_directory():
     expect(push and push["pushed"] >= 1 and push["waiting"] == push["dropped"] == 0, push)
     expect("pushes to file:" in run("query", "files").stdout, "query says nothing")
     target.step()
-    target.stop()
+    expect("files.xht" not in target.stop(), "the end names a trace that does not stay")
     until(lambda: not os.path.exists("state/xheap/push/files.xht"), lambda: os.listdir("state/xheap/push"))
     names = sorted(os.listdir("pushed"))
-    expect(all(re.fullmatch(r"a_b\.files\.\d+\.pb\.gz", name) for name in names), names)
+    expect(all(re.fullmatch(r"a_b\.files\.\d+\.\d+\.pb\.gz", name) for name in names), names)
     expect(all(os.stat(f"pushed/{name}").st_mode & 0o777 == 0o600 for name in names), "others can read the profiles")
 
 

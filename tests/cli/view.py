@@ -447,6 +447,53 @@ def check_paths(head, cells, answer):
                 expect(found == sums(lambda node: outer(stacks[node], merged)[:length] == path), f"node {words} {path}: {found}")
 
 
+BLOCK_KEYS = {"size": lambda row: row["size"], "made": lambda row: row.get("birth_ns", -1), "lived": lambda row: row["end_ns"] - row.get("birth_ns", 0),
+              "address": lambda row: int(row["address"], 16), "function": lambda row: row["function"][1]}
+
+
+def blocks():
+    """Blocks one by one are those of the dump, in any order and part; all that is known of one is in the dump, too."""
+    path = TRACES.parent.parent / "older/reallocs.xht"
+    rows = {row["id"]: row for row in map(json.loads, xheap("dump", path, "-allocations", "-format", "json").splitlines())}
+    with served("--no-open", path) as server:
+        check_blocks(server, rows, xheap, path)
+
+
+def check_blocks(server, rows, xheap, path):
+    totals = json.loads(xheap("heap", path, "-totals", "-format", "json"))["totals"]
+    whole = server.json("/blocks?trace=0&limit=500")
+    expect([whole["blocks"], whole["bytes"]] == [totals["total_count"], totals["total_bytes"]], f"{whole['blocks']} blocks, {totals}")
+    for order, key in BLOCK_KEYS.items():
+        for rising in (0, 1):
+            found = server.json(f"/blocks?trace=0&sort={order}&rising={rising}&limit=500")["rows"]
+            keys = [key(row) for row in found]
+            expect(keys == sorted(keys, reverse=not rising), f"{order}, rising {rising}")
+            expect(len({row["id"] for row in found}) == min(500, len(rows)), "rows that are there twice")
+            part = server.json(f"/blocks?trace=0&sort={order}&rising={rising}&offset=7&limit=5")["rows"]
+            expect(part == found[7:12], f"a part: {part}")
+    for row in whole["rows"]:
+        said = rows[row["id"]]
+        expect([row["address"], row["size"], row["birth_ns"], row["end"]] == [said["address"], said["size"], said["birth_ns"], said["end_kind"]], f"{row}, not {said}")
+    at = rows[max(rows) // 2]["birth_ns"]
+    live = json.loads(xheap("heap", path, "-totals", "-at", f"{at}ns", "-format", "json"))["totals"]
+    found = server.json(f"/blocks?trace=0&at={at}&limit=1")
+    expect([found["blocks"], found["bytes"]] == [live["peak_count"], live["peak_bytes"]], f"{found}, not {live}")
+    made = next(row for row in rows.values() if "previous_id" in row)
+    block = server.json(f"/block?trace=0&id={made['id']}")
+    expect(block["earlier"][-1]["id"] == made["previous_id"] and len(block["made"][0]) == 6, block)
+    later = server.json(f"/block?trace=0&id={made['previous_id']}")
+    expect(later["later"][0]["id"] == made["id"] and later["freed"], later)
+    for row in rows.values():
+        same = [other for other in rows.values() if other["address"] == row["address"] and other["id"] < row["id"]]
+        if same:
+            block = server.json(f"/block?trace=0&id={row['id']}")
+            expect(same[-1]["id"] in [before["id"] for before in block["before"]], f"{block} lacks {same[-1]}")
+            break
+    for query, status in (("blocks?limit=501", 400), ("blocks?offset=100001", 400), ("blocks?sort=color", 400), ("block?id=x", 400), (f"block?id={max(rows) + 1}", 422),
+                          ("block?id=4294967295", 422), ("blocks?node=a!b", 422), ("blocks?filter=-nothing", 422)):
+        expect(server.ask("/" + query)[0] == status, query)
+
+
 def several():
     """Several traces; a damaged one says so and shows what it has; what is no trace says so; names are data."""
     hostile = "<script>alert(1)<\u202eevil\x1b]0;.xht"
@@ -580,7 +627,7 @@ def kept():
 def main():
     failed, most_files = 0, resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most_files, most_files))
-    for test in (files, others, bad_requests, oversized, crowd, strangers, disturbed, numbers, large, marks, evidence, frees, frees_of_functions, several, kept, ends, html):
+    for test in (files, others, bad_requests, oversized, crowd, strangers, disturbed, numbers, large, marks, evidence, frees, frees_of_functions, blocks, several, kept, ends, html):
         if sys.argv[1:] and test.__name__ not in sys.argv[1:]:
             continue
         try:

@@ -195,7 +195,7 @@ static void resident(struct scene *scene)
 	};
 	struct trace_pages pages = {.process = process,
 				    .time_ns = 5000,
-				    .huge_bytes = 2 * MIB,
+				    .huge_bytes = TRACE_HUGE_UNKNOWN,
 				    .swapped_bytes = MIB / 2,
 				    .spread = sizeof(runs) / sizeof(runs[0])};
 	scene->stack = scene_stack(scene, 0x1000, 0x2000, 0);
@@ -215,7 +215,7 @@ static void resident(struct scene *scene)
 	row.time_ns = 8000;
 	pages.process = child;
 	pages.time_ns = 8000;
-	pages.huge_bytes = TRACE_HUGE_UNKNOWN;
+	pages.huge_bytes = 2 * MIB;
 	writer_add_sample(scene->writer, &(struct trace_sample){child, 8000, 18 * MIB});
 	writer_add_resident(scene->writer, &row, parts);
 	writer_add_pages(scene->writer, &pages, runs);

@@ -36,7 +36,7 @@ static void a_trace_that_lacks_nothing_is_complete(void **state)
 	/* Of these the calls are there. */
 	dictionary.ends.truncated = dictionary.ends.unwindless = dictionary.in_flight_count =
 		dictionary.statistics.suppressed = 5;
-	dictionary.statistics.heapless = dictionary.dropped_events = 5;
+	dictionary.statistics.heapless = dictionary.statistics.pythonless = dictionary.dropped_events = 5;
 	struct trace_gap stacks = {.stacks = 9};
 	dictionary.gaps = &stacks;
 	dictionary.gap_count = 1;

@@ -441,7 +441,9 @@ static void a_line_of_python_is_a_frame_with_a_name(void **state)
 	p = producer_new(&bed->region, 1, 8);
 	producer_event(&p, &event, damaged, 2, 0);
 	producer_finish(&p);
+	bed->region.header->python_failures = 1;
 	bed_poll(bed, true);
+	assert_int_equal(bed_totals(bed).pythonless, 1);
 	bed_finish(bed);
 
 	struct seen *e = read_events(bed, &count);

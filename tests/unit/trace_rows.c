@@ -267,7 +267,8 @@ static void test_all_rows(void **state)
 							.suppressed = 8,
 							.unwatched = 9,
 							.heapless = 10,
-							.untraced_calls = UINT64_MAX});
+							.untraced_calls = UINT64_MAX,
+							.pythonless = 11});
 	check_blocks(
 		path,
 		"1 1 0374736304686f7374\n"
@@ -296,7 +297,7 @@ static void test_all_rows(void **state)
 		"23 1 01a814ffffffffffffffffff010203020502020001010501\n"
 		"21 1 010102ffffffffffffffffff0104\n"
 		"22 1 01010500ffffffffffffffffff01\n"
-		"13 1 0102030405060708090affffffffffffffffff01\n"
+		"13 1 0102030405060708090affffffffffffffffff010b\n"
 		"14 1 40a80e00000000006807000000000000895848545f454e44\n");
 }
 

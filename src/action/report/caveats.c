@@ -127,6 +127,8 @@ void caveats_lines(struct sink *out, const struct action_source *source, bool as
 			    text_duration(window->peak_from_ns - 1).data);
 	text_caveat(out, "events without a heap", dictionary->statistics.heapless,
 		    " (there were too many heaps: their blocks end with no heap)");
+	text_caveat(out, "stacks without their Python frames, at least", dictionary->statistics.pythonless,
+		    " (the interpreter's structures were not as expected, or there were too many functions)");
 	text_caveat(out, "truncated stacks", dictionary->ends.truncated, "");
 	losses_text_unwindless(out, dictionary);
 	text_whole(out, dictionary);
@@ -187,6 +189,8 @@ void caveats_json(struct json *json, const struct action_source *source)
 		json_count(json, "annotated_blocks", table->nested_count);
 	if (dictionary->statistics.heapless)
 		json_count(json, "events_without_heap", dictionary->statistics.heapless);
+	if (dictionary->statistics.pythonless)
+		json_count(json, "pythonless_stacks", dictionary->statistics.pythonless);
 	json_count(json, "unknown_frees", table->unknown_frees);
 	json_count(json, "order_conflicts", table->order_conflicts);
 	json_count(json, "failed", dictionary->failed_count);

@@ -169,26 +169,48 @@ static void growth_find(struct summary *summary)
 	}
 }
 
+static const char *name_shown(const struct summary *summary, const struct heap_name *name)
+{
+	return summary->input->layout.has_full_names || !name->short_text ? name->text : name->short_text;
+}
+
+/* Add what holds much of the peak: a stack, or a function that several stacks end in. */
+static void peak_add(struct summary *summary, const char *name, const struct heap_numbers *numbers, const char *stacks,
+		     const char *question)
+{
+	uint64_t whole = summary->source->window->totals.peak_bytes;
+	struct sink text, command;
+	sink_to_memory(&text);
+	sink_format(&text, "%s holds %u %% of the peak", name, text_percent(numbers->peak_bytes, whole));
+	const size_t title = text.used;
+	sink_format(&text, ": %s in %s block%s%s.", bytes_of(summary, numbers->peak_bytes).data,
+		    count_of(summary, numbers->peak_count).data, numbers->peak_count == 1 ? "" : "s", stacks);
+	command_begin(summary, &command, "heap");
+	sink_text(&command, question);
+	command_filter(summary, &command);
+	finding_add_at(summary, FINDING_PEAK, summary->source->window->peak_at_ns, &text, title, &command);
+}
+
 static void peak_find(struct summary *summary)
 {
 	const struct summary_list *list = &summary->lists[SUMMARY_PEAK];
 	uint64_t whole = summary->source->window->totals.peak_bytes;
+	struct action_rows functions;
 	if (!list->count)
 		return;
 	const struct heap_numbers *numbers = &list->rows.rows[0]->figures->numbers;
-	struct sink text, command;
-	if (text_percent(numbers->peak_bytes, whole) < NOTABLE_PERCENT)
-		return;
-	sink_to_memory(&text);
-	sink_format(&text, "%s holds %u %% of the peak", summary_function(summary, list->rows.rows[0]->group),
-		    text_percent(numbers->peak_bytes, whole));
-	const size_t title = text.used;
-	sink_format(&text, ": %s in %s block%s.", bytes_of(summary, numbers->peak_bytes).data,
-		    count_of(summary, numbers->peak_count).data, numbers->peak_count == 1 ? "" : "s");
-	command_begin(summary, &command, "heap");
-	sink_text(&command, " -stacks sp -top 3");
-	command_filter(summary, &command);
-	finding_add_at(summary, FINDING_PEAK, summary->source->window->peak_at_ns, &text, title, &command);
+	action_rows_make(&functions, summary->input, &action_frames,
+			 &(struct action_choice){.sort = action_sort_find("sp"), .top = 1, .is_brief = true});
+	const struct action_row *row = functions.shown ? functions.rows[0] : NULL;
+	/* The stacks of the first screen say little where each has a little. */
+	if (row && row->group && text_percent(numbers->peak_bytes, whole) < NOTABLE_PERCENT &&
+	    text_percent(row->figures->numbers.peak_bytes, whole) >= NOTABLE_PERCENT)
+		peak_add(summary, name_shown(summary, heap_names_name(action_names(summary->input), row->group - 1)),
+			 &row->figures->numbers, ", by several stacks", " -frames sp -top 3");
+	else if (text_percent(numbers->peak_bytes, whole) >= NOTABLE_PERCENT)
+		peak_add(summary, summary_function(summary, list->rows.rows[0]->group), numbers, "",
+			 " -stacks sp -top 3");
+	action_rows_fini(&functions);
 }
 
 static void short_find(struct summary *summary)

@@ -309,6 +309,8 @@ static void info_json(const struct info *info, struct sink *out)
 	losses_json_stack_ends(&json, dictionary);
 	if (dictionary->statistics.heapless)
 		json_count(&json, "events_without_heap", dictionary->statistics.heapless);
+	if (dictionary->statistics.pythonless)
+		json_count(&json, "pythonless_stacks", dictionary->statistics.pythonless);
 	json_count(&json, "stacks", dictionary->node_count ? dictionary->node_count - 1 : 0);
 	json_count(&json, "frames", dictionary->frame_count);
 	json_count(&json, "images", dictionary->image_count);

@@ -76,14 +76,6 @@ static void trouble_note(struct pushing *pushing, const char *text)
 	push_queue_note(&pushing->queue, text);
 }
 
-/* Of a session that only pushes, nothing stays. */
-static void trace_drop(const struct pushing *pushing, const char *trace)
-{
-	char path[CACHE_PATH_BYTES];
-	if (!push_trace_path(path, pushing->options->words.name, false, &(struct diag){""}) && !strcmp(path, trace))
-		unlink(trace);
-}
-
 static void profile_make(struct pushing *pushing)
 {
 	struct diag diag = {""};
@@ -96,8 +88,9 @@ static void profile_make(struct pushing *pushing)
 		trouble_note(pushing, "");
 	else
 		push_queue_note(&pushing->queue, pushing->queue.counts.error);
-	if (pushing->socket < 0 && trace)
-		trace_drop(pushing, trace);
+	/* Of a session that only pushes, nothing stays. */
+	if (pushing->socket < 0 && trace && push_trace_is_own(pushing->options->words.name, trace))
+		unlink(trace);
 	free(trace);
 }
 

@@ -18,6 +18,7 @@
 #include "cli/record/record_summary.h"
 #include "cli/record/recording.h"
 #include "cli/session/session_talk.h"
+#include "push/push_queue.h"
 #include "os/proc.h"
 #include "session/control/option_rows.h"
 #include "session/directory/directory.h"
@@ -106,7 +107,7 @@ static int stop_run(int count, char **arguments)
 	snprintf(record->trace_path, sizeof(record->trace_path), "%s", state.path);
 	record->output = record->trace_path;
 	session_options_init(&record->session);
-	record->session.file_mode = state.session.file_mode;
+	record->session.file_mode = push_trace_is_own(name, state.path) ? SESSION_FILE_NONE : state.session.file_mode;
 	controller_state_fini(&state);
 	control_send(record->control, &(struct control_message){.kind = CONTROL_STOP});
 	if (record_wait_for_session(record, &diag))

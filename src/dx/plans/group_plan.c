@@ -407,8 +407,8 @@ static bool orders_make(struct group_plan *planned, const struct group_chain *ch
 	return planned->absence == PLAN_NOTHING || plan_order(&planned->plan, base + planned->absence, false);
 }
 
-/* Take an order of the elements before GroupBy(). Groups are in the order of their first elements: if it is by their key,
-   no two of them have equal ones. False: it is another order. */
+/* Take an order of the elements before GroupBy(). Groups are in the order of their first elements: if it is by their
+   key, no two of them have equal ones. False: it is another order. */
 static bool order_before_take(struct group_plan *planned, uint32_t node)
 {
 	uint32_t key = dx_plan_keys_order(planned->keys, 0);
@@ -536,7 +536,7 @@ bool dx_group_plan_count(struct dx_query *query, const struct dx_sequence *seque
 		planned->run = plan_open(&planned->plan, &planned->target);
 		while ((status = plan_next(planned->run, &planned->rows, &diag)) > 0)
 			count += planned->rows.count;
-		/* Nobody knows whether a group whose key is an error is one of its own: then the count is that error. */
+		/* Nobody knows whether a group whose key is an error is one of its own: the count is that error. */
 		if (planned->is_wrong || dx_plan_keys_are_wrong(planned->keys) ||
 		    dx_plan_keys_have_errors(planned->keys))
 			status = -ENOTSUP;

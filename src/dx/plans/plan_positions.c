@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A position of a call is its point, or that less or plus the duration, as dx_event_start() and dx_event_end() have it.
- * No column has the steps of points, but an estimate has step 0, and a point that is alone in its nanosecond has step 1:
+ * No column has the steps of points, but an estimate has step 0, and a point that is alone in its nanosecond step 1:
  *
  *     time < SEQUENCE, or time == SEQUENCE and step < STEP
  *

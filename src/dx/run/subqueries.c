@@ -61,7 +61,8 @@ static bool has_effect(const struct dx_node *node)
 	return node->kind == DX_NODE_ASSIGN || calls_lambda(node);
 }
 
-/* Set the least level of the names in each node, and whether it has calls or variables. Return whether there are effects. */
+/* Set the least level of the names in each node, and whether it has calls or variables. Return whether there are
+   effects. */
 static bool levels_set(struct dx_node *node, const struct scope_level *level)
 {
 	const struct scope_level inside = {level, node, level ? level->number + 1 : 1};

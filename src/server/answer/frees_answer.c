@@ -7,13 +7,11 @@
 
 #include "base/json.h"
 #include "base/memory.h"
-#include "cells/cell_names.h"
 #include "query/scan.h"
+#include "server/answer/function_json.h"
 #include "server/answer/question.h"
 #include "server/answer/question_stacks.h"
 #include "table/weight.h"
-
-enum { FRAMES_MAX = 64 };
 
 /* Blocks that a stack freed. */
 struct freed_sum {
@@ -31,16 +29,6 @@ struct frees_answer {
 
 /* ---- which blocks ---- */
 
-static bool is_asked(const struct question *question, const struct heap_allocation *block)
-{
-	if (question->has_moment)
-		return heap_is_live_at(block, question->at_ns);
-	const struct heap_range range = question->has_range ? (struct heap_range){question->from_ns, question->to_ns}
-							    : (struct heap_range){INT64_MIN, INT64_MAX};
-	enum heap_class class = block->flags & HEAP_EARLIER ? HEAP_CLASS_NONE : heap_class_of(block, range);
-	return class != HEAP_CLASS_NONE && (!question->classes || question->classes & HEAP_CLASS_BIT(class));
-}
-
 static void sum_add(struct freed_sum *sum, struct heap_weight weight)
 {
 	sum->blocks += weight.count;
@@ -56,7 +44,7 @@ static void blocks_add(struct frees_answer *answer, const struct action_source *
 	while ((rows = heap_scan_next(&scan))) {
 		heap_rows_each (rows, i) {
 			const struct heap_allocation block = heap_rows_get(rows, i);
-			if (!sites[block.site] || !is_asked(answer->question, &block))
+			if (!sites[block.site] || !question_selects(answer->question, &block))
 				continue;
 			const struct heap_weight weight = heap_weigh(source->table, &block);
 			sum_add(&answer->asked, weight);
@@ -81,16 +69,6 @@ static int compare_freed(const void *one, const void *other)
 	return a->site < b->site ? -1 : a->site > b->site;
 }
 
-static void json_frame(struct json *json, const struct heap_names *names, const struct heap_frame *frame)
-{
-	json_begin_array(json, NULL);
-	cell_name_write(names, frame->name, json);
-	json_text(json, NULL, frame->file ? frame->file : "");
-	json_count(json, NULL, frame->line);
-	json_count(json, NULL, cell_name_marks(names, frame->name));
-	json_end_array(json);
-}
-
 static void json_sum(struct json *json, const struct freed_sum *sum)
 {
 	json_count(json, "blocks", sum->blocks);
@@ -99,15 +77,9 @@ static void json_sum(struct json *json, const struct freed_sum *sum)
 
 static void json_freed(struct json *json, const struct action_source *source, const struct freed_sum *freed)
 {
-	uint32_t node = heap_names_site(source->names, &source->table->sites[freed->site]);
 	json_begin_object(json, NULL);
-	json_begin_array(json, "frames");
-	for (unsigned i = 0; node && i < FRAMES_MAX; i++) {
-		const struct heap_frame *frame = heap_names_frame(source->names, node);
-		json_frame(json, source->names, frame);
-		node = frame->parent;
-	}
-	json_end_array(json);
+	function_json_frames(json, "frames", source->names,
+			     heap_names_site(source->names, &source->table->sites[freed->site]));
 	json_sum(json, freed);
 	json_end_object(json);
 }
@@ -142,8 +114,7 @@ static int answer_make(void *context, struct analysis *analysis, struct diag *di
 		return diag_fail(diag, ECANCELED, "the question was cancelled");
 	bool *sites = question_stacks_choose(answer->question, source, nodes, analysis->input.cull);
 	if (!sites)
-		return diag_fail(diag, ENOENT,
-				 "no stack of the trace has these frames; lumped ones are not told apart");
+		return question_stacks_missing(diag);
 	answer->asked = answer->never_freed = (struct freed_sum){.blocks = 0};
 	answer->freed = memory_zeroed((size_t)site_count + 1, sizeof(*answer->freed));
 	blocks_add(answer, source, sites);

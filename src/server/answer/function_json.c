@@ -21,3 +21,19 @@ void function_json(struct json *json, const char *key, struct action_input *inpu
 	if (node && node != HEAP_NONE)
 		function_json_name(json, key, names, heap_names_frame(names, stack_view_user_node(input, node))->name);
 }
+
+void function_json_frames(struct json *json, const char *key, const struct heap_names *names, uint32_t node)
+{
+	json_begin_array(json, key);
+	for (unsigned i = 0; node && i < FRAMES_MAX; i++) {
+		const struct heap_frame *frame = heap_names_frame(names, node);
+		json_begin_array(json, NULL);
+		cell_name_write(names, frame->name, json);
+		json_text(json, NULL, frame->file ? frame->file : "");
+		json_count(json, NULL, frame->line);
+		json_count(json, NULL, cell_name_marks(names, frame->name));
+		json_end_array(json);
+		node = frame->parent;
+	}
+	json_end_array(json);
+}

@@ -11,4 +11,10 @@ void function_json_name(struct json *json, const char *key, const struct heap_na
 /** Write the first function of the user's code on the stack of a node; nothing for the empty stack. */
 void function_json(struct json *json, const char *key, struct action_input *input, uint32_t node);
 
+enum { FRAMES_MAX = 64 };
+
+/** Write the frames of a stack, innermost first, at most FRAMES_MAX: of each its function's names, file, line and
+    marks. */
+void function_json_frames(struct json *json, const char *key, const struct heap_names *names, uint32_t node);
+
 #endif

@@ -59,6 +59,20 @@ static int classes_set(struct question *question, const char *text, struct diag 
 	return diag_fail(why, EINVAL, "classes are %s, with + between them", heap_class_names().data);
 }
 
+static int sort_set(struct question *question, const char *text, struct diag *why)
+{
+#define X(id, word) word,
+	static const char *const words[] = {BLOCKS_ORDERS(X)};
+#undef X
+	for (unsigned i = 0; i < BLOCKS_ORDER_COUNT; i++) {
+		if (strcmp(text, words[i]) != 0)
+			continue;
+		question->sort = (enum blocks_order)i;
+		return 0;
+	}
+	return diag_fail(why, EINVAL, "rows of blocks are not sorted by that");
+}
+
 int question_set(struct question *question, const char *word, const char *text, struct diag *why)
 {
 	if (!strcmp(word, "from") || !strcmp(word, "to")) {
@@ -85,7 +99,25 @@ int question_set(struct question *question, const char *word, const char *text, 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
 		if (!strcmp(word, texts[i].word))
 			*texts[i].member = *text ? text : NULL;
+	const struct {
+		const char *word;
+		uint32_t *member, most;
+	} counts[] = {{"offset", &question->offset, QUESTION_OFFSET_MAX},
+		      {"limit", &question->limit, QUESTION_ROWS_MAX},
+		      {"id", &question->id, UINT32_MAX}};
+	for (size_t i = 0; i < sizeof(counts) / sizeof(*counts); i++) {
+		uint64_t count;
+		if (strcmp(word, counts[i].word) != 0)
+			continue;
+		if (!text_parse_count(text, &count) || count > counts[i].most)
+			return diag_fail(why, EINVAL, "%s is a number up to %u", word, counts[i].most);
+		*counts[i].member = (uint32_t)count;
+	}
+	if (!strcmp(word, "sort"))
+		return sort_set(question, text, why);
 	const bool is_on = !strcmp(text, "1");
+	if (!strcmp(word, "rising"))
+		question->is_rising = is_on;
 	if (!strcmp(word, "merged"))
 		question->is_merged = is_on;
 	if (!strcmp(word, "whole"))

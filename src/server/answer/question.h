@@ -10,6 +10,21 @@
 
 enum { QUESTION_BOUNDS_MAX = 4, QUESTION_INTERVALS_MAX = 1024 };
 
+/** What the rows of blocks are sorted by. X(id, word) */
+#define BLOCKS_ORDERS(X) \
+	X(SIZE, "size") \
+	X(BIRTH, "made") \
+	X(LIFETIME, "lived") \
+	X(END, "ended") \
+	X(ADDRESS, "address") \
+	X(FUNCTION, "function")
+#define X(id, word) BLOCKS_BY_##id,
+enum blocks_order { BLOCKS_ORDERS(X) BLOCKS_ORDER_COUNT };
+#undef X
+
+/** How many rows of blocks there are in an answer, and how many may stand before them. */
+enum { QUESTION_ROWS_MAX = 500, QUESTION_OFFSET_MAX = 100000 };
+
 /** A question. Zeroed, it is about all blocks of the whole run. */
 struct question {
 	bool has_range; /**< times are in ns since the start of the trace */
@@ -27,6 +42,10 @@ struct question {
 	const char *asker;   /**< the key of the function that asked; "image!": any of that image; NULL: any */
 	const char *through; /**< the key of a function that stacks go through; NULL: any */
 	const char *filter;  /**< words of a filter; NULL: none */
+	enum blocks_order sort;
+	bool is_rising;         /**< the least one is first */
+	uint32_t offset, limit; /**< which rows of blocks */
+	uint32_t id;            /**< of a block */
 };
 
 /** Set a member by its word in a request and its text, which the question refers to. Return 0, or -EINVAL with the

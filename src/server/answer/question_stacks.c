@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "server/answer/question_stacks.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -189,4 +190,19 @@ bool *question_stacks_choose(const struct question *question, const struct actio
 		return sites;
 	free(sites);
 	return NULL;
+}
+
+int question_stacks_missing(struct diag *diag)
+{
+	return diag_fail(diag, ENOENT, "no stack of the trace has these frames; lumped ones are not told apart");
+}
+
+bool question_selects(const struct question *question, const struct heap_allocation *block)
+{
+	if (question->has_moment)
+		return heap_is_live_at(block, question->at_ns);
+	const struct heap_range range = question->has_range ? (struct heap_range){question->from_ns, question->to_ns}
+							    : (struct heap_range){INT64_MIN, INT64_MAX};
+	enum heap_class class = block->flags & HEAP_EARLIER ? HEAP_CLASS_NONE : heap_class_of(block, range);
+	return class != HEAP_CLASS_NONE && (!question->classes || question->classes & HEAP_CLASS_BIT(class));
 }

@@ -11,4 +11,10 @@
 bool *question_stacks_choose(const struct question *question, const struct action_source *source, const uint32_t *nodes,
 			     struct heap_cull *cull);
 
+/** Return whether a block is in the moment or the classes of the window that are asked about. */
+bool question_selects(const struct question *question, const struct heap_allocation *block);
+
+/** Say in `diag` that no stack is asked for. Return -ENOENT. */
+int question_stacks_missing(struct diag *diag);
+
 #endif

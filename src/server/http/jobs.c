@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "base/threads.h"
 #include "os/monotonic.h"
+#include "server/answer/blocks_answer.h"
 #include "server/answer/cells_answer.h"
 #include "server/answer/frees_answer.h"
 #include "server/answer/kept_answers.h"
@@ -197,13 +198,18 @@ static struct reply *reply_make(const struct jobs *jobs, struct shown_slot *slot
 	const struct analysis_caller caller = caller_of(slot);
 	struct diag diag = {""};
 	struct sink out;
-	struct reply *reply = request->name == REQUEST_TRACE ? slot->trace : kept_find(slot, &request->question);
-	if (reply && request->name != REQUEST_FREES)
-		return reply_hold(reply);
+	int (*const write)(struct shown_trace *, const struct question *, struct sink *, const struct analysis_caller *,
+			   struct diag *) = request->name == REQUEST_FREES    ? frees_answer_write
+					    : request->name == REQUEST_BLOCKS ? blocks_answer_write
+					    : request->name == REQUEST_BLOCK  ? block_answer_write
+									      : NULL;
 	sink_to_memory(&out);
-	if (request->name == REQUEST_FREES)
-		return reply_take(frees_answer_write(&slot->shown, &request->question, &out, &caller, &diag), &out,
-				  "application/json", &diag);
+	if (write)
+		return reply_take(write(&slot->shown, &request->question, &out, &caller, &diag), &out, trace_type,
+				  &diag);
+	struct reply *reply = request->name == REQUEST_TRACE ? slot->trace : kept_find(slot, &request->question);
+	if (reply)
+		return reply_hold(reply);
 	reply = reply_take(cells_answer_write(&slot->shown, &request->question, &out, &caller, &diag), &out, cells_type,
 			   &diag);
 	if (kept_add(slot, &request->question, reply))

@@ -125,7 +125,11 @@ static unsigned query_parse(struct view_request *request, char *query, const str
 static const struct {
 	const char *path;
 	enum request_name name;
-} names[] = {{"/trace", REQUEST_TRACE}, {"/cells", REQUEST_CELLS}, {"/frees", REQUEST_FREES}};
+} names[] = {{"/trace", REQUEST_TRACE},
+	     {"/cells", REQUEST_CELLS},
+	     {"/frees", REQUEST_FREES},
+	     {"/blocks", REQUEST_BLOCKS},
+	     {"/block", REQUEST_BLOCK}};
 
 static unsigned path_find(struct view_request *request, const char *path, struct diag *why)
 {

@@ -28,7 +28,7 @@ struct request_rules {
 };
 
 /** What is asked for. */
-enum request_name { REQUEST_FILE, REQUEST_TRACE, REQUEST_CELLS, REQUEST_FREES };
+enum request_name { REQUEST_FILE, REQUEST_TRACE, REQUEST_CELLS, REQUEST_FREES, REQUEST_BLOCKS, REQUEST_BLOCK };
 
 /** A request that may be answered. Begin it with request_parse(), end it with request_fini(). */
 struct view_request {
@@ -37,7 +37,7 @@ struct view_request {
 	unsigned trace;
 	char page[REQUEST_PAGE_MAX + 1]; /**< "": none was sent */
 	uint64_t number;                 /**< grows with each request of the page */
-	struct question question;        /**< of REQUEST_CELLS and REQUEST_FREES; its texts are in `texts` */
+	struct question question;        /**< of all that are about blocks; its texts are in `texts` */
 	char *texts;                     /**< the decoded query */
 };
 

@@ -309,6 +309,7 @@ static void add_counters(const struct drain_region *region, struct drain_totals 
 	totals->heapless += LOAD(&header->heaps_refused);
 	totals->check_failures += LOAD(&header->check_failures);
 	totals->untraced_calls += LOAD(&header->untraced_calls);
+	totals->pythonless += LOAD(&header->python_failures);
 }
 
 void drain_remove(struct drain_region *region, int *error, struct diag *diag)

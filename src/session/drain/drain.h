@@ -32,7 +32,7 @@ struct drain_image {
 /** Sums of one region or of all. `after`: calls made and counted after recording had ended. */
 struct drain_totals {
 	uint64_t events, lost, after, waits, wait_ticks, suppressed, unwatched, heapless, check_failures,
-		untraced_calls;
+		untraced_calls, pythonless;
 	/** of the events, without failed calls and calls in flight, by enum event_kind; without pre-existing blocks */
 	uint64_t kinds[EVENT_KIND_COUNT];
 	struct stack_ends ends; /**< of the events' stacks */

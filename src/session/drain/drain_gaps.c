@@ -45,7 +45,8 @@ bool header_is_believable(const struct drain_region *region)
 	return are_believable(region, LOAD(&header->sample_unwatched)) &&
 	       are_believable(region, LOAD(&header->heaps_refused)) &&
 	       are_believable(region, LOAD(&header->check_failures)) &&
-	       are_believable(region, LOAD(&header->untraced_calls));
+	       are_believable(region, LOAD(&header->untraced_calls)) &&
+	       are_believable(region, LOAD(&header->python_failures));
 }
 
 void lies_tell(struct drain_region *region)

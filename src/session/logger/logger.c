@@ -649,7 +649,8 @@ void logger_statistics(const struct logger *logger, struct trace_statistics *sta
 						.suppressed = totals.suppressed,
 						.unwatched = totals.unwatched,
 						.heapless = totals.heapless,
-						.untraced_calls = totals.untraced_calls};
+						.untraced_calls = totals.untraced_calls,
+						.pythonless = totals.pythonless};
 }
 
 static void logger_end(struct logger *logger)

@@ -609,7 +609,8 @@ static int trace_end(struct recovery *recovery, struct diag *diag)
 					      .suppressed = totals.suppressed,
 					      .unwatched = totals.unwatched,
 					      .heapless = totals.heapless,
-					      .untraced_calls = totals.untraced_calls};
+					      .untraced_calls = totals.untraced_calls,
+					      .pythonless = totals.pythonless};
 	struct writer_clock clock = recovery->session->clock;
 	statistics.wait_ns = (uint64_t)(((unsigned __int128)totals.wait_ticks * clock.mult) >> clock.shift);
 	int error = writer_close(recovery->writer, &statistics, diag);

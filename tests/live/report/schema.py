@@ -27,9 +27,9 @@ SCENES = ("plain", "forks", "losses", "earlier", "untraced", "circular", "nested
 UNSEEN = {
     "common.json": {"kind_counts": {"alloc", "realloc", "create", "destroy", "lock", "unlock", "protect", "reserve", "release", "earlier"},
                     "inactive": {"pid", "command", "bytes", "threads"}, "culled_wrappers": {"image", "symbol", "offset", "offset_end"}},
-    "heap.json": {"": {"untraced_calls", "unhooked", "untraced_execs", "damaged_memory", "unfinished", "limited", "unwritten_events", "events_without_heap"}},
-    "diff.json": {"source": {"untraced_calls", "unhooked", "untraced_execs", "damaged_memory", "unfinished", "limited", "unwritten_events", "events_without_heap"}},
-    "info.json": {"": {"untraced_calls", "unhooked", "untraced_execs", "damaged_memory", "unfinished", "limited", "unwritten_events", "events_without_heap", "inactive"},
+    "heap.json": {"": {"untraced_calls", "unhooked", "untraced_execs", "damaged_memory", "unfinished", "limited", "unwritten_events", "events_without_heap", "pythonless_stacks"}},
+    "diff.json": {"source": {"untraced_calls", "unhooked", "untraced_execs", "damaged_memory", "unfinished", "limited", "unwritten_events", "events_without_heap", "pythonless_stacks"}},
+    "info.json": {"": {"untraced_calls", "unhooked", "untraced_execs", "damaged_memory", "unfinished", "limited", "unwritten_events", "events_without_heap", "pythonless_stacks", "inactive"},
                   "cost": {"recorder_us"}},
     "query.json": {"target": {"limited"}, "": {"folding_bytes"}},
     "explain.json": {"of_end": {"core"}, "call": {"freed_again"}, "core": {"path", "signal", "tid", "address", "use_after_free", "stack", "pointers"},

@@ -75,6 +75,7 @@ def each_frame():
     for (major, minor), path in sorted(interpreters().items()):
         xheap("record", "-q", "-o", "frames.xht", "--check-stacks", "--", path, PROGRAM, "log", COUNT)
         found, missing = check("frames.xht", "log", path)
+        expect("pythonless_stacks" not in info("frames.xht"), f"{path}: {info('frames.xht')}")
         expect(found >= COUNT / 2 and not missing, f"{path}: {found} blocks found, {missing} not")
         print(f"python {major}.{minor}: {found} stacks")
 
@@ -96,7 +97,7 @@ def damaged():
     for _, path in sorted(interpreters().items()):
         xheap("record", "-q", "-o", "damaged.xht", path, DAMAGED, os.path.join(PROGRAMS, "damage.so"), DAMAGES)
         facts = info("damaged.xht")
-        expect(facts["complete"], f"{path}: {facts}")
+        expect(facts["complete"] and facts["pythonless_stacks"] > 0, f"{path}: {facts}")
         sizes = {int(row["size"]) for row in dump_each("damaged.xht") if row["function"] == "malloc"}
         expect(sizes >= set(range(FIRST_SIZE, FIRST_SIZE + DAMAGES)), f"{path}: blocks are missing")
 
