@@ -280,23 +280,25 @@ int process_core_write(const struct process_core *core, struct process_core_paus
 {
 	struct core_making making = {.core = core, .crowd.pid = core->pid};
 	making.fd = open(core->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (making.fd < 0)
-		return diag_errno(diag, "cannot make %s", core->path);
+	const bool has_file = making.fd >= 0;
+	int error = has_file ? 0 : diag_errno(diag, "cannot make %s", core->path);
 	making.memory = proc_open(core->pid, "mem", O_RDONLY);
-	int error = making.memory < 0 ? diag_errno(diag, "cannot read the memory of process %d", (int)core->pid) : 0;
+	if (!error && making.memory < 0)
+		error = diag_errno(diag, "cannot read the memory of process %d", (int)core->pid);
 	error = error ? error : crowd_seize(&making.crowd, diag);
 	const uint64_t began_ns = monotonic_now_ns();
 	error = error ? error : crowd_stop(&making.crowd, diag);
 	pause->ticks = clock_event_ticks();
 	error = error ? error : paused_write(&making, diag);
-	if (error)
+	if (error && has_file)
 		unlink(core->path);
 	if (core->before_end)
 		core->before_end(core->cookie);
 	exiting_go_first(&making);
 	crowd_leave(&making.crowd);
 	pause->ns = monotonic_now_ns() - began_ns;
-	close(making.fd);
+	if (has_file)
+		close(making.fd);
 	if (making.memory >= 0)
 		close(making.memory);
 	free(making.maps);

@@ -192,7 +192,7 @@ static int core_show(struct leaks_options *options)
 
 /* A directory for the cores, and for the trace unless it has a place of its own. */
 struct leaks_place {
-	char path[2048], trace[2100];
+	char path[900], trace[960];
 	struct dirent **names;
 	int count; /* of cores */
 	struct leaks_core *cores;

@@ -136,6 +136,11 @@ def commands():
     for words, said in ((("--", "./no_such_program"), "no_such_program"), ((), "command is missing"), (("--", "sh", "-c", "kill -9 $$"), "did not end by itself")):
         reason = xheap("leaks", "--at-end", *words, status=2)
         expect(said in reason, f"{words} is refused by {reason}, not by {said}")
+    # A process whose core cannot be written ends all the same, at once.
+    os.makedirs("gone", exist_ok=True)
+    began = os.times().elapsed
+    reason = xheap("leaks", "--at-end", "--", "sh", "-c", f"rm -r gone/xheap-leaks.*; exec {program} tree", status=2, env={**os.environ, "TMPDIR": os.path.abspath("gone")})
+    expect("cannot make" in reason and os.times().elapsed - began < 50, f"{os.times().elapsed - began} s: {reason}")
     said = xheap("leaks", "--at-end", "-trace", "kept.xht", "--", "sh", "-c", f"{program} tree; exit 7", status=1)
     expect("ended with status 7" in said and "trial_tree" in said, said)
     expect(len(told("info", "kept.xht")["processes"]) >= 2, "the trace has the processes")
