@@ -111,6 +111,22 @@ deb:
 	@scripts/setup deb
 	@scripts/deb $(BUILD)/deb
 
+# A folder that runs where it is unpacked, with its libraries beside it: $(BUILD)/dist/xheap-VERSION-x86_64.tar.zst.
+dist:
+	@scripts/setup dist
+	@scripts/dist $(BUILD)/dist
+
+# Tries it in clean roots of the oldest and the newest glibc.
+check-dist: dist
+	@tests/packages/folder $(BUILD)/dist/xheap-*-x86_64.tar.zst $(SUITES)
+
+# What is published of a version, with checksums, once every test of distcheck has passed: $(BUILD)/release.
+release:
+	@scripts/setup distcheck
+	@scripts/setup deb
+	@scripts/setup dist
+	@scripts/release $(BUILD)/release
+
 # In clean roots of Debian 12 and 13: builds the packages, installs, uses, removes and purges them.
 check-deb:
 	@scripts/setup deb
@@ -124,4 +140,4 @@ distcheck:
 clean:
 	@rm -rf $(BUILD)
 
-.PHONY: all setup-check setup-demo strict check check-boot clang quick check-yama golden-update demo pictures install uninstall wheel fuzz soak tested-with first-screen bench deb check-deb distcheck clean
+.PHONY: all setup-check setup-demo strict check check-boot clang quick check-yama golden-update demo pictures install uninstall wheel fuzz soak tested-with first-screen bench deb check-deb dist check-dist release distcheck clean

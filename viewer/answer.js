@@ -6,11 +6,6 @@ import {byId, fill, make, name} from "./elements.js";
 import {cutText, safeText} from "./hostile.js";
 import {splitFilters} from "./command.js";
 import {marksOf} from "./timeline.js";
-/** @import {Filter, Trace} from "./cells.js" */
-/** @import {Cells} from "./decode.js" */
-/** @import {Child} from "./elements.js" */
-/** @import {App} from "./picture.js" */
-/** @import {State} from "./store.js" */
 
 /** Longer names are cut. Characters. */
 const NAME_MAX = 60;
@@ -75,12 +70,12 @@ function drawSentence(app) {
 	if (resident)
 		children.push(
 			" ",
-			make("b", {}, formatBytes(resident.bytes)),
+			make("b", formatBytes(resident.bytes)),
 			trace.processes.length > 1 ? " was resident in the largest process;" : " was resident;",
 		);
 	children.push(
 		" ",
-		make("b", {}, about + formatBytes(totals.outstanding_bytes)),
+		make("b", about + formatBytes(totals.outstanding_bytes)),
 		resident ? " never freed." : " was never freed.",
 	);
 	fill(byId("sentence"), ...children);
@@ -98,7 +93,7 @@ function drawGrowth(app, link) {
 			item: {kind: "group", by: "inclusive", key: keyOf(growth.function)},
 		}),
 		" grows by ",
-		make("b", {}, `${formatBytes(growth.bytes_per_second)}/s`),
+		make("b", `${formatBytes(growth.bytes_per_second)}/s`),
 		".",
 	];
 }
@@ -120,30 +115,21 @@ function drawState(app) {
 	if (app.whole.cells.isRounded) words.push("sums above 8 PiB are rounded");
 	chip.className = isLoud ? "chip loud" : "chip";
 	chip.title = "What the trace lacks";
-	fill(
-		chip,
-		make("span.dot", {}),
-		make("span.chip-text", {}, words.slice(0, isLoud ? 1 + Number(!lost) : 2).join("; ")),
-	);
+	fill(chip, make("span.dot"), make("span.chip-text", words.slice(0, isLoud ? 1 + Number(!lost) : 2).join("; ")));
 	fill(
 		byId("state-list"),
 		...(rows.length || trace.damage
 			? rows
 			: [{text: "Nothing is lost, cut short or contradictory.", command: ""}]
 		).map((row) =>
-			make(
-				"div.state-row",
-				{},
-				make("div", {}, safeText(row.text)),
-				row.command && make("code", {}, safeText(row.command)),
-			),
+			make("div.state-row", make("div", safeText(row.text)), row.command && make("code", safeText(row.command))),
 		),
-		trace.damage && make("div.state-row", {}, safeText(trace.damage)),
+		trace.damage && make("div.state-row", safeText(trace.damage)),
 		...marksOf(trace)
 			.filter((mark) => mark.isLoud)
 			.slice(0, MARKS_MAX)
-			.map((mark) => make("div.state-row", {}, `${mark.sign} at ${formatTime(mark.time)}: ${mark.words}`)),
-		...lumpedTexts(app.whole.cells).map((text) => make("div.state-row", {}, text)),
+			.map((mark) => make("div.state-row", `${mark.sign} at ${formatTime(mark.time)}: ${mark.words}`)),
+		...lumpedTexts(app.whole.cells).map((text) => make("div.state-row", text)),
 	);
 	const damage = byId("damage");
 	damage.hidden = !trace.damage;
@@ -177,7 +163,7 @@ export function drawHeader(app, open) {
 		...(names.length > 1 ? names : []).map((row, i) =>
 			make(
 				"button.segment",
-				{"aria-pressed": String(i === app.store.state.trace), onclick: () => open(i)},
+				{"aria-pressed": i === app.store.state.trace, onclick: () => open(i)},
 				name(cutText(safeText(row.name), 40)),
 			),
 		),

@@ -5,7 +5,6 @@ import {FREED, MARK_EARLIER} from "./decode.js";
 import {extendKey, hashText} from "./hash.js";
 import {safeText} from "./hostile.js";
 import {sizeName, lifeName} from "./format.js";
-/** @import {Cells} from "./decode.js" */
 
 /** Window classes, as bits. */
 export const AIFI = 1,
@@ -13,27 +12,6 @@ export const AIFI = 1,
 	AOFI = 4,
 	AOFO = 8;
 export const CLASSES = /** @type {const} */ (["AIFI", "AIFO", "AOFI", "AOFO"]);
-
-/**
- * Indexes of bounds. A moment has equal ones.
- * @typedef {{kind: "moment", at: number} | {kind: "window", from: number, to: number, classes: number}} Choice
- * @typedef {"function" | "stack" | "image" | "thread" | "process" | "heap" | "size" | "life"} Grouping
- * @typedef {"bytes" | "blocks" | "peak" | "temporaries"} Measure
- * @typedef {{name: string, detail: string, id: string}} GroupName
- * @typedef {{by: Grouping | "search", key: string, hide: boolean}} Filter by function, image or search: one of the frames on the path has it
- *
- * @typedef {Record<string, any> & Record<"traces" | "processes" | "threads" | "heaps", any[]> & Partial<Record<"findings" | "state" | "marks" | "gaps", any[]>>} Trace README.md has its members; some may be absent
- *
- * @typedef {object} Grouped which group a cell is in
- * @property {Uint32Array} keys a group for each cell @property {number} count of groups
- *
- * @typedef {object} Model cells of a trace with what is derived from them
- * @property {Cells} cells @property {Trace} trace
- * @property {string[]} images @property {Uint32Array} imageOf of each function
- * @property {number} last index of the last bound
- * @property {Model | null} whole model of the whole run, if this one is of a range: it decides about colours
- * @property {Map<string, any>} cache
- */
 
 /** @param {Cells} cells @param {Trace} trace @param {Model | null} whole @returns {Model} */
 export function makeModel(cells, trace, whole = null) {
@@ -138,11 +116,7 @@ export function stackId(keys) {
 	return keys.reduce((key, text) => extendKey(key, hashText(text)), 0).toString(36);
 }
 
-/**
- * @param {Model} model
- * @param {(frame: number) => boolean} matches
- * @returns {Uint8Array} for each node: whether a frame of its path matches
- */
+/** @param {Model} model @param {(frame: number) => boolean} matches @returns {Uint8Array} for each node: whether a frame of its path matches */
 export function pathsWith(model, matches) {
 	const {parent, frame, nodeCount} = model.cells;
 	const matching = Uint8Array.from(model.cells.frames, (_, i) => Number(matches(i)));
@@ -153,20 +127,7 @@ export function pathsWith(model, matches) {
 	return found;
 }
 
-/** @param {Model} model @param {number} top @returns {Uint8Array} for each node: whether it is `top` or below it */
-export function nodesBelow(model, top) {
-	const {parent, nodeCount} = model.cells;
-	const found = new Uint8Array(nodeCount);
-	for (let node = top; node < nodeCount; node++)
-		found[node] = Number(node === top || (parent[node] >= 0 && found[parent[node]] === 1));
-	return found;
-}
-
-/**
- * @param {Model} model
- * @param {string} text
- * @returns {Uint8Array | null} for each function whether its name has this text, in any case. null: no text
- */
+/** @param {Model} model @param {string} text @returns {Uint8Array | null} for each function whether its name has this text, in any case. null: no text */
 export function findFrames(model, text) {
 	const wanted = text.trim().toLowerCase();
 	if (!wanted) return null;
@@ -195,10 +156,7 @@ function filterTest(model, filter) {
 	return (i) => keys[i] === key;
 }
 
-/**
- * @param {Model} model @param {Filter[]} filters
- * @returns {Uint8Array | null} for each cell: whether it passes all filters. null: there are none
- */
+/** @param {Model} model @param {Filter[]} filters @returns {Uint8Array | null} for each cell: whether it passes all filters. null: there are none */
 export function filterCells(model, filters) {
 	if (!filters.length) return null;
 	return cached(model, `filter ${JSON.stringify(filters)}`, () => {
@@ -211,20 +169,7 @@ export function filterCells(model, filters) {
 	});
 }
 
-/**
- * @typedef {object} Selected
- * @property {Change | null} change what differs from the selection that this one was made of; null: made anew
- * @property {Uint8Array} bits for each cell: its class as a bit, 0 for none @property {Uint8Array} hits whether it is selected
- * @property {Float64Array} classBytes of AIFI, AIFO, AOFI, AOFO; zeros for a moment @property {Float64Array} classBlocks
- * @property {Float64Array} bytesOf by bits @property {Float64Array} blocksOf
- * @property {number} bytes @property {number} blocks @property {number} earlierBytes of older blocks from before the trace, which no class has
- */
-
-/**
- * @param {Model} model
- * @returns {Uint8Array | null} for each cell whether its blocks are from before the trace. null: none are. No total
- * has them; they are live.
- */
+/** @param {Model} model @returns {Uint8Array | null} for each cell whether its blocks are from before the trace. null: none are. No total has them; they are live. */
 function earlierCells(model) {
 	return cached(model, "earlier", () => {
 		const {frames, frame, node} = model.cells;
@@ -233,13 +178,6 @@ function earlierCells(model) {
 			: null;
 	});
 }
-
-/**
- * A step of a drag: most cells keep their class.
- * @typedef {object} Change
- * @property {Selected} of the selection before, whose arrays this one has taken
- * @property {Uint32Array} cells that changed @property {Uint8Array} bits which these had before @property {Uint8Array} now which they have
- */
 
 /** Places of a cell's ends as to a window: before it, in it, behind it; of an end that is no free: before it, or not. */
 const BEFORE = 0,
@@ -274,13 +212,7 @@ function placesOf(model, from, to) {
 	};
 }
 
-/**
- * The class of each cell, without a branch.
- * @param {Model} model
- * @param {number} from
- * @param {number} to bounds
- * @param {Uint8Array | null} mask @returns {Uint8Array} bits; 0 for none
- */
+/** The class of each cell, without a branch. @param {Model} model @param {number} from @param {number} to bounds @param {Uint8Array | null} mask @returns {Uint8Array} bits; 0 for none */
 function classifyCells(model, from, to, mask) {
 	const {birth, count} = model.cells,
 		ends = endsOfCells(model),
@@ -291,12 +223,7 @@ function classifyCells(model, from, to, mask) {
 	return bits;
 }
 
-/**
- * @param {Model} model
- * @param {Choice} choice
- * @param {Uint8Array | null} mask
- * @returns {Selected} one pass over all cells
- */
+/** @param {Model} model @param {Choice} choice @param {Uint8Array | null} mask @returns {Selected} one pass over all cells */
 export function selectCells(model, choice, mask) {
 	const {bytes, blocks, count} = model.cells,
 		isMoment = choice.kind === "moment",
@@ -323,12 +250,7 @@ export function selectCells(model, choice, mask) {
 	return {bits, hits, ...sumsOfClasses(bytesOf, blocksOf, isMoment, classes), earlierBytes, change: null};
 }
 
-/**
- * @param {Float64Array} bytesOf by bits
- * @param {Float64Array} blocksOf by bits
- * @param {boolean} isMoment
- * @param {number} classes
- */
+/** @param {Float64Array} bytesOf by bits @param {Float64Array} blocksOf by bits @param {boolean} isMoment @param {number} classes */
 function sumsOfClasses(bytesOf, blocksOf, isMoment, classes) {
 	const ofClasses = (/** @type {Float64Array} */ sums) =>
 		Float64Array.from(CLASSES, (_, i) => (isMoment ? 0 : sums[1 << i]));
@@ -358,10 +280,7 @@ function orderBy(column, count) {
 /** A step that moves more cells than this share is made anew. */
 const STEP_MAX = 0.25;
 
-/**
- * @param {Model} model @param {number[][]} moved pairs of bounds, before and now
- * @returns {Uint32Array[]} cells that begin or end between them: no others change their class. null: too many
- */
+/** @param {Model} model @param {number[][]} moved pairs of bounds, before and now @returns {Uint32Array[]} cells that begin or end between them: no others change their class. null: too many */
 function cellsBetween(model, moved) {
 	const {birth, end, count} = model.cells,
 		orders = cached(model, "by bound", () => [orderBy(birth, model.last + 2), orderBy(end, model.last + 2)]),
@@ -431,17 +350,7 @@ export function chosenBits(choice) {
 	return choice.kind === "moment" ? AOFO | AOFI : choice.classes;
 }
 
-/** @param {Uint8Array} hits of cells @param {Float64Array} column @returns {number} the sum of a column over selected cells */
-export function sumHits(hits, column) {
-	let sum = 0;
-	for (let i = 0; i < hits.length; i++) sum += hits[i] * column[i];
-	return sum;
-}
-
-/**
- * What a cell counts for. The peak: bytes of blocks that live at the exact peak of the whole run.
- * @param {Model} model @param {Measure} measure @returns {Float64Array}
- */
+/** What a cell counts for. The peak: bytes of blocks that live at the exact peak of the whole run. @param {Model} model @param {Measure} measure @returns {Float64Array} */
 export function cellWeights(model, measure) {
 	if (measure !== "peak") return model.cells[measure];
 	return cached(model, "weights of the peak", () => {
@@ -450,13 +359,7 @@ export function cellWeights(model, measure) {
 	});
 }
 
-/**
- * @param {Model} model
- * @param {Uint8Array} hits
- * @param {Float64Array} weights
- * @param {boolean} isFolded
- * @returns {Float64Array} for each node, without those below it
- */
+/** @param {Model} model @param {Uint8Array} hits @param {Float64Array} weights @param {boolean} isFolded @returns {Float64Array} for each node, without those below it */
 export function nodeSums(model, hits, weights, isFolded) {
 	const {node, asker, nodeCount, count} = model.cells;
 	const sums = new Float64Array(nodeCount);
@@ -474,13 +377,6 @@ export function addBelow(model, sums) {
 	}
 }
 
-/**
- * @typedef {object} GroupSums for each group
- * @property {Float64Array} bytes selected @property {Float64Array} blocks selected
- * @property {Float64Array} made bytes that began in the window, or in the whole range if a moment is chosen @property {Float64Array} calls their blocks
- * @property {Float64Array} change AIFO less AOFI; zeros for a moment
- */
-
 /** The columns of sums that the class of a cell decides about. @param {GroupSums} sums @param {number} key @param {number} sign @param {number} bit @param {number} classes @param {boolean} isWindow @param {number} bytes @param {number} blocks */
 function addCell(sums, key, sign, bit, classes, isWindow, bytes, blocks) {
 	if (bit & classes) {
@@ -495,10 +391,7 @@ function addCell(sums, key, sign, bit, classes, isWindow, bytes, blocks) {
 	if (bit & (AIFO | AOFI)) sums.change[key] += bit === AIFO ? sign * bytes : -sign * bytes;
 }
 
-/**
- * The sums of the selection before become those of this one.
- * @param {Model} model @param {Choice} choice @param {Change} change @param {Grouped} grouped @param {GroupSums} sums
- */
+/** The sums of the selection before become those of this one. @param {Model} model @param {Choice} choice @param {Change} change @param {Grouped} grouped @param {GroupSums} sums */
 export function followGroups(model, choice, change, grouped, sums) {
 	const {bytes, blocks} = model.cells,
 		isWindow = choice.kind === "window",
@@ -510,14 +403,7 @@ export function followGroups(model, choice, change, grouped, sums) {
 	}
 }
 
-/**
- * @param {Model} model
- * @param {Choice} choice
- * @param {Selected} selected
- * @param {Grouped} grouped
- * @param {Uint8Array | null} mask
- * @returns {GroupSums}
- */
+/** @param {Model} model @param {Choice} choice @param {Selected} selected @param {Grouped} grouped @param {Uint8Array | null} mask @returns {GroupSums} */
 export function sumGroups(model, choice, selected, grouped, mask) {
 	const {bytes, blocks, count} = model.cells,
 		{keys} = grouped;
@@ -542,11 +428,7 @@ export function sumGroups(model, choice, selected, grouped, mask) {
 	return sums;
 }
 
-/**
- * @param {Model} model
- * @param {Grouping} by
- * @returns {{order: Uint32Array, begins: Uint32Array}} cells in the order of groups, and where each group begins
- */
+/** @param {Model} model @param {Grouping} by @returns {{order: Uint32Array, begins: Uint32Array}} cells in the order of groups, and where each group begins */
 export function orderCells(model, by) {
 	return cached(model, `order ${by}`, () => {
 		const {keys, count} = groupCells(model, by);
@@ -559,10 +441,7 @@ function addUp(steps) {
 	for (let i = 1; i < steps.length; i++) steps[i] += steps[i - 1];
 }
 
-/**
- * Live bytes at each bound.
- * @param {Model} model @param {Uint8Array | null} mask of cells @returns {Float64Array}
- */
+/** Live bytes at each bound. @param {Model} model @param {Uint8Array | null} mask of cells @returns {Float64Array} */
 export function liveCurve(model, mask) {
 	const {birth, end, bytes, count} = model.cells;
 	const steps = new Float64Array(model.last + 2);
@@ -575,13 +454,7 @@ export function liveCurve(model, mask) {
 	return steps.subarray(0, model.last + 1);
 }
 
-/**
- * @param {Model} model
- * @param {Grouping} by
- * @param {number} key
- * @param {Uint8Array | null} mask
- * @returns {Float64Array} live bytes of a group at each bound
- */
+/** @param {Model} model @param {Grouping} by @param {number} key @param {Uint8Array | null} mask @returns {Float64Array} live bytes of a group at each bound */
 export function groupCurve(model, by, key, mask) {
 	const {birth, end, bytes} = model.cells,
 		{order, begins} = orderCells(model, by);
@@ -619,18 +492,7 @@ export function groupPeaks(model, by) {
 /** Colours are for so many groups; the rest are others. */
 export const SERIES_MAX = 6;
 
-/**
- * @typedef {object} Series of the timeline
- * @property {number[]} groups of the model of the whole run that have a colour, the largest first
- * @property {Uint8Array} ofGroup index of the colour of each group; SERIES_MAX: others
- * @property {number} others how many
- */
-
-/**
- * @param {Model} model
- * @param {Grouping} by
- * @returns {Series} the groups that had the most live bytes at a bound. Blocks from before the trace have no colour.
- */
+/** @param {Model} model @param {Grouping} by @returns {Series} the groups that had the most live bytes at a bound. Blocks from before the trace have no colour. */
 export function findSeries(model, by) {
 	return cached(model, `series ${by}`, () => {
 		if (model.whole) return seriesInRange(model, model.whole, by);
@@ -645,12 +507,7 @@ export function findSeries(model, by) {
 	});
 }
 
-/**
- * @param {Model} model of a range
- * @param {Model} whole
- * @param {Grouping} by
- * @returns {Series} the same colours as those of the whole run
- */
+/** @param {Model} model of a range @param {Model} whole @param {Grouping} by @returns {Series} the same colours as those of the whole run */
 function seriesInRange(model, whole, by) {
 	const {groups, others} = findSeries(whole, by),
 		ofGroup = new Uint8Array(groupCells(model, by).count).fill(SERIES_MAX);
@@ -661,12 +518,7 @@ function seriesInRange(model, whole, by) {
 	return {groups, ofGroup, others};
 }
 
-/**
- * @param {Model} model
- * @param {Grouping} by
- * @param {Filter[]} filters
- * @returns {Float64Array[]} a curve for each colour, and the last one of the others
- */
+/** @param {Model} model @param {Grouping} by @param {Filter[]} filters @returns {Float64Array[]} a curve for each colour, and the last one of the others */
 export function seriesCurves(model, by, filters) {
 	return cached(model, `curves ${by} ${JSON.stringify(filters)}`, () => {
 		const {birth, end, bytes, count} = model.cells,
@@ -736,12 +588,7 @@ export function nearestBound(model, time) {
 	return time - bounds[low] <= bounds[high] - time ? low : high;
 }
 
-/**
- * @param {Model} model
- * @param {number} from
- * @param {number} to bounds
- * @returns {boolean} whether a gap of the trace touches this time
- */
+/** @param {Model} model @param {number} from @param {number} to bounds @returns {boolean} whether a gap of the trace touches this time */
 export function touchesGap(model, from, to) {
 	const {bounds} = model.cells;
 	return (model.trace.gaps ?? []).some((gap) => gap.from_ns <= bounds[to] && gap.to_ns > bounds[from]);

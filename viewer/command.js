@@ -4,10 +4,6 @@ import {AIFI, AIFO, CLASSES} from "./cells.js";
 import {ANY_LIFE, ANY_SIZE, commandTime, formatTime, lifeLimit} from "./format.js";
 import {patternOf, quoteWord} from "./hostile.js";
 import {NEVER_FREED} from "./store.js";
-/** @import {Filter, Trace} from "./cells.js" */
-/** @import {Side} from "./compare.js" */
-/** @import {App} from "./picture.js" */
-/** @import {Selection} from "./store.js" */
 
 /** The option of `xheap heap` for rows. */
 const ACTIONS = /** @type {Record<string, string[]>} */ ({
@@ -56,10 +52,10 @@ function readTime(word) {
 /**
  * @param {string} text filters as typed
  * @param {number} duration of the trace in nanoseconds
- * @returns {{words: string, selection: Selection | null}} those for the server; the moment of `-at` or the window of `-range`. Throws an Error with a line of text.
+ * @returns {{words: string, selection: When | null}} those for the server; the moment of `-at` or the window of `-range`. Throws an Error with a line of text.
  */
 export function readFilters(text, duration) {
-	/** @type {Selection | null} */
+	/** @type {When | null} */
 	let selection = null;
 	const words = splitFilters(text).filter((filter) => {
 		const [option, ...values] = splitWords(filter),
@@ -89,19 +85,11 @@ function counted(app) {
 	return (state.view !== "flame" ? state.sort === "blocks" : state.measure === "blocks") ? "c" : "";
 }
 
-/**
- * @param {App} app
- * @returns {{key: string, words: string[]}} what selects the blocks. All of `-at` live at its peak; only there do
- * blocks from before the trace count.
- */
-function selectionWords(app) {
-	const {choice, model, isPeak, isWhole} = app.picture,
-		{bounds} = model.cells,
-		{state} = app.store;
-	if (choice.kind === "moment") {
-		if (isPeak && !state.filters.length) return {key: "sp", words: []};
-		return {key: "sp", words: ["-at", commandTime(Math.max(0, bounds[choice.at]))]};
-	}
+/** @param {Side} side @param {boolean} isFiltered @returns {{key: string, words: string[]}} what selects the blocks. All of `-at` live at its peak; only there do blocks from before the trace count. */
+function selectionWords({choice, model, isPeak, isWhole}, isFiltered) {
+	const {bounds} = model.cells;
+	if (choice.kind === "moment")
+		return {key: "sp", words: isPeak && !isFiltered ? [] : ["-at", commandTime(Math.max(0, bounds[choice.at]))]};
 	if (isWhole && choice.classes === (AIFI | AIFO)) return {key: "st", words: []};
 	if (isWhole && choice.classes === AIFO) return {key: "so", words: []};
 	const classes = CLASSES.filter((_, i) => choice.classes & (1 << i)).join("+");
@@ -111,22 +99,13 @@ function selectionWords(app) {
 	};
 }
 
-/**
- * @param {any[]} rows
- * @param {string} key index
- * @param {string} member
- * @returns {string[]} its value, if no other row has the same one
- */
+/** @param {any[]} rows @param {string} key index @param {string} member @returns {string[]} its value, if no other row has the same one */
 function uniqueValue(rows, key, member) {
 	const value = rows[Number(key)]?.[member];
 	return value !== undefined && rows.filter((row) => row[member] === value).length === 1 ? [String(value)] : [];
 }
 
-/**
- * @param {Trace} trace
- * @returns {Record<string, (key: string) => string[]>} words of a filter by what it is about; none: the command has
- * no such filter
- */
+/** @param {Trace} trace @returns {Record<string, (key: string) => string[]>} words of a filter by what it is about; none: the command has no such filter */
 function filterWords(trace) {
 	const withValue = (/** @type {string} */ option, /** @type {string[]} */ values) =>
 		values.length ? [option, ...values] : [];
@@ -180,14 +159,11 @@ export function optionsOf(trace, filters, typed) {
 	return {words, lacks};
 }
 
-/**
- * @param {App} app
- * @returns {{words: string[], lacks: string[]}} the command, and what it cannot be told
- */
+/** @param {App} app @returns {{words: string[], lacks: string[]}} the command, and what it cannot be told */
 export function commandOf(app) {
 	const {state} = app.store,
 		{trace} = app,
-		{key, words} = selectionWords(app),
+		{key, words} = selectionWords({...app.picture, isWithout: false}, state.filters.length > 0),
 		typed = splitWords(state.words),
 		{words: options, lacks} = optionsOf(trace, state.filters, typed);
 	// The command takes one window: the one that was chosen by hand.
@@ -197,6 +173,13 @@ export function commandOf(app) {
 		lacks.push("the window of the typed filter");
 	}
 	if (state.view === "compare") return comparedCommand(app);
+	if (state.view === "blocks") {
+		const filters = [...words, ...typed, ...options];
+		return {
+			words: ["xheap", "dump", String(trace.path ?? ""), "-allocations", ...filters],
+			lacks: [...lacks, "the order"],
+		};
+	}
 	const action = state.view === "flame" ? ["-tree"] : ACTIONS[state.rows];
 	const sort = state.view === "flame" && state.measure === "temporaries" ? "stt" : key + counted(app);
 	const command = ["xheap", "heap", String(trace.path ?? ""), ...action, sort, ...words];
@@ -210,29 +193,22 @@ export function commandOf(app) {
 	return {words: command, lacks};
 }
 
-/**
- * @param {Side} side @param {boolean} isFiltered
- * @returns {{suffix: string, key: string, isLess?: boolean}} how `xheap diff` names it, and its numbers; isLess: not all of it can be told
- */
-function sideWords({model, choice}, isFiltered) {
-	const {bounds, peak, whole} = model.cells;
-	if (choice.kind === "moment") {
-		const isPeak = choice.at === peak && !isFiltered;
-		return {suffix: isPeak ? "" : `@=${commandTime(Math.max(0, bounds[choice.at]))}`, key: "sp"};
-	}
-	const isWhole = whole && choice.from === 0 && choice.to === model.last,
-		suffix = isWhole ? "" : `@${commandTime(bounds[choice.from] + 1)}..${commandTime(bounds[choice.to])}`;
+/** @param {Side} side @param {boolean} isFiltered how `xheap diff` names it, and its numbers */
+function sideWords(side, isFiltered) {
+	const {key, words} = selectionWords(side, isFiltered),
+		[option, first, from, to] = words,
+		{choice} = side;
 	return {
-		suffix,
-		key: choice.classes === AIFO ? "so" : "st",
-		isLess: choice.classes !== AIFO && choice.classes !== (AIFI | AIFO),
+		suffix: option === "-at" ? `@=${first}` : option ? `@${from}..${to}` : "",
+		key: choice.kind === "window" && choice.classes === AIFO ? "so" : key,
+		isLess: choice.kind === "window" && choice.classes !== AIFO && choice.classes !== (AIFI | AIFO),
 	};
 }
 
 /** @param {App} app @returns {{words: string[], lacks: string[]}} */
 function comparedCommand(app) {
 	const {state} = app.store,
-		sides = /** @type {any} */ (app).compare.sides(),
+		sides = app.compare.sides(),
 		typed = splitWords(state.words),
 		{words, lacks} = optionsOf(app.trace, state.filters, typed),
 		other = app.otherOf();

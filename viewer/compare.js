@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: MIT
 // The engine of comparing: two sets of blocks, also of two traces, by names of functions and paths, as `xheap diff` does. Nothing here knows the document.
 import {cellWeights, filterCells, groupCells, groupName, makeModel, nodeSums, selectCells, sumGroups} from "./cells.js";
-import {choose} from "./picture.js";
+import {choose, placeOf} from "./picture.js";
 import {sumInclusive} from "./table.js";
-/** @import {Filter, Grouping, Measure, Model} from "./cells.js" */
-/** @import {Selection} from "./store.js" */
-
-/**
- * @typedef {ReturnType<typeof makeSide>} Side
- * @typedef {{id: string, name: string, detail: string, bytes: [number, number], blocks: [number, number]}} ComparedRow of A and B
- */
 
 /** What a filter is about that is something else in another trace. */
 const OF_ONE_TRACE = ["thread", "process", "heap"];
 
-/** @param {Model} model @param {Selection} selection @param {Filter[]} filters @param {boolean} isOther whether the filters were made in another trace */
+/** @param {Model} model @param {When} selection @param {Filter[]} filters @param {boolean} isOther whether the filters were made in another trace */
 export function makeSide(model, selection, filters, isOther) {
 	const choice = choose(model, selection),
 		own = filters.filter(({by}) => !isOther || !OF_ONE_TRACE.includes(by)),
 		mask = filterCells(model, own);
-	return {model, choice, mask, selected: selectCells(model, choice, mask), isWithout: own.length < filters.length};
+	return {
+		model,
+		choice,
+		mask,
+		...placeOf(model, choice),
+		selected: selectCells(model, choice, mask),
+		isWithout: own.length < filters.length,
+	};
 }
 
 /** @param {Side} side @param {Grouping | "inclusive"} by */
@@ -51,10 +51,7 @@ export function compareRows(a, b, by) {
 /** Parts of a frame: what both have, what only A has more, what only B has more. */
 const PARTS = 3;
 
-/**
- * The stacks of both, by names.
- * @param {Model} a @param {Model} b
- */
+/** The stacks of both, by names. @param {Model} a @param {Model} b */
 function joinStacks(a, b) {
 	const frames = /** @type {Model["cells"]["frames"]} */ ([]),
 		[parent, frame, line] = [0, 0, 0].map(() => /** @type {number[]} */ ([])),
@@ -81,7 +78,6 @@ function joinStacks(a, b) {
 	const nodeCount = parent.length,
 		count = nodeCount * PARTS,
 		values = new Float64Array(count),
-		zeros = new Uint16Array(count),
 		parts = Uint8Array.from({length: PARTS}, (_, i) => i);
 	const cells = {
 		...{
@@ -96,14 +92,10 @@ function joinStacks(a, b) {
 		},
 		node: Uint32Array.from(values, (_, i) => Math.floor(i / PARTS)),
 		heap: Uint32Array.from(values, (_, i) => i % PARTS),
-		...{thread: zeros, birth: zeros, end: zeros, kind: zeros, size: zeros, life: zeros},
 		...{parent: Int32Array.from(parent), frame: Uint32Array.from(frame), line: Uint32Array.from(line)},
 		asker: Uint32Array.from(parent, (_, i) => i),
 		...{inlined: new Uint8Array(nodeCount), stacks: new Uint32Array(nodeCount)},
-		...{
-			lumpedStacks: a.cells.lumpedStacks + b.cells.lumpedStacks,
-			isRounded: a.cells.isRounded || b.cells.isRounded,
-		},
+		...{lumpedStacks: a.cells.lumpedStacks + b.cells.lumpedStacks},
 	};
 	const model = makeModel(/** @type {any} */ (cells), {
 		traces: [],

@@ -7,17 +7,9 @@ import {Flame} from "./flame.js";
 import {formatBytes, formatChange, formatCount, formatMeasure, formatShare, formatTime} from "./format.js";
 import {Grid, nameColumn, numberColumn} from "./grid.js";
 import {safeText} from "./hostile.js";
-import {GROUPING_WORDS} from "./legend.js";
 import {titleOf} from "./picture.js";
 
 import {cellsOnPath} from "./tree.js";
-/** @import {ComparedRow, Side} from "./compare.js" */
-/** @import {GridColumn} from "./grid.js" */
-/** @import {App, Picture} from "./picture.js" */
-/** @import {Other} from "./store.js" */
-/** @import {Placed} from "./tree.js" */
-
-/** @typedef {GridColumn & {value?: (row: ComparedRow) => number, text?: (value: number) => string}} ComparedColumn */
 
 /** @param {number} count @returns {string} with a sign */
 function formatMore(count) {
@@ -42,16 +34,6 @@ class ComparedTable extends Grid {
 		return COMPARED_COLUMNS.filter((column) => !column.isWide || this.box.clientWidth >= 1100);
 	}
 
-	/** @param {ComparedColumn} column */
-	titleOf(column) {
-		return column.id === "name" ? GROUPING_WORDS[this.by] : column.title;
-	}
-
-	get by() {
-		const {rows} = this.app.store.state;
-		return rows === "inclusive" ? "function" : rows;
-	}
-
 	/** @param {Side} a @param {Side} b */
 	render(a, b) {
 		const {state} = this.app.store,
@@ -69,19 +51,6 @@ class ComparedTable extends Grid {
 		this.box.classList.toggle("wide", this.columns.length > 6);
 		this.drawHead();
 		this.drawRows();
-	}
-
-	/** @param {ComparedRow} row */
-	looksOf(row) {
-		const {item, rows} = this.app.store.state;
-		return {isSelected: item?.kind === "group" && item.by === rows && item.key === row.id};
-	}
-
-	/** @param {number} index */
-	choose(index) {
-		const row = this.rows[index];
-		this.focused = index;
-		if (row) this.app.store.set({item: {kind: "group", by: this.app.store.state.rows, key: row.id}});
 	}
 
 	/** @param {ComparedColumn} column @param {ComparedRow} row */
@@ -147,11 +116,10 @@ class ComparedFlame extends Flame {
 			? [
 					make(
 						"div",
-						{},
-						make("b", {}, this.tellChange(a, b)),
+						make("b", this.tellChange(a, b)),
 						a ? ` · ${formatShare(Math.abs(b - a) / a)}` : " · only in B",
 					),
-					make("div", {}, `A ${formatMeasure(a, measure)}, B ${formatMeasure(b, measure)}`),
+					make("div", `A ${formatMeasure(a, measure)}, B ${formatMeasure(b, measure)}`),
 				]
 			: [];
 	}
@@ -182,28 +150,22 @@ export class Compare {
 	}
 
 	/** @param {Side} side @param {boolean} isOther @returns {string} */
-	titleOf({model, choice}, isOther) {
-		const {bounds, peak, whole} = model.cells,
-			isMoment = choice.kind === "moment",
-			isWhole = !isMoment && whole && choice.from === 0 && choice.to === model.last,
-			title = titleOf(
-				choice,
-				isWhole,
-				isMoment && choice.at === peak,
-				formatTime(bounds[isMoment ? choice.at : choice.to]),
-			),
-			trace = isOther ? this.app.other?.trace : this.app.trace;
-		return `${this.app.trace.traces?.length > 1 ? `${safeText(trace?.path).split("/").at(-1)}, ` : ""}${title}${isMoment || isWhole ? "" : ` from ${formatTime(bounds[choice.from])}`}`;
+	titleOf({model, choice, isWhole}, isOther) {
+		const {app} = this,
+			trace = isOther ? app.other?.trace : app.trace,
+			before = app.trace.traces.length > 1 ? `${safeText(trace?.path).split("/").at(-1)}, ` : "",
+			from = choice.kind === "moment" || isWhole ? "" : ` from ${formatTime(model.cells.bounds[choice.from])}`;
+		return before + titleOf(model, choice) + from;
 	}
 
 	/** @returns {[Side, Side] | null} A and B */
 	sides() {
 		const {app} = this,
 			{state} = app.store,
-			{model, choice, mask, selected} = app.picture,
+			{picture} = app,
 			other = app.otherOf();
 		if (!other || !app.other) return null;
-		const own = {model, choice, mask, selected, isWithout: false},
+		const own = {...picture, isWithout: false},
 			about = JSON.stringify([other.selection, state.filters]);
 		/** @type {Side} */
 		const side = cached(app.other.model, `side ${about}`, () =>
@@ -231,7 +193,7 @@ export class Compare {
 				"button.button",
 				{onclick: () => markOther(app), title: "What is selected now becomes A (m)"},
 				"Keep as A ",
-				make("kbd", {}, "m"),
+				make("kbd", "m"),
 			),
 			other &&
 				make("button.button", {onclick: () => app.store.set({other: {...other, isB: !other.isB}})}, "Swap"),
@@ -257,9 +219,9 @@ export class Compare {
 			without = sides.some((side) => side.isWithout);
 		return sides
 			.flatMap((side, i) => [
-				make("b.side", {}, "AB"[i]),
+				make("b.side", "AB"[i]),
 				name(`${this.titleOf(side, (i === 1) === other.isB)}: `),
-				make("b", {}, formatBytes([a, b][i])),
+				make("b", formatBytes([a, b][i])),
 			])
 			.concat(
 				make(
@@ -267,7 +229,7 @@ export class Compare {
 					{class: b > a ? "more" : "less"},
 					`${formatChange(b - a)}${a ? `, ${formatShare(Math.abs(b - a) / a)}` : ""}`,
 				),
-				make("span.faint", {}, without ? "The other trace is not filtered by process, thread or heap." : ""),
+				make("span.faint", without ? "The other trace is not filtered by process, thread or heap." : ""),
 			);
 	}
 }

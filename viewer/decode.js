@@ -2,31 +2,6 @@
 // Bytes of cells to columns. README.md describes the bytes. They may come from a damaged file: each number that is an index is checked here, once.
 import {safeText} from "./hostile.js";
 
-/**
- * @typedef {object} Frame a function
- * @property {string} image @property {string} short @property {string} full @property {string} file
- * @property {number} marks @property {string} key image!full, as it arrived
- *
- * @typedef {object} Cells
- * @property {boolean} whole the range is the whole run
- * @property {Float64Array} bounds nanoseconds, one more than intervals
- * @property {number} peak index of the bound that is the peak, or -1
- * @property {number} count @property {number} nodeCount
- * @property {number} lumpedBytes @property {number} lumpedStacks @property {number} lumpedFunctions
- * @property {number} plainBytes
- * @property {boolean} isRounded sums are above 2^53
- * @property {Frame[]} frames
- * @property {Uint32Array} node @property {Uint32Array} thread @property {Uint32Array} heap
- * @property {Uint16Array} birth @property {Uint16Array} end
- * @property {Uint8Array} kind @property {Uint8Array} size @property {Uint8Array} life
- * @property {Float64Array} blocks @property {Float64Array} bytes @property {Float64Array} reallocs @property {Float64Array} temporaries
- * @property {Int32Array} parent -1 for outermost frames
- * @property {Uint32Array} frame index of frames @property {Uint32Array} line @property {Uint8Array} inlined
- * @property {Uint32Array} asker @property {Uint32Array} stacks
- * @property {Float64Array} maxBytes @property {Float64Array} calls
- * @property {Float64Array} resident NaN where it was not measured
- */
-
 export const FREED = 0,
 	OPEN = 1,
 	ENDED = 2;
@@ -103,13 +78,7 @@ function readHead(buffer) {
 	return {head, base: 16 + size};
 }
 
-/**
- * @param {ArrayBuffer} buffer
- * @param {number} base
- * @param {any} row of `columns`
- * @param {number} count
- * @param {string} wanted type
- */
+/** @param {ArrayBuffer} buffer @param {number} base @param {any} row of `columns` @param {number} count @param {string} wanted type */
 function readColumn(buffer, base, row, count, wanted) {
 	const View = VIEWS[row?.type];
 	expect(View && row.count === count && row.at >= 0 && row.at % 8 === 0, `column ${safeText(row?.name)}`);
@@ -160,10 +129,7 @@ function checkIndexes(cells, threads, heaps) {
 	for (let i = 1; i <= last; i++) expect(cells.bounds[i] > cells.bounds[i - 1], `bound ${i}`);
 }
 
-/**
- * Puts the cells in the order of their nodes: sums by node, which each picture makes, then go through memory once.
- * @param {Cells} cells
- */
+/** Puts the cells in the order of their nodes: sums by node, which each picture makes, then go through memory once. @param {Cells} cells */
 function sortCells(cells) {
 	const {node, count, nodeCount} = cells;
 	if (node.every((value, i) => !i || node[i - 1] <= value)) return; // as servers send them
@@ -181,10 +147,7 @@ function sortCells(cells) {
 	}
 }
 
-/**
- * @param {ArrayBuffer} buffer @param {number} threads how many the trace has @param {number} heaps likewise
- * @returns {Cells} in the order of nodes. Throws an Error with a line of text.
- */
+/** @param {ArrayBuffer} buffer @param {number} threads how many the trace has @param {number} heaps likewise @returns {Cells} in the order of nodes. Throws an Error with a line of text. */
 export function decodeCells(buffer, threads, heaps) {
 	const {head, base} = readHead(buffer);
 	const bounds = Float64Array.from(head.bounds, Number);

@@ -1,34 +1,27 @@
 // SPDX-License-Identifier: MIT
 // Makes elements of the page. Text becomes text nodes; nothing here takes HTML.
 
-/** @typedef {Node | string | null | undefined | false} Child */
-
 /**
  * @template {keyof HTMLElementTagNameMap} T
- * @param {T | `${T}.${string}`} tag with classes behind dots @param {Record<string, any>} [attributes] attributes, properties (`hidden`, `disabled`, `value`), and listeners (`onclick`) @param {Child[]} children
+ * @param {T | `${T}.${string}`} tag with classes behind dots @param {Record<string, any> | Child} [first] attributes, properties (`hidden`, `disabled`, `value`), and listeners (`onclick`); or the first child @param {Child[]} children
  * @returns {HTMLElementTagNameMap[T]}
  */
-export function make(tag, attributes = {}, ...children) {
-	const [name, ...classes] = tag.split("."),
-		element = /** @type {HTMLElementTagNameMap[T]} */ (document.createElement(name));
+export function make(tag, first, ...children) {
+	const [kind, ...classes] = tag.split("."),
+		element = /** @type {HTMLElementTagNameMap[T]} */ (document.createElement(kind)),
+		isChild = !first || typeof first === "string" || first instanceof Node;
 	element.classList.add(...classes);
-	for (const [name, value] of Object.entries(attributes)) {
+	for (const [name, value] of Object.entries(isChild ? {} : first)) {
 		if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
 		else if (typeof value === "boolean" && !name.startsWith("aria-")) /** @type {any} */ (element)[name] = value;
 		else if (value != null) element.setAttribute(name, String(value));
 	}
-	fill(element, ...children);
-	return element;
+	return fill(element, isChild && first, ...children);
 }
 
 const FOCUSABLE = "button, select, input, [tabindex]";
 
-/**
- * @template {Element} E
- * @param {E} element
- * @param {Child[]} children
- * @returns {E} with these children only. If one had the focus, the one in its place gets it.
- */
+/** @template {Element} E @param {E} element @param {Child[]} children @returns {E} with these children only. If one had the focus, the one in its place gets it. */
 export function fill(element, ...children) {
 	const focused = element.contains(document.activeElement)
 		? [...element.querySelectorAll(FOCUSABLE)].indexOf(/** @type {Element} */ (document.activeElement))
@@ -55,7 +48,7 @@ export function byId(id) {
 
 /** @param {string} text @returns {HTMLElement} a name of a stranger: its direction does not reach beyond it */
 export function name(text) {
-	return make("bdi.name", {}, text);
+	return make("bdi.name", text);
 }
 
 /** Shows a tooltip beside the pointer. @param {HTMLElement} tip @param {MouseEvent} event */
@@ -98,12 +91,7 @@ function textWidth(context, text) {
 	return width;
 }
 
-/**
- * @param {CanvasRenderingContext2D} context
- * @param {string} text at most DRAWN_MAX characters
- * @param {number} room pixels
- * @returns {string} what fits, or nothing
- */
+/** @param {CanvasRenderingContext2D} context @param {string} text at most DRAWN_MAX characters @param {number} room pixels @returns {string} what fits, or nothing */
 export function fitText(context, text, room) {
 	if (textWidth(context, text) <= room) return text;
 	const letter = textWidth(context, "n");

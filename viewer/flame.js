@@ -8,10 +8,6 @@ import {frameColors} from "./palette.js";
 import {selectionMark, sumOf} from "./picture.js";
 import {MARK_WORD} from "./decode.js";
 import {cached, chosenBits} from "./cells.js";
-/** @import {Model} from "./cells.js" */
-/** @import {Child} from "./elements.js" */
-/** @import {App, Picture} from "./picture.js" */
-/** @import {FlameQuestion, Placed} from "./tree.js" */
 
 /** Pixels. */
 const FRAME_ROW = 24,
@@ -37,7 +33,7 @@ export class Flame {
 		this.app = app;
 		this.box = byId(id);
 		this.canvas = make("canvas", {"aria-hidden": "true"});
-		this.spacer = make("div.flame-spacer", {});
+		this.spacer = make("div.flame-spacer");
 		this.tip = byId("tip");
 		this.box.replaceChildren(this.canvas, this.spacer);
 		/** @type {{frames: Placed[], total: number, rows: number, focusNode: number}} */
@@ -63,9 +59,9 @@ export class Flame {
 	tellValue(frame) {
 		const {measure} = this.app.store.state;
 		return [
-			make("div", {}, make("b", {}, this.valueOf(frame)), ` · ${formatShare(frame.value / this.layout.total)}`),
+			make("div", make("b", this.valueOf(frame)), ` · ${formatShare(frame.value / this.layout.total)}`),
 			frame.self > 0 && frame.self < frame.value
-				? make("div", {}, `${formatMeasure(frame.self, measure)} of it by this frame itself`)
+				? make("div", `${formatMeasure(frame.self, measure)} of it by this frame itself`)
 				: null,
 		];
 	}
@@ -199,13 +195,7 @@ export class Flame {
 		}
 	}
 
-	/**
-	 * @param {CanvasRenderingContext2D} context
-	 * @param {Placed} frame
-	 * @param {number} y
-	 * @param {number} width
-	 * @param {{text: string, value: string}} colors
-	 */
+	/** @param {CanvasRenderingContext2D} context @param {Placed} frame @param {number} y @param {number} width @param {{text: string, value: string}} colors */
 	drawText(context, frame, y, width, colors) {
 		let room = width - 2 * PAD;
 		context.font = frame.kind === "chain" || frame.kind === "small" ? FRAME_FONT : FRAME_FONT_STRONG;
@@ -226,10 +216,7 @@ export class Flame {
 		if (text) context.fillText(text, frame.x + PAD, y);
 	}
 
-	/**
-	 * @param {Placed} frame
-	 * @returns {string} the mark before its value: stacks beside it may be lumped, so that it may have more
-	 */
+	/** @param {Placed} frame @returns {string} the mark before its value: stacks beside it may be lumped, so that it may have more */
 	markOf(frame) {
 		const {picture} = this,
 			{store} = this.app,
@@ -299,17 +286,17 @@ export class Flame {
 		const lumped = frame.node >= 0 ? cells.stacks[frame.node] : 0;
 		fill(
 			tip,
-			make("div.tip-name", {}, name(cutText(row && frame.kind === "frame" ? row.full : frame.name, 600))),
-			place ? make("div.tip-place", {}, name(cutText(place, 300))) : null,
+			make("div.tip-name", name(cutText(row && frame.kind === "frame" ? row.full : frame.name, 600))),
+			place ? make("div.tip-place", name(cutText(place, 300))) : null,
 			...this.tellValue(frame),
 			frame.kind === "chain"
-				? make("div.tip-place", {}, `${frame.count} frames, each with one callee. Click opens them.`)
+				? make("div.tip-place", `${frame.count} frames, each with one callee. Click opens them.`)
 				: null,
 			frame.kind === "small" && frame.width > 0
-				? make("div.tip-place", {}, "Focus on the frame above to see them.")
+				? make("div.tip-place", "Focus on the frame above to see them.")
 				: null,
 			lumped
-				? make("div.tip-place", {}, `${formatWhole(lumped)} stacks that are too light to be sent one by one`)
+				? make("div.tip-place", `${formatWhole(lumped)} stacks that are too light to be sent one by one`)
 				: null,
 		);
 		placeTip(tip, event);
@@ -357,12 +344,7 @@ export class Flame {
 		event.preventDefault();
 	}
 
-	/**
-	 * @param {number} at
-	 * @param {number} down
-	 * @param {number} right
-	 * @returns {number} the frame above, below or beside one
-	 */
+	/** @param {number} at @param {number} down @param {number} right @returns {number} the frame above, below or beside one */
 	neighbour(at, down, right) {
 		const {frames} = this.layout,
 			frame = frames[at];
@@ -394,10 +376,7 @@ export class Flame {
 	}
 }
 
-/**
- * @param {Model} model
- * @returns {Uint8Array} for each node: whether a lumped node stands beside it or beside one of its callers
- */
+/** @param {Model} model @returns {Uint8Array} for each node: whether a lumped node stands beside it or beside one of its callers */
 function besideLumps(model) {
 	return cached(model, "beside lumps", () => {
 		const {parent, stacks, nodeCount, frames, frame} = model.cells,

@@ -87,10 +87,7 @@ export function formatTime(ns) {
 	return (unit === "ns" ? value.toFixed(0) : value < 9.995 ? value.toFixed(2) : threeDigits(value)) + THIN + unit;
 }
 
-/**
- * A time with as many decimals as the step between ticks needs.
- * @param {number} ns @param {number} step @returns {string}
- */
+/** A time with as many decimals as the step between ticks needs. @param {number} ns @param {number} step @returns {string} */
 export function formatTick(ns, step) {
 	if (ns <= 0) return "0";
 	const [factor, unit] = TIME_UNITS.find(([least]) => ns >= least) ?? [1, "ns"];
@@ -104,11 +101,7 @@ export function commandTime(ns) {
 	return ns === 0 ? "0" : ns / unit[0] + unit[1].replace("µ", "u");
 }
 
-/**
- * Round steps of an axis.
- * @param {number} span @param {number} most how many @param {boolean} isBinary steps in units of 1024
- * @returns {number}
- */
+/** Round steps of an axis. @param {number} span @param {number} most how many @param {boolean} isBinary steps in units of 1024 @returns {number} */
 export function axisStep(span, most, isBinary) {
 	const least = span / most;
 	const unit = isBinary ? 1024 ** Math.max(0, Math.floor(Math.log2(Math.max(least, 1)) / 10)) : 1;

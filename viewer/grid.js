@@ -2,18 +2,13 @@
 // A table whose rows are in the document only while they can be seen. Views extend it: what its columns are, and what a cell has.
 import {byId, fill, make, name} from "./elements.js";
 import {cutText, TITLE_MAX} from "./hostile.js";
-/** @import {App} from "./picture.js" */
+import {GROUPING_WORDS} from "./legend.js";
 
 /** Pixels. */
 export const ROW = 28;
 const HEAD = 32;
 /** Rows above and below those that are seen. */
 const SPARE = 6;
-
-/**
- * @typedef {{id: string, title: string, hint: string, class: string, isWide?: boolean, isSortable: boolean}} GridColumn
- * @typedef {{id: string}} GridRow
- */
 
 /** @template V, T @param {string} id @param {string} title @param {string} hint @param {V} value @param {T} text @param {boolean} [isWide] @returns a column of numbers */
 export function numberColumn(id, title, hint, value, text, isWide = false) {
@@ -57,9 +52,15 @@ export class Grid {
 		return this.columns.find((column) => column.id === this.app.store.state.sort) ?? this.columns[1];
 	}
 
+	/** @returns {Grouping} what the rows are, if they are groups */
+	get by() {
+		const {rows} = this.app.store.state;
+		return rows === "inclusive" ? "function" : rows;
+	}
+
 	/** @param {C} column @returns {string} */
 	titleOf(column) {
-		return column.title;
+		return column.title || (column.id === "name" ? GROUPING_WORDS[this.by] : "");
 	}
 
 	/** @param {C} _column @param {R} _row @returns {HTMLElement} */
@@ -75,17 +76,23 @@ export class Grid {
 			before,
 			name(cutText(words, 200)),
 			" ",
-			make("bdi.row-detail", {}, cutText(detail, 100)),
+			make("bdi.row-detail", cutText(detail, 100)),
 		);
 	}
 
-	/** @param {R} _row @returns {{isSelected?: boolean, isHit?: boolean, onenter?: () => void}} */
-	looksOf(_row) {
-		return {};
+	/** @param {R} row @returns {{isSelected: boolean, isHit?: boolean, onenter?: () => void}} */
+	looksOf(row) {
+		const {item, rows} = this.app.store.state;
+		return {isSelected: item?.kind === "group" && item.by === rows && item.key === row.id};
 	}
 
-	/** @param {number} _index of a row that was clicked */
-	choose(_index) {}
+	/** @param {number} index of a row that was clicked */
+	choose(index) {
+		const row = this.rows[index],
+			{store} = this.app;
+		this.focused = index;
+		if (row) store.set({item: {kind: "group", by: store.state.rows, key: row.id}});
+	}
 
 	/** @param {number} _index of a row that was clicked twice */
 	expand(_index) {}
@@ -109,7 +116,7 @@ export class Grid {
 					class: column.class,
 					...(column.isSortable ? {"aria-sort": direction} : {}),
 				});
-				if (!title) cell.append(make("span.hidden-text", {}, "Share"));
+				if (!title) cell.append(make("span.hidden-text", "Share"));
 				else if (!column.isSortable) cell.append(title);
 				else
 					cell.append(
@@ -162,7 +169,7 @@ export class Grid {
 				class: isHit ? "table-row hit" : "table-row",
 				role: "row",
 				"aria-rowindex": index + 2,
-				"aria-selected": String(Boolean(isSelected)),
+				"aria-selected": isSelected,
 				tabindex: index === this.focused ? 0 : -1,
 				"data-index": index,
 				onclick: () => this.choose(index),

@@ -14,19 +14,12 @@ export function safeText(text) {
 	return String(text ?? "").replace(UNSAFE, "\ufffd");
 }
 
-/**
- * @param {string} text
- * @param {number} most
- * @returns {string} at most so many characters, the last one an ellipsis if it was cut
- */
+/** @param {string} text @param {number} most @returns {string} at most so many characters, the last one an ellipsis if it was cut */
 export function cutText(text, most) {
 	return text.length > most ? text.slice(0, most - 1) + "…" : text;
 }
 
-/**
- * A word for the shell, quoted if it has to be. Control characters are escaped, so that a pasted command is one line.
- * @param {string} word @returns {string}
- */
+/** A word for the shell, quoted if it has to be. Control characters are escaped, so that a pasted command is one line. @param {string} word @returns {string} */
 export function quoteWord(word) {
 	if (/^[\w@%+=:,./-]+$/.test(word)) return word;
 	if (!/[\u0000-\u001f\u007f]/.test(word)) return "'" + word.replaceAll("'", "'\\''") + "'";
@@ -36,10 +29,7 @@ export function quoteWord(word) {
 	return "$'" + escaped + "'";
 }
 
-/**
- * A pattern of xheap that matches this name. Bytes that are no text arrive as U+FFFD, so a star stands for them.
- * @param {string} name @returns {string}
- */
+/** A pattern of xheap that matches this name. Bytes that are no text arrive as U+FFFD, so a star stands for them. @param {string} name @returns {string} */
 export function patternOf(name) {
 	return name.replace(/\ufffd+/g, "*");
 }

@@ -4,25 +4,24 @@ import {byId, fill, make} from "./elements.js";
 import {markOther} from "./compare_view.js";
 import {ZOOM} from "./timeline.js";
 import {choosePreset} from "./window_bar.js";
-/** @import {App} from "./picture.js" */
-/** @import {State} from "./store.js" */
 
-/**
- * @typedef {{keys: string[], words: string, run: (app: App & {timeline: any, toggleTheme: () => void, openKeys: () => void}, key: string) => void}}
- * Action
- */
-
-const VIEW_KEYS = /** @type {Record<string, State["view"]>} */ ({1: "flame", 2: "table", 6: "compare"});
+const VIEW_KEYS = /** @type {Record<string, State["view"]>} */ ({1: "flame", 2: "table", 3: "blocks", 6: "compare"});
 
 /** @param {any} app @param {number} by @param {boolean} isResize */
 function shift(app, by, isResize) {
 	app.timeline.shift(by, isResize);
 }
 
+/** @param {App} app */
+export function toggleInverted({store}) {
+	store.set({isInverted: !store.state.isInverted, focus: "", opened: [], item: null});
+}
+
 /** One step out: the selected frame, focus, filters, search, then the peak. @param {App} app */
 function stepOut(app) {
 	const {state} = app.store;
 	const steps = /** @type {[boolean, Partial<State>][]} */ ([
+		[state.block !== "", {block: ""}],
 		[state.item !== null, {item: null}],
 		[state.focus !== "", {focus: ""}],
 		[state.search !== "", {search: ""}],
@@ -37,7 +36,11 @@ function stepOut(app) {
 /** @type {Action[]} */
 const KEY_ACTIONS = [
 	{keys: ["m"], words: "keep the selection as A, to compare it with another one", run: markOther},
-	{keys: ["1", "2", "6"], words: "flame, table, compare", run: (app, key) => app.store.set({view: VIEW_KEYS[key]})},
+	{
+		keys: ["1", "2", "3", "6"],
+		words: "flame, table, blocks, compare",
+		run: (app, key) => app.store.set({view: VIEW_KEYS[key]}),
+	},
 	{
 		keys: ["/"],
 		words: "search a function; Enter keeps only what it finds; a filter of xheap heap, such as -size 64 128",
@@ -55,11 +58,7 @@ const KEY_ACTIONS = [
 		words: "zoom the timeline",
 		run: (app, key) => app.timeline.zoom(key === "-" ? 1 / ZOOM : ZOOM),
 	},
-	{
-		keys: ["i"],
-		words: "inverted flame",
-		run: (app) => app.store.set({isInverted: !app.store.state.isInverted, focus: "", opened: [], item: null}),
-	},
+	{keys: ["i"], words: "inverted flame", run: toggleInverted},
 	{keys: ["a"], words: "all frames", run: (app) => app.store.set({isFolded: !app.store.state.isFolded})},
 	{keys: ["u", "ctrl+z"], words: "undo", run: (app) => app.store.undo()},
 	{keys: ["Escape"], words: "one step out: panel, focus, search, filters, zoom, peak", run: stepOut},
@@ -115,13 +114,13 @@ export function listenToKeys(app) {
 
 export function fillKeys() {
 	const rowsOf = (/** @type {string[][]} */ rows) =>
-		rows.map(([keys, words]) => make("div.key-row", {}, make("kbd", {}, keys), make("span", {}, words)));
+		rows.map(([keys, words]) => make("div.key-row", make("kbd", keys), make("span", words)));
 	fill(
 		byId("keys-list"),
 		...rowsOf([...KEY_ACTIONS.map((action) => [action.keys.join("  "), action.words]), ...OTHER_KEYS]),
-		make("h2", {}, "Mouse"),
+		make("h2", "Mouse"),
 		...rowsOf(MOUSE),
-		make("h2", {}, "Marks"),
+		make("h2", "Marks"),
 		...rowsOf(MARKS),
 	);
 }

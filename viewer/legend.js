@@ -5,18 +5,11 @@ import {formatBytes, formatTime, MISSING} from "./format.js";
 import {byId, fill, make, name} from "./elements.js";
 import {cutText, TITLE_MAX} from "./hostile.js";
 import {itemCells} from "./picture.js";
-/** @import {Filter, Grouping, Model} from "./cells.js" */
-/** @import {App} from "./picture.js" */
+import {GROUPING_KEYS} from "./store.js";
 
 /** Words for what the timeline and the table are divided by. */
 export const GROUPING_WORDS = /** @type {Record<Grouping, string>} */ ({
-	function: "function",
-	stack: "stack",
-	image: "image",
-	thread: "thread",
-	process: "process",
-	heap: "heap",
-	size: "size",
+	...Object.fromEntries(GROUPING_KEYS.map((key) => [key, key])),
 	life: "lifetime",
 });
 
@@ -40,11 +33,11 @@ export class Legend {
 			},
 			...Object.entries(GROUPING_WORDS).map(([value, word]) => make("option", {value}, `by ${word}`)),
 		);
-		this.when = make("span.when", {});
-		this.list = make("div.legend-rows", {});
+		this.when = make("span.when");
+		this.list = make("div.legend-rows");
 		/** @type {any[]} what the rows were made for */
 		this.drawnFor = [];
-		this.box.replaceChildren(make("div.legend-head", {}, this.by, this.when), this.list);
+		this.box.replaceChildren(make("div.legend-head", this.by, this.when), this.list);
 	}
 
 	/** @returns {{bound: number, text: string}} the moment whose bytes are shown */
@@ -114,7 +107,7 @@ export class Legend {
 		return make(
 			"button.legend-row",
 			{
-				"aria-pressed": String(isOn),
+				"aria-pressed": isOn,
 				title: cutText(`${group.name} ${group.detail}`, TITLE_MAX),
 				onclick: () => toggleFilter(app, {by, key: group.id, hide: false}),
 				onpointerenter: () => app.hover(ink),
@@ -122,7 +115,7 @@ export class Legend {
 			},
 			make("span", {class: `swatch ${swatch}`}),
 			name(cutText(group.name, 80)),
-			make("span.value", {}, value),
+			make("span.value", value),
 		);
 	}
 
@@ -130,10 +123,9 @@ export class Legend {
 	plainRow(words, swatch, value) {
 		return make(
 			"div.legend-row",
-			{},
 			make("span", {class: `swatch ${swatch}`}),
-			make("span.name", {}, words),
-			make("span.value", {}, value),
+			make("span.name", words),
+			make("span.value", value),
 		);
 	}
 

@@ -11,18 +11,15 @@ import {keepToken, openSource, Replaced, Unreachable} from "./request.js";
 import {addressOfTrace, readAddress, Store} from "./store.js";
 import {commandOf, commandText, readFilters, splitWords} from "./command.js";
 import {drawFilters, drawHeader} from "./answer.js";
+import {Blocks} from "./blocks.js";
 import {Compare} from "./compare_view.js";
 import {Flame} from "./flame.js";
-import {fillKeys, listenToKeys} from "./keys.js";
+import {fillKeys, listenToKeys, toggleInverted} from "./keys.js";
 import {GROUPING_WORDS, Legend} from "./legend.js";
 import {Panel} from "./panel.js";
 import {Table} from "./table.js";
 import {Timeline} from "./timeline.js";
 import {WindowBar} from "./window_bar.js";
-/** @import {Filter, Grouping, Measure, Model, Trace} from "./cells.js" */
-/** @import {App, Ink, Picture} from "./picture.js" */
-/** @import {CellsQuery, Source} from "./request.js" */
-/** @import {Other, Selection, State} from "./store.js" */
 
 /** Intervals of the timeline; more on wide screens. */
 const INTERVALS = 256,
@@ -31,7 +28,7 @@ const INTERVALS = 256,
 /** How long a zoom waits for the next step before it asks for cells. Milliseconds. */
 const ZOOM_PAUSE_MS = 120;
 const THEME = "xheap-theme";
-const VIEW_NAMES = /** @type {const} */ (["flame", "table", "compare"]);
+const VIEW_NAMES = /** @type {const} */ (["flame", "table", "blocks", "compare"]);
 const MEASURES = /** @type {Record<Measure, string>} */ ({
 	bytes: "bytes",
 	blocks: "blocks",
@@ -40,8 +37,8 @@ const MEASURES = /** @type {Record<Measure, string>} */ ({
 });
 
 class Page {
-	/** @param {Source} source @param {Store} store @param {Trace} trace @param {Model} whole @param {number[]} bounds that it was asked for */
-	constructor(source, store, trace, whole, bounds) {
+	/** @param {Source} source @param {Store} store @param {Trace} trace @param {Model} whole */
+	constructor(source, store, trace, whole) {
 		this.source = source;
 		this.store = store;
 		this.trace = trace;
@@ -49,7 +46,7 @@ class Page {
 		this.base = whole;
 		this.whole = this.shown = whole;
 		/** Times that cells have as bounds because they were asked for. @type {WeakMap<Model, number[]>} */
-		this.boundsAsked = new WeakMap([[whole, bounds]]);
+		this.boundsAsked = new WeakMap();
 		/** What is compared with. @type {App["other"]} */
 		this.other = null;
 		this.otherKey = "";
@@ -69,6 +66,7 @@ class Page {
 		this.bar = new WindowBar(this);
 		this.flame = new Flame(this);
 		this.table = new Table(this);
+		this.blocks = new Blocks(this);
 		this.compare = new Compare(this);
 		this.panel = new Panel(this);
 		this.makeControls();
@@ -109,9 +107,7 @@ class Page {
 				),
 			),
 		);
-		byId("inverted").addEventListener("click", () =>
-			store.set({isInverted: !store.state.isInverted, focus: "", opened: [], item: null}),
-		);
+		byId("inverted").addEventListener("click", () => toggleInverted(this));
 		byId("merged").addEventListener("click", () =>
 			store.set({isMerged: !store.state.isMerged, focus: "", opened: [], item: null}),
 		);
@@ -262,8 +258,9 @@ class Page {
 			{detail} = this;
 		this.detail = this.picture = makePicture(this);
 		this.bar.render();
-		byId("flame-controls").hidden = view === "table";
-		byId("table-controls").hidden = view === "flame";
+		byId("flame-controls").hidden = view === "table" || view === "blocks";
+		byId("table-controls").hidden = view === "flame" || view === "blocks";
+		byId("blocks-controls").hidden = view !== "blocks";
 		for (const other of VIEW_NAMES) {
 			byId(other).hidden = view !== other;
 			byId(`view-${other}`).setAttribute("aria-selected", String(view === other));
@@ -311,14 +308,10 @@ class Page {
 		this.other = null;
 		try {
 			const query = {n: intervals(), bounds, filter: this.filter, lane: "other"},
-				trace = isOwn ? this.trace : await this.source.trace(other.trace),
-				cells = decodeCells(
-					await this.source.cells(other.trace, query),
-					trace.threads.length,
-					trace.heaps.length,
-				);
+				trace = isOwn ? this.trace : await this.source.json("trace", other.trace),
+				model = readModel(await this.source.cells(other.trace, query), trace);
 			if (key !== this.otherKey) return;
-			this.other = {model: makeModel(cells, trace), trace};
+			this.other = {model, trace};
 			this.redraw();
 		} catch (error) {
 			this.fail(error);
@@ -365,25 +358,20 @@ class Page {
 
 	/** @param {ArrayBuffer} buffer cells @param {number[]} [bounds] that they were asked for @returns {Model} */
 	modelOf(buffer, bounds = []) {
-		const cells = decodeCells(buffer, this.trace.threads.length, this.trace.heaps.length),
-			model = makeModel(cells, this.trace, this.base);
+		const model = readModel(buffer, this.trace, this.base);
 		this.boundsAsked.set(model, bounds);
 		return model;
 	}
 
 	drawControls() {
 		const {state} = this.store;
-		for (const button of byId("measures").children) {
-			button.setAttribute(
-				"aria-pressed",
-				String(/** @type {HTMLElement} */ (button).dataset.measure === state.measure),
-			);
-			if (/** @type {HTMLElement} */ (button).dataset.measure === "peak")
-				/** @type {HTMLButtonElement} */ (button).disabled = this.picture.model.cells.peak < 0;
+		for (const button of byId("measures").querySelectorAll("button")) {
+			const {measure} = button.dataset;
+			button.setAttribute("aria-pressed", String(measure === state.measure));
+			button.disabled = measure === "peak" && this.picture.model.cells.peak < 0;
 		}
-		byId("inverted").setAttribute("aria-pressed", String(state.isInverted));
-		byId("merged").setAttribute("aria-pressed", String(state.isMerged));
-		byId("unfolded").setAttribute("aria-pressed", String(!state.isFolded));
+		const pressed = {inverted: state.isInverted, merged: state.isMerged, unfolded: !state.isFolded};
+		for (const [id, isOn] of Object.entries(pressed)) byId(id).setAttribute("aria-pressed", String(isOn));
 		/** @type {HTMLSelectElement} */ (byId("rows")).value = state.rows;
 		const search = /** @type {HTMLInputElement} */ (byId("search"));
 		if (document.activeElement !== search) search.value = state.search;
@@ -505,7 +493,7 @@ function isDark() {
 	return theme ? theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
 }
 
-/** @param {Selection} selection @returns {number[]} its times, which have to be bounds */
+/** @param {When} selection @returns {number[]} its times, which have to be bounds */
 function boundsOf(selection) {
 	const times =
 		selection.kind === "peak" ? [] : selection.kind === "moment" ? [selection.at] : [selection.from, selection.to];
@@ -523,49 +511,32 @@ function showEnd(path) {
 	chip.hidden = false;
 }
 
-/**
- * Cells of the whole run that have the times of the address as bounds.
- * @param {Source} source
- * @param {State} state
- * @param {Trace} trace
- * @param {Model} whole
- */
-async function exactBounds(source, state, trace, whole) {
-	const {selection} = state;
-	const times = boundsOf(selection);
-	if (!source.isServer) return whole;
-	if (hasTimes(whole, times)) return whole;
-	return makeModel(
-		decodeCells(
-			await source.cells(state.trace, {n: intervals(), bounds: times}),
-			trace.threads.length,
-			trace.heaps.length,
-		),
-		trace,
-	);
+/** @param {ArrayBuffer} buffer cells @param {Trace} trace @param {Model | null} [whole] @returns {Model} */
+function readModel(buffer, trace, whole) {
+	return makeModel(decodeCells(buffer, trace.threads.length, trace.heaps.length), trace, whole);
 }
 
 /** @param {Source} source */
 async function load(source) {
 	const state = readAddress(location.hash),
-		[trace, bytes] = await Promise.all([source.trace(state.trace), source.cells(state.trace, {n: intervals()})]);
+		[trace, bytes] = await Promise.all([
+			source.json("trace", state.trace),
+			source.cells(state.trace, {n: intervals()}),
+		]);
 	if (trace.schema !== 1) throw new Error("this page is older than its server");
-	const cells = decodeCells(bytes, trace.threads.length, trace.heaps.length);
-	const first = makeModel(cells, trace),
-		whole = await exactBounds(source, state, trace, first);
 	/** @type {Page | null} */
 	let page = null;
 	const store = new Store((before) => page?.changed(before));
 	if (trace.processes.length > 1 && !new URLSearchParams(location.hash.slice(1)).has("by"))
 		store.set({by: "process"}, "replace");
-	page = new Page(source, store, trace, whole, whole === first ? [] : boundsOf(state.selection));
+	page = new Page(source, store, trace, readModel(bytes, trace));
 	drawHeader(page, (number) => {
 		location.hash = addressOfTrace(number, store.state.other);
 		location.reload();
 	});
 	document.body.classList.remove("waiting");
 	page.redraw();
-	if (store.state.words) page.askForWords("");
+	if (store.state.words || page.lacksBounds()) page.askForWords(store.state.words ? "" : undefined);
 	else if (store.state.range) page.askForRange();
 }
 

@@ -26,15 +26,7 @@ const NAMES = [
 	"chosen",
 ];
 
-/**
- * @typedef {Record<string, string> & {series: string[], strength: number}} Palette colours as #rrggbb, and how much
- * of a series' colour a frame has
- */
-
-/**
- * @param {(name: string) => string} read a property of style.css, without its dashes: a value, light-dark(a, b) or var(--other)
- * @param {boolean} isDark @returns {Palette}
- */
+/** @param {(name: string) => string} read a property of style.css, without its dashes: a value, light-dark(a, b) or var(--other) @param {boolean} isDark @returns {Palette} */
 export function readPalette(read, isDark) {
 	/** @param {string} name @returns {string} */
 	const valueOf = (name) => {
@@ -83,8 +75,6 @@ export function contrastOf(a, b) {
 	const [low, high] = [luminance(a), luminance(b)].sort((x, y) => x - y);
 	return (high + 0.05) / (low + 0.05);
 }
-
-/** @typedef {{ground: string, edge: string, text: string, value: string}} FrameColors */
 
 /** @type {WeakMap<Palette, Map<string, FrameColors>>} */
 const knownColors = new WeakMap();
@@ -136,11 +126,7 @@ function findFrameColors(palette, series, style, change) {
 /** Least contrast of text. */
 export const CONTRAST_MIN = 4.5;
 
-/**
- * @param {string} ground
- * @param {string[]} wanted in order of preference
- * @returns {string} the first that can be read on the ground, else the best one
- */
+/** @param {string} ground @param {string[]} wanted in order of preference @returns {string} the first that can be read on the ground, else the best one */
 export function readable(ground, wanted) {
 	const best = wanted.reduce((most, color) => (contrastOf(color, ground) > contrastOf(most, ground) ? color : most));
 	return wanted.find((color) => contrastOf(color, ground) >= CONTRAST_MIN) ?? best;

@@ -10,23 +10,18 @@ import {
 	pathsWith,
 	stackId,
 	sumGroups,
-	AIFO,
-	CLASSES,
 } from "./cells.js";
 import {optionsOf, splitWords} from "./command.js";
 import {MARK_LIBRARY, MARK_WORD, readFrame} from "./decode.js";
 import {formatBytes, formatCount, formatShare, formatTime, formatWhole} from "./format.js";
 import {byId, fill, make, name} from "./elements.js";
 import {cutText, safeText, TITLE_MAX} from "./hostile.js";
-import {selectionMark} from "./picture.js";
+import {askedSelection, selectionMark} from "./picture.js";
+import {tellEnd} from "./blocks.js";
+import {readClasses} from "./store.js";
 import {sumInclusive} from "./table.js";
 import {neighboursOf} from "./tree.js";
 import {GROUPING_WORDS} from "./legend.js";
-import {classNames} from "./store.js";
-/** @import {Frame} from "./decode.js" */
-/** @import {Child} from "./elements.js" */
-/** @import {App} from "./picture.js" */
-/** @import {Item} from "./store.js" */
 
 const GLYPHS = /** @type {Record<string, string>} */ ({
 	growth: "↗",
@@ -68,7 +63,7 @@ const RESIDENT_OTHERS = /** @type {Record<string, string>} */ ({
 
 /** @param {string} title @param {string} [right] */
 function section(title, right = "") {
-	return make("h2", {}, make("span", {}, title), make("span.right", {}, right));
+	return make("h2", make("span", title), make("span.right", right));
 }
 
 /** The head of what the button for it leads to. @param {string} [base] of what the shares are */
@@ -78,10 +73,26 @@ function freedBy(base) {
 	return head;
 }
 
+/** @param {any[][]} rows of an answer */
+function readFrames(rows) {
+	return rows.map((row) => ({
+		frame: readFrame([...row.slice(0, 4), row[5]]),
+		line: Number(row[4]),
+		isInlined: false,
+	}));
+}
+
 /** @param {any[][]} frames @param {any[][]} others @returns {number} how many both begin with; the last one of a stack is shown */
 function sameFrames(frames, others) {
 	const different = frames.findIndex((frame, i) => String(frame) !== String(others[i]));
 	return different < 0 ? frames.length - 1 : different;
+}
+
+/** @param {Frame | null} frame @param {string} name @param {string} place if it is no function */
+function tellPlace(frame, name, place) {
+	return frame
+		? {full: frame.full, place: [frame.image, endOfPath(frame.file)].filter(Boolean).join(" · ")}
+		: {full: name, place};
 }
 
 /** Longer paths lose their first folders. Characters. */
@@ -103,23 +114,25 @@ export class Panel {
 		this.isLong = false;
 		this.shownItem = "";
 		/** @type {any} */
-		this.frees = null;
+		this.frees = this.block = null;
 		/** @type {(ReturnType<typeof neighboursOf> & {hits: Uint8Array}) | null} */
 		this.callers = null;
 	}
 
 	render() {
-		const {item, search, filters, words} = this.app.store.state,
-			key = JSON.stringify(item ?? [search, filters, words]);
-		if (!item && !search.trim() && key === this.shownItem) return;
+		const {item, search, filters, words, view} = this.app.store.state,
+			block = view === "blocks" ? this.app.store.state.block : "",
+			key = JSON.stringify([item ?? [search, filters, words], block]);
+		if (!item && !block && !search.trim() && key === this.shownItem) return;
 		if (key !== this.shownItem) {
 			this.isLong = false;
 			this.frees = this.callers = null;
 			this.shownItem = key;
 			this.box.scrollTop = 0;
 		}
-		document.body.classList.toggle("has-item", item !== null);
-		if (item && this.picture.itemMask) fill(this.box, ...this.drawItem(item, this.picture.itemMask));
+		document.body.classList.toggle("has-item", item !== null || block !== "");
+		if (block) fill(this.box, ...this.drawBlock(block));
+		else if (item && this.picture.itemMask) fill(this.box, ...this.drawItem(item, this.picture.itemMask));
 		else
 			fill(
 				this.box,
@@ -128,6 +141,82 @@ export class Panel {
 				...this.drawResident(),
 				...this.drawProcesses(),
 			);
+	}
+
+	/** @returns {{query: Record<string, string>, lacks: string[]}} what asks the server for the blocks of the selected item, or for all that pass the filters */
+	asked() {
+		const {item, filters, words} = this.app.store.state,
+			{itemMask} = this.picture;
+		if (item && itemMask) {
+			const {cells} = this.factsOfItem(itemMask),
+				node = this.mainNode(cells);
+			if (node >= 0) return this.freedOf(item, node, cells[0]);
+		}
+		const typed = splitWords(words),
+			{words: options, lacks} = optionsOf(this.app.trace, filters, typed);
+		return {query: {filter: [...typed, ...options].join("\n")}, lacks};
+	}
+
+	/** @param {string} id @returns {Child[]} all that is known of a block */
+	drawBlock(id) {
+		const {app} = this;
+		if (this.block?.id !== id) {
+			/** @type {any} */
+			const block = (this.block = {id});
+			app.source
+				.json("block", app.store.state.trace, {id})
+				.then(
+					(answer) => (block.answer = answer),
+					(error) => (block.error = error.message),
+				)
+				.then(() => block === this.block && this.render());
+		}
+		const {answer, error} = this.block;
+		const head = [
+			section("Block"),
+			make(
+				"button.close",
+				{onclick: () => app.store.set({block: ""}), title: "Close"},
+				"close ",
+				make("kbd", "esc"),
+			),
+		];
+		if (!answer) return [...head, make("p.faint", error ? safeText(error) : "being found …")];
+		const numbers = [
+			[formatBytes(answer.size), "size"],
+			[answer.birth_ns === undefined ? "before the trace" : formatTime(answer.birth_ns), "made"],
+			[tellEnd(answer), "ended"],
+		];
+		const list = (/** @type {string} */ title, /** @type {number} */ count, /** @type {any[]} */ rows) =>
+			count
+				? [
+						section(title, rows.length < count ? `${rows.length} of ${formatWhole(count)}` : ""),
+						...rows.map((row) =>
+							make(
+								"button.part.link-row",
+								{onclick: () => app.store.set({block: String(row.id)})},
+								make("span", formatBytes(row.size)),
+								make(
+									"span.value",
+									`${row.birth_ns === undefined ? "before" : formatTime(row.birth_ns)} to ${tellEnd(row)}`,
+								),
+							),
+						),
+					]
+				: [];
+		return [
+			...head,
+			make("h3.item-name", answer.address),
+			make("p.item-place", name(groupName(this.picture.model, "thread", answer.thread).name)),
+			make("dl.numbers", ...numbers.map(([value, words]) => make("div", make("dt", words), make("dd", value)))),
+			section("Made by"),
+			this.drawFrames(readFrames(answer.made)),
+			...(answer.freed ? [section("Freed by"), this.drawFrames(readFrames(answer.freed))] : []),
+			...list("Grown by realloc, out of", answer.earlier_count, answer.earlier),
+			...list("Grown by realloc, to", answer.later_count, answer.later),
+			...list("At this address before", answer.before_count - 1, answer.before),
+			...list("At this address after", answer.after_count, answer.after),
+		];
 	}
 
 	/** @returns {Child[]} the functions that a search finds, with what stacks through them have of the selection */
@@ -153,7 +242,7 @@ export class Panel {
 				onclick: () => this.app.store.set({item: {kind: "group", by: "inclusive", key}}),
 			},
 			name(cutText(short, 200)),
-			make("span.value", {}, value),
+			make("span.value", value),
 		);
 	}
 
@@ -184,7 +273,7 @@ export class Panel {
 			{filters, words} = this.app.store.state;
 		return [
 			section("Findings", filters.length || words ? "of the whole run, not filtered" : "of the whole run"),
-			...(findings.length ? [] : [make("p.faint", {}, "Nothing stands out.")]),
+			...(findings.length ? [] : [make("p.faint", "Nothing stands out.")]),
 			...findings.slice(0, 5).map((finding) => this.drawFinding(finding)),
 		];
 	}
@@ -193,16 +282,16 @@ export class Panel {
 	drawFinding(finding) {
 		const {select} = finding,
 			item = this.itemOf(finding);
-		const bits =
-			(select?.classes ?? ["AIFO"]).reduce(
-				(/** @type {number} */ sum, /** @type {any} */ word) => sum | (1 << CLASSES.indexOf(word)),
-				0,
-			) || AIFO;
 		const selection = !select
 			? null
 			: select.at_ns !== undefined
 				? {kind: /** @type {const} */ ("moment"), at: select.at_ns}
-				: {kind: /** @type {const} */ ("window"), from: select.from_ns, to: select.to_ns, classes: bits};
+				: {
+						kind: /** @type {const} */ ("window"),
+						from: select.from_ns,
+						to: select.to_ns,
+						classes: readClasses((select.classes ?? []).join("+")),
+					};
 		return make(
 			"button.finding",
 			{
@@ -219,14 +308,12 @@ export class Panel {
 			),
 			make(
 				"span",
-				{},
 				make(
 					"span.finding-text",
-					{},
 					cutText(safeText(finding.title ?? finding.text), 300) +
 						(finding.stack && ONE_STACK.includes(finding.kind) ? ", in one stack" : ""),
 				),
-				finding.evidence && make("span.evidence", {}, cutText(safeText(finding.evidence), 300)),
+				finding.evidence && make("span.evidence", cutText(safeText(finding.evidence), 300)),
 			),
 		);
 	}
@@ -267,10 +354,9 @@ export class Panel {
 			...parts.map((part) =>
 				make(
 					"div.part",
-					{},
 					make("span", {class: `swatch ${part.swatch}`}),
-					make("span.name", {}, part.words),
-					make("span.value", {}, formatBytes(part.value)),
+					make("span.name", part.words),
+					make("span.value", formatBytes(part.value)),
 				),
 			),
 		];
@@ -289,11 +375,11 @@ export class Panel {
 						"button.part.link-row",
 						{onclick: () => this.app.store.set({filters: [{by: "process", key: String(i), hide: false}]})},
 						name(`${safeText(process.name)} ${process.pid ?? ""}`),
-						make("span.value", {}, `from ${formatTime(process.begin_ns)}`),
+						make("span.value", `from ${formatTime(process.begin_ns)}`),
 					),
 				),
 			processes.length > PROCESSES_MAX
-				? make("p.faint", {}, `${processes.length - PROCESSES_MAX} more: table by process`)
+				? make("p.faint", `${processes.length - PROCESSES_MAX} more: table by process`)
 				: null,
 		];
 	}
@@ -347,15 +433,11 @@ export class Panel {
 				"button.close",
 				{onclick: () => app.store.set({item: null}), title: "Close"},
 				"close ",
-				make("kbd", {}, "esc"),
+				make("kbd", "esc"),
 			),
 			make("h3.item-name", {title: cutText(about.full, 400)}, name(cutText(about.full, 600))),
-			about.place && make("p.item-place", {}, name(cutText(about.place, 300))),
-			make(
-				"dl.numbers",
-				{},
-				...numbers.map(([value, words]) => make("div", {}, make("dt", {}, words), make("dd", {}, value))),
-			),
+			about.place && make("p.item-place", name(cutText(about.place, 300))),
+			make("dl.numbers", ...numbers.map(([value, words]) => make("div", make("dt", words), make("dd", value)))),
 			this.drawButtons(item, about.frame),
 			...this.drawCallers(item, about.frame),
 			...(node >= 0 ? this.drawStack(node, item) : []),
@@ -378,10 +460,7 @@ export class Panel {
 		return sum > bytes ? [[formatShare(sum / this.app.picture.selected.bytes), "its function, in all stacks"]] : [];
 	}
 
-	/**
-	 * @param {Uint32Array} own cells
-	 * @returns {number} the node that asked for most of these bytes: in the selection, else in the run
-	 */
+	/** @param {Uint32Array} own cells @returns {number} the node that asked for most of these bytes: in the selection, else in the run */
 	mainNode(own) {
 		const {model, selected} = this.picture,
 			{node, asker, bytes, nodeCount} = model.cells;
@@ -397,58 +476,40 @@ export class Panel {
 		return found >= 0 ? found : largest(sums);
 	}
 
-	/**
-	 * @param {Item} item
-	 * @returns {{kind: string, full: string, place: string, frame: Frame | null, placed: any}} what the head of the
-	 * panel says
-	 */
+	/** @param {Item} item @returns {{kind: string, full: string, place: string, frame: Frame | null, placed: any}} what the head of the panel says */
 	describeItem(item) {
 		const {model} = this.picture,
 			{cells} = model;
-		const of = (
-			/** @type {string} */ kind,
-			/** @type {Frame | null} */ frame,
-			/** @type {string} */ name,
-			/** @type {string} */ place,
-			/** @type {any} */ placed = null,
-		) => ({
-			kind,
-			full: frame ? frame.full : name,
-			place: frame ? [frame.image, endOfPath(frame.file)].filter(Boolean).join(" · ") : place,
-			frame,
-			placed,
-		});
 		if (item.kind === "path") {
 			const placed = /** @type {any} */ (this.app).flame.layout.frames.find(
-				(/** @type {any} */ frame) =>
-					frame.path === item.path && ["frame", "chain", "group"].includes(frame.kind),
-			);
-			if (!placed) return of("Frame on this path", null, "not to be seen in this selection", "");
-			return of(
-				placed.kind === "group" ? GROUPING_WORDS[this.app.store.state.by] : "Frame on this path",
-				placed.kind === "group" ? null : cells.frames[placed.frame],
-				placed.name,
-				"",
-				placed,
-			);
+					(/** @type {Placed} */ {path, kind}) =>
+						path === item.path && ["frame", "chain", "group"].includes(kind),
+				),
+				isGroup = placed?.kind === "group",
+				frame = placed && !isGroup ? cells.frames[placed.frame] : null,
+				kind = isGroup ? GROUPING_WORDS[this.app.store.state.by] : "Frame on this path";
+			return {kind, frame, placed, ...tellPlace(frame, placed?.name ?? "not to be seen in this selection", "")};
 		}
 		const by = item.by === "inclusive" ? "function" : item.by,
 			words =
-				item.by === "inclusive"
-					? "function, with callees"
+				{function: "Function, in all its stacks", inclusive: "Function, with callees"}[item.by + ""] ??
+				GROUPING_WORDS[by],
+			key = findGroup(model, by, item.key),
+			group = key < 0 ? {name: "nothing of it in this range", detail: ""} : groupName(model, by, key),
+			frame =
+				key < 0
+					? null
 					: by === "function"
-						? "function, in all its stacks"
-						: GROUPING_WORDS[by],
-			kind = words[0].toUpperCase() + words.slice(1),
-			key = findGroup(model, by, item.key);
-		if (key < 0) return of(kind, null, "nothing of it in this range", "");
-		const group = groupName(model, by, key);
-		return of(
-			kind,
-			by === "function" ? cells.frames[key] : by === "stack" ? cells.frames[cells.frame[key]] : null,
-			group.name,
-			group.detail,
-		);
+						? cells.frames[key]
+						: by === "stack"
+							? cells.frames[cells.frame[key]]
+							: null;
+		return {
+			kind: words[0].toUpperCase() + words.slice(1),
+			frame,
+			placed: null,
+			...tellPlace(frame, group.name, group.detail),
+		};
 	}
 
 	/** @param {Item} item @param {Frame | null} frame */
@@ -465,7 +526,6 @@ export class Panel {
 			filter && store.set({filters: [...filters, {...filter, hide}], item: null, focus: ""});
 		return make(
 			"div.buttons",
-			{},
 			filter && make("button.button", {onclick: () => add(false)}, "Only this"),
 			filter && make("button.button", {onclick: () => add(true)}, "Hide"),
 			frame &&
@@ -479,6 +539,7 @@ export class Panel {
 					},
 					"Hide image",
 				),
+			make("button.button", {onclick: () => store.set({view: "blocks"})}, "Its blocks"),
 			make("button.button", {onclick: () => document.getElementById("freed")?.scrollIntoView()}, "Who frees it"),
 			item.kind === "path" &&
 				make("button.button", {onclick: () => store.set({focus: item.path, item: null})}, "Focus"),
@@ -510,8 +571,7 @@ export class Panel {
 		const most = this.isLong ? frames.length : first + FRAMES_MAX;
 		return make(
 			"ol.stack",
-			{},
-			first > 0 && make("li.faint", {}, `${first} ${first > 1 ? "frames" : "frame"} as above, then`),
+			first > 0 && make("li.faint", `${first} ${first > 1 ? "frames" : "frame"} as above, then`),
 			...frames
 				.slice(first, most)
 				.map(({frame, line, isInlined}) =>
@@ -522,7 +582,7 @@ export class Panel {
 							"div.stack-name",
 							{title: cutText(frame.full, 400)},
 							name(cutText(frame.short, 300)),
-							isInlined && make("span.faint", {}, " inlined"),
+							isInlined && make("span.faint", " inlined"),
 						),
 						make(
 							"div.stack-place",
@@ -539,7 +599,6 @@ export class Panel {
 			frames.length > most &&
 				make(
 					"li",
-					{},
 					make(
 						"button.link",
 						{
@@ -557,7 +616,7 @@ export class Panel {
 	/**
 	 * @param {Item} item @param {number} node its largest stack
 	 * @param {number} cell one of its own
-	 * @returns {{query: Record<string, string>, isLargest: boolean}} who freed: of all stacks of the item, or, where a
+	 * @returns {{query: Record<string, string>, isLargest: boolean, lacks: string[]}} who freed: of all stacks of the item, or, where a
 	 * question cannot name these, of the largest one
 	 */
 	freedOf(item, node, cell) {
@@ -589,35 +648,21 @@ export class Panel {
 		return {
 			query: {...(isLargest ? {node: pathKey(model, node)} : stacks), filter: [...typed, ...words].join("\n")},
 			isLargest,
+			lacks,
 		};
 	}
 
-	/**
-	 * @param {{query: Record<string, string>, isLargest: boolean}} asked
-	 * @param {number} selected bytes that the panel says
-	 * @returns {Child[]} the stacks that freed the selected blocks
-	 */
+	/** @param {{query: Record<string, string>, isLargest: boolean}} asked @param {number} selected bytes that the panel says @returns {Child[]} the stacks that freed the selected blocks */
 	drawFrees(asked, selected) {
 		if (!this.app.source.isServer)
-			return [freedBy(), make("p.faint", {}, "This file does not say who freed; xheap view does.")];
-		const {choice, model} = this.picture,
-			{bounds} = model.cells;
-		const query = {
-			...asked.query,
-			...(choice.kind === "moment"
-				? {at: String(bounds[choice.at])}
-				: {
-						from: String(bounds[choice.from] + 1),
-						to: String(bounds[choice.to]),
-						classes: classNames(choice.classes),
-					}),
-		};
+			return [freedBy(), make("p.faint", "This file does not say who freed; xheap view does.")];
+		const query = {...asked.query, ...askedSelection(this.picture)};
 		const key = JSON.stringify(query);
 		if (this.frees?.key !== key && !this.app.store.isDragging) {
 			this.frees = {key, answer: null, error: ""};
 			const {frees} = this;
 			this.app.source
-				.frees(this.app.store.state.trace, query)
+				.json("frees", this.app.store.state.trace, query)
 				.then(
 					(answer) => (frees.answer = answer),
 					(error) => (frees.error = error.message),
@@ -625,7 +670,7 @@ export class Panel {
 				.then(() => frees === this.frees && this.render());
 		}
 		if (!this.frees?.answer)
-			return [freedBy(), make("p.faint", {}, this.frees?.error ? safeText(this.frees.error) : "being found …")];
+			return [freedBy(), make("p.faint", this.frees?.error ? safeText(this.frees.error) : "being found …")];
 		const {stacks, bytes, left_out: leftOut, never_freed: never} = this.frees.answer,
 			shown = stacks.slice(0, FREED_MAX),
 			more = stacks.length + leftOut - shown.length,
@@ -639,43 +684,29 @@ export class Panel {
 		if (!stacks.length)
 			return [
 				freedBy(base),
-				make(
-					"p.faint",
-					{},
-					"Nothing has freed these blocks. Choose the whole run (w) for all that was made here.",
-				),
+				make("p.faint", "Nothing has freed these blocks. Choose the whole run (w) for all that was made here."),
 			];
 		return [
 			freedBy(base),
 			...shown.map((/** @type {any} */ stack, /** @type {number} */ i) =>
 				make(
 					"div",
-					{},
 					make(
 						"p.freed",
-						{},
-						make("b", {}, formatShare(stack.bytes / bytes)),
+						make("b", formatShare(stack.bytes / bytes)),
 						` ${formatBytes(stack.bytes)} in ${formatCount(stack.blocks)} blocks`,
 					),
-					this.drawFrames(
-						stack.frames.map((/** @type {any} */ row) => ({
-							frame: readFrame([...row.slice(0, 4), row[5]]),
-							line: row[4],
-							isInlined: false,
-						})),
-						i ? sameFrames(stack.frames, shown[i - 1].frames) : 0,
-					),
+					this.drawFrames(readFrames(stack.frames), i ? sameFrames(stack.frames, shown[i - 1].frames) : 0),
 				),
 			),
 			rest > 0 &&
 				make(
 					"p.faint",
-					{},
 					more
 						? `${formatWhole(more)} more ${more > 1 ? "stacks" : "stack"}, ${formatBytes(rest)}`
 						: `no known stack, ${formatBytes(rest)}`,
 				),
-			never.bytes > 0 && make("p.faint", {}, `never freed, ${formatBytes(never.bytes)}`),
+			never.bytes > 0 && make("p.faint", `never freed, ${formatBytes(never.bytes)}`),
 		];
 	}
 }

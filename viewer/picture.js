@@ -21,40 +21,8 @@ import {
 import {cellsOnPath} from "./tree.js";
 import {formatBytes, formatTime, formatCount} from "./format.js";
 import {classNames} from "./store.js";
-/** @import {Choice, Filter, Measure, Model, Selected, Trace} from "./cells.js" */
-/** @import {Palette} from "./palette.js" */
-/** @import {Source} from "./request.js" */
-/** @import {Item, Other, Selection, State, Store} from "./store.js" */
 
-/**
- * @typedef {object} Picture
- * @property {Model} model whose bounds the selection has
- * @property {Model} shown of the timeline
- * @property {Choice} choice @property {Uint8Array | null} mask of the filters @property {Selected} selected
- * @property {boolean} isPeak whether the moment is the exact peak @property {boolean} isWhole whether the window is the whole run
- * @property {Uint8Array | null} hitPaths for each node whether the search hits its path @property {Uint8Array | null} hitFrames for each function
- * @property {Uint8Array | null} itemMask cells of the selected frame or row
- * @property {string} title the selection in words @property {string} made mark before sums of what was made @property {string} live mark before live bytes
- * @property {boolean} isUncertain live bytes may be too large @property {number} passMs time of the pass over the cells
- *
- * @typedef {object} App
- * @property {Store} store @property {Source} source @property {Trace} trace
- * @property {Model} whole @property {Model} shown @property {string | undefined} filter words of the state, as a request has them
- * @property {Picture} picture @property {Picture} detail of the flame: as picture, or of the finer cells of its focus @property {Palette} palette
- * @property {(ink: Ink | null) => void} hover @property {Ink | null} ink what the pointer is on @property {number} cursor a bound under the pointer, or -1
- * @property {(text: string) => void} say to screen readers @property {(text: string) => void} warn a line of text
- * @property {(filter: Filter) => string} groupWords @property {() => boolean} isResidentOff whether resident memory is left out of the timeline
- * @property {{model: Model, trace: any} | null} other cells to compare with, when they are there @property {() => Other | null} otherOf what is compared with
- * @property {() => void} redraw @property {() => void} redrawTimeline
- *
- * @typedef {{key: string, mask: (model: Model) => Uint8Array, model?: Model}} Ink cells whose live curve is drawn; `key` tells one from another; `model` has them, if its bounds are the shown ones
- */
-
-/**
- * @param {Pick<App, "shown">} app
- * @param {Selection} selection
- * @returns {boolean} whether cells of the shown range have these times as bounds
- */
+/** @param {Pick<App, "shown">} app @param {When} selection @returns {boolean} whether cells of the shown range have these times as bounds */
 function isInShown(app, selection) {
 	if (selection.kind === "peak") return app.shown.cells.peak >= 0;
 	return hasTimes(app.shown, selection.kind === "moment" ? [selection.at] : [selection.from, selection.to]);
@@ -65,7 +33,7 @@ export function hasTimes(model, times) {
 	return times.every((time) => model.cells.bounds[nearestBound(model, time)] === time);
 }
 
-/** @param {Model} model @param {Selection} selection @returns {Choice} */
+/** @param {Model} model @param {When} selection @returns {Choice} */
 export function choose(model, selection) {
 	if (selection.kind === "peak") return {kind: "moment", at: Math.max(0, model.cells.peak)};
 	if (selection.kind === "moment") return {kind: "moment", at: nearestBound(model, selection.at)};
@@ -86,8 +54,20 @@ const CLASS_WORDS = [
 	[8, "older, still there"],
 ];
 
-/** @param {Choice} choice @param {boolean} isWhole @param {boolean} isPeak @param {string} time @returns {string} */
-export function titleOf(choice, isWhole, isPeak, time) {
+/** @param {Model} model @param {Choice} choice */
+export function placeOf(model, choice) {
+	const {peak, whole} = model.cells,
+		isMoment = choice.kind === "moment";
+	return {
+		isPeak: isMoment && choice.at === peak,
+		isWhole: !isMoment && whole && choice.from === 0 && choice.to === model.last,
+	};
+}
+
+/** @param {Model} model @param {Choice} choice @returns {string} */
+export function titleOf(model, choice) {
+	const {isPeak, isWhole} = placeOf(model, choice),
+		time = formatTime(model.cells.bounds[choice.kind === "moment" ? choice.at : choice.to]);
 	if (choice.kind === "moment") return isPeak ? `live at ${time}, the peak` : `live at ${time}`;
 	if (isWhole && choice.classes === (AIFI | AIFO)) return "all blocks of the run";
 	if (isWhole && choice.classes === AIFO) return "never freed";
@@ -98,12 +78,7 @@ export function titleOf(choice, isWhole, isPeak, time) {
 	);
 }
 
-/**
- * @param {Model} model
- * @param {Item} item
- * @param {State} state
- * @returns {Uint8Array} cells of a frame or row; the last answer is kept
- */
+/** @param {Model} model @param {Item} item @param {State} state @returns {Uint8Array} cells of a frame or row; the last answer is kept */
 export function itemCells(model, item, state) {
 	const key = JSON.stringify([
 			item,
@@ -148,10 +123,7 @@ export function makePicture(app) {
 				: selectCells(model, choice, mask);
 	const passMs = performance.now() - begin;
 	const isMoment = choice.kind === "moment",
-		{bounds, peak} = model.cells;
-	const isPeak = isMoment && choice.at === peak,
-		isWhole = !isMoment && model.cells.whole && choice.from === 0 && choice.to === model.last;
-	const from = isMoment ? 0 : choice.from,
+		from = isMoment ? 0 : choice.from,
 		to = isMoment ? choice.at : choice.to;
 	const sample = app.trace.sample_bytes ? "~" : "";
 	const isLosing = hasState(app.trace, LOSING) && (touchesGap(model, from, to) || !(app.trace.gaps ?? []).length);
@@ -162,17 +134,24 @@ export function makePicture(app) {
 		choice,
 		mask,
 		selected,
-		isPeak,
-		isWhole,
+		...placeOf(model, choice),
 		hitFrames,
 		passMs,
 		hitPaths: hitFrames && pathsWith(model, (i) => hitFrames[i] === 1),
 		itemMask: state.item && itemCells(model, state.item, state),
-		title: titleOf(choice, isWhole, isPeak, formatTime(bounds[to])),
+		title: titleOf(model, choice),
 		made: sample || (isLosing ? "≥\u2009" : ""),
 		live: sample,
 		isUncertain: hasState(app.trace, UNCERTAIN) && (isLosing || !hasState(app.trace, LOSING)),
 	};
+}
+
+/** @param {Picture} picture @returns {Record<string, string>} the selection, as a request has it */
+export function askedSelection({choice, model}) {
+	const {bounds} = model.cells;
+	return choice.kind === "moment"
+		? {at: String(bounds[choice.at])}
+		: {from: String(bounds[choice.from] + 1), to: String(bounds[choice.to]), classes: classNames(choice.classes)};
 }
 
 /** @param {Picture} picture @returns {string} mark before a sum of the selection */
@@ -192,20 +171,11 @@ export function currentInk(app) {
 			model: item.kind === "path" ? app.detail.model : undefined,
 		};
 	}
-	if (state.search.trim()) {
-		return {
-			key: `search ${state.search}`,
-			mask: (model) => {
-				const frames = findFrames(model, state.search),
-					paths = pathsWith(model, (i) => frames !== null && frames[i] === 1),
-					{node} = model.cells;
-				return maskWhere(model, (i) => paths[node[i]] === 1);
-			},
-		};
-	}
-	if (state.filters.length)
-		return {key: "filters", mask: (model) => /** @type {Uint8Array} */ (filterCells(model, state.filters))};
-	return null;
+	const {search} = state,
+		filters = /** @type {Filter[]} */ (search.trim() ? [{by: "search", key: search, hide: false}] : state.filters);
+	return filters.length
+		? {key: JSON.stringify(filters), mask: (model) => /** @type {Uint8Array} */ (filterCells(model, filters))}
+		: null;
 }
 
 /** @param {App} app @param {Ink} ink @returns {Float64Array} live bytes of the ink at each shown bound */
@@ -226,10 +196,7 @@ export function sumOf({model, selected}, measure) {
 	return selected.hits.reduce((sum, hit, i) => sum + (hit && weights[i]), 0);
 }
 
-/**
- * @param {Picture} picture
- * @returns {{value: number, share: number}} bytes of the selection on whose path the search hits
- */
+/** @param {Picture} picture @returns {{value: number, share: number}} bytes of the selection on whose path the search hits */
 export function searchSum(picture) {
 	const {node, bytes, count} = picture.model.cells,
 		{hits} = picture.selected;

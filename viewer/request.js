@@ -9,20 +9,6 @@ const PATIENCE_MS = 600000;
 const BEING_MADE = 202,
 	PROGRESS_MS = 20;
 
-/**
- * @typedef {object} CellsQuery
- * @property {number} [from] nanoseconds @property {number} [to] @property {number} [n] intervals
- * @property {number[]} [bounds] times that must be bounds @property {string} [filter] words with line feeds between them
- * @property {string} [node] outermost frames of stacks: only these
- * @property {string} [lane] which requests this one replaces: those with the same one
- *
- * @typedef {object} Source
- * @property {boolean} isServer whether it answers more than the whole run
- * @property {(trace: number) => Promise<any>} trace
- * @property {(trace: number, query: CellsQuery) => Promise<ArrayBuffer>} cells a newer request of the same name aborts an older one
- * @property {(trace: number, query: Record<string, string>) => Promise<any>} frees
- */
-
 /** A request that a newer one has replaced. */
 export class Replaced extends Error {}
 /** The server cannot be reached. */
@@ -30,10 +16,7 @@ export class Unreachable extends Error {}
 
 /** @implements {Source} */
 class Server {
-	/**
-	 * @param {string} token
-	 * @param {(share: number, secondsLeft: number) => void} progressed while the server makes what was asked for
-	 */
+	/** @param {string} token @param {(share: number, secondsLeft: number) => void} progressed while the server makes what was asked for */
 	constructor(token, progressed) {
 		this.isServer = true;
 		this.progressed = progressed;
@@ -44,11 +27,7 @@ class Server {
 		this.running = new Map();
 	}
 
-	/**
-	 * @param {string} name @param {Record<string, string | number | undefined>} query
-	 * @param {string} [lane] which requests this one replaces
-	 * @returns {Promise<Response>}
-	 */
+	/** @param {string} name @param {Record<string, string | number | undefined>} query @param {string} [lane] which requests this one replaces @returns {Promise<Response>} */
 	async ask(name, query, lane = "") {
 		this.running.get(name + lane)?.abort(new Replaced("replaced"));
 		const controller = new AbortController();
@@ -88,20 +67,15 @@ class Server {
 		return response;
 	}
 
-	/** @param {number} trace */
-	async trace(trace) {
-		return readJson(await (await this.ask("trace", {trace})).text());
+	/** @param {string} name @param {number} trace @param {Record<string, string>} [query] */
+	async json(name, trace, query = {}) {
+		return readJson(await (await this.ask(name, {trace, ...query}, query.offset && `rows${query.offset}`)).text());
 	}
 
 	/** @param {number} trace @param {CellsQuery} query */
 	async cells(trace, {from, to, n, bounds, filter, node, lane = node && "node"}) {
 		const query = {trace, from, to, n, bounds: bounds?.join(","), filter, node};
 		return (await this.ask("cells", query, lane)).arrayBuffer();
-	}
-
-	/** @param {number} trace @param {Record<string, string>} query */
-	async frees(trace, query) {
-		return readJson(await (await this.ask("frees", {trace, ...query})).text());
 	}
 }
 
@@ -113,8 +87,9 @@ class Embedded {
 		this.parts = parts;
 	}
 
-	/** @param {number} trace */
-	async trace(trace) {
+	/** @param {string} name @param {number} trace */
+	async json(name, trace) {
+		if (name !== "trace") throw new Error("this file does not say that; xheap view does");
 		if (!this.parts[trace]) throw new Error("this file has no such trace");
 		return this.parts[trace].trace;
 	}
@@ -123,10 +98,6 @@ class Embedded {
 	async cells(trace, {filter}) {
 		if (filter) throw new Error("this file cannot be filtered by single blocks; xheap view can");
 		return this.parts[trace].cells;
-	}
-
-	async frees() {
-		throw new Error("this file does not say who freed; xheap view does");
 	}
 }
 

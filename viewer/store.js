@@ -1,25 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The state of the page: one object. Views read it and set it; the address has all of it, so an address is a picture, and each step can be undone.
 import {AIFO, AIFI, CLASSES} from "./cells.js";
-/** @import {Filter, Grouping, Measure} from "./cells.js" */
-
-/**
- * Times, so that a selection means the same with other bounds.
- * @typedef {{kind: "peak"} | {kind: "moment", at: number} | {kind: "window", from: number, to: number, classes: number}} Selection
- * @typedef {{kind: "path", path: string} | {kind: "group", by: Grouping | "inclusive", key: string}} Item a frame of the flame view, or a row; "inclusive": a function with all that is below it
- *
- * @typedef {{trace: number, isB: boolean, selection: Selection}} Other what the selection is compared with: as A, or as B
- *
- * @typedef {object} State
- * @property {number} trace @property {"flame" | "table" | "compare"} view @property {Grouping} by of the timeline; "" before a trace is known
- * @property {Selection} selection @property {{from: number, to: number} | null} range that the timeline shows; null: the whole run
- * @property {Filter[]} filters @property {string} words filters of xheap heap that the server applies, as typed @property {Measure} measure
- * @property {boolean} isInverted @property {boolean} isFolded @property {boolean} isMerged
- * @property {string} focus path of a frame @property {number[]} opened chains
- * @property {Grouping | "inclusive"} rows of the table @property {string} sort a column @property {boolean} isRising @property {string} expanded key of a row
- * @property {string} search @property {Item | null} item that is selected
- * @property {Other | null} other
- */
 
 export const WHOLE_RUN = {kind: /** @type {const} */ ("window"), from: -1, to: Infinity, classes: AIFI | AIFO};
 
@@ -48,6 +29,7 @@ const FIRST = {
 	search: "",
 	item: null,
 	other: null,
+	block: "",
 };
 
 /** @param {number} classes @returns {string} AIFO+AOFI */
@@ -56,7 +38,7 @@ export function classNames(classes) {
 }
 
 /** @param {string} text @returns {number} */
-function readClasses(text) {
+export function readClasses(text) {
 	return (
 		text
 			.split("+")
@@ -69,14 +51,14 @@ function readClasses(text) {
 	);
 }
 
-/** @param {Selection} selection */
+/** @param {When} selection */
 function writeSelection(selection) {
 	if (selection.kind === "peak") return "peak";
 	if (selection.kind === "moment") return String(selection.at);
 	return `${selection.from}~${selection.to === Infinity ? "" : selection.to}~${classNames(selection.classes)}`;
 }
 
-/** @param {string} text @returns {Selection} */
+/** @param {string} text @returns {When} */
 function readSelection(text) {
 	const [from, to, classes] = text.split("~");
 	if (classes !== undefined)
@@ -109,7 +91,7 @@ const oneOf = (/** @type {string[]} */ ...words) => ({
 	write: String,
 	read: (/** @type {string} */ text) => (words.includes(text) ? text : undefined),
 });
-const GROUPING_KEYS = ["function", "stack", "image", "thread", "process", "heap", "size", "life"];
+export const GROUPING_KEYS = ["function", "stack", "image", "thread", "process", "heap", "size", "life"];
 const isFilter = (/** @type {any} */ filter) =>
 	[...GROUPING_KEYS, "search"].includes(filter?.by) &&
 	typeof filter.key === "string" &&
@@ -122,7 +104,7 @@ const FILTERS_MAX = 32,
 /** How each member of the state is written in the address. */
 const CODECS = /** @type {Record<keyof State, {write: (value: any) => string, read: (text: string) => any}>} */ ({
 	trace: {write: String, read: (text) => Number(text) >>> 0},
-	view: oneOf("flame", "table", "compare"),
+	view: oneOf("flame", "table", "blocks", "compare"),
 	by: oneOf(...GROUPING_KEYS),
 	selection: {write: writeSelection, read: readSelection},
 	range: json((value) => value === null || (Number.isFinite(value.from) && value.to > value.from)),
@@ -145,6 +127,7 @@ const CODECS = /** @type {Record<keyof State, {write: (value: any) => string, re
 			(value.kind === "path" && typeof value.path === "string") ||
 			([...GROUPING_KEYS, "inclusive"].includes(value.by) && typeof value.key === "string"),
 	),
+	block: word,
 	other: {
 		write: (other) => (other ? `${other.trace},${Number(other.isB)},${writeSelection(other.selection)}` : ""),
 		read: (text) => {
@@ -213,10 +196,7 @@ export class Store {
 		this.changed(before);
 	}
 
-	/**
-	 * @param {Partial<State>} members
-	 * @param {"push" | "replace" | "none"} [step] a step that can be undone, one that is no step, or one of a drag
-	 */
+	/** @param {Partial<State>} members @param {"push" | "replace" | "none"} [step] a step that can be undone, one that is no step, or one of a drag */
 	set(members, step = "push") {
 		const before = writeAddress(this.state),
 			next = {...this.state, ...members},

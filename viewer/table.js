@@ -22,10 +22,6 @@ import {Grid, nameColumn, numberColumn, ROW} from "./grid.js";
 import {cutText} from "./hostile.js";
 import {listChildren, neighboursOf} from "./tree.js";
 import {itemCells, selectionMark} from "./picture.js";
-import {GROUPING_WORDS} from "./legend.js";
-/** @import {GroupSums, Grouping, Model} from "./cells.js" */
-/** @import {GridColumn} from "./grid.js" */
-/** @import {App, Ink} from "./picture.js" */
 
 /** Pixels. */
 const SPARK_HEIGHT = 18;
@@ -36,13 +32,6 @@ const NEIGHBOURS_MAX = 8;
 const NONE = new Float64Array(0);
 /** Columns that need a pane as wide as this. Pixels. */
 const WIDE_TABLE = 1100;
-
-/**
- * @typedef {object} Row
- * @property {number} key group @property {string} name @property {string} detail @property {string} id
- *
- * @typedef {GridColumn & {value?: (sums: GroupSums, key: number, table: Table) => number, text?: (value: number, app: App) => string}} Column
- */
 
 /** @type {Column[]} */
 const TABLE_COLUMNS = [
@@ -119,11 +108,6 @@ export class Table extends Grid {
 		this.curves = new Map();
 	}
 
-	/** @returns {Grouping} what the rows are */
-	get by() {
-		return this.app.store.state.rows === "inclusive" ? "function" : this.app.store.state.rows;
-	}
-
 	/** Makes the sums of the selection, or follows the step of a drag. */
 	makeSums() {
 		const {picture, store} = this.app,
@@ -138,10 +122,7 @@ export class Table extends Grid {
 		this.sums = isInclusive ? sumInclusive(model, this.groupSums) : this.groupSums;
 	}
 
-	/**
-	 * @param {Set<number> | null} known groups that have a row already
-	 * @returns {Row[]} of all other groups with anything of the selection, or made in it
-	 */
+	/** @param {Set<number> | null} known groups that have a row already @returns {Row[]} of all other groups with anything of the selection, or made in it */
 	makeRows(known) {
 		const {sums, by} = this,
 			{model} = this.app.picture,
@@ -191,11 +172,6 @@ export class Table extends Grid {
 		return TABLE_COLUMNS.filter((column) => !column.isWide || this.isWide);
 	}
 
-	/** @param {Column} column */
-	titleOf(column) {
-		return column.id === "name" ? GROUPING_WORDS[this.by] : column.title;
-	}
-
 	/** The callers and callees of the expanded row. */
 	makeDetail() {
 		const {expanded} = this.app.store.state;
@@ -217,18 +193,16 @@ export class Table extends Grid {
 		) =>
 			make(
 				"div.neighbours",
-				{},
-				make("h3", {}, title),
+				make("h3", title),
 				...rows
 					.slice(0, NEIGHBOURS_MAX)
 					.map(({frame, value}) =>
 						make(
 							"div.neighbour",
-							{},
-							make("span.value", {}, formatMeasure(value, "bytes")),
-							make("span.share", {}, formatShare(value / found.value)),
+							make("span.value", formatMeasure(value, "bytes")),
+							make("span.share", formatShare(value / found.value)),
 							frame < 0
-								? make("span.name.faint", {}, none)
+								? make("span.name.faint", none)
 								: make(
 										"button.link",
 										{
@@ -239,12 +213,11 @@ export class Table extends Grid {
 									),
 						),
 					),
-				rows.length > NEIGHBOURS_MAX && make("div.faint", {}, `${rows.length - NEIGHBOURS_MAX} more`),
+				rows.length > NEIGHBOURS_MAX && make("div.faint", `${rows.length - NEIGHBOURS_MAX} more`),
 			);
 		this.detailRows = Math.min(NEIGHBOURS_MAX + 1, Math.max(found.callers.length, found.callees.length, 1));
 		return make(
 			"div.detail",
-			{},
 			list("Callers", found.callers, "start of a thread"),
 			list("Callees, towards the allocator", found.callees, "itself"),
 		);
@@ -257,12 +230,10 @@ export class Table extends Grid {
 
 	/** @param {Row} row */
 	looksOf(row) {
-		const {app} = this,
-			{item, rows} = app.store.state;
 		return {
-			isSelected: item?.kind === "group" && item.by === rows && item.key === row.id,
-			isHit: this.by === "function" && app.picture.hitFrames?.[row.key] === 1,
-			onenter: () => app.hover(this.inkOf(row)),
+			...super.looksOf(row),
+			isHit: this.by === "function" && this.app.picture.hitFrames?.[row.key] === 1,
+			onenter: () => this.app.hover(this.inkOf(row)),
 		};
 	}
 
@@ -274,10 +245,10 @@ export class Table extends Grid {
 		if (column.text) {
 			this.updateNumber(cell, column, row);
 		} else if (column.id === "share") {
-			cell.append(make("div.bar-ground", {}, make("div", {class: `bar ${this.swatchOf(row)}`})));
+			cell.append(make("div.bar-ground", make("div", {class: `bar ${this.swatchOf(row)}`})));
 			this.updateShare(cell, row);
 		} else {
-			cell.append(make("div.spark", {"aria-hidden": "true"}, make("div", {}), this.curveOf(row)));
+			cell.append(make("div.spark", {"aria-hidden": "true"}, make("div"), this.curveOf(row)));
 			this.updateSpark(cell);
 		}
 		return cell;
@@ -367,11 +338,14 @@ export class Table extends Grid {
 			{model} = picture,
 			{bounds} = model.cells,
 			width = this.isWide ? 150 : 110;
-		const canvas = make("canvas", {}),
+		const canvas = make("canvas"),
 			context = prepareCanvas(canvas, width, SPARK_HEIGHT);
 		const curve =
 			this.app.store.state.rows === "inclusive"
-				? inclusiveCurve(model, row.key, picture.mask)
+				? liveCurve(
+						model,
+						bothMasks(filterCells(model, [{by: "function", key: row.id, hide: false}]), picture.mask),
+					)
 				: groupCurve(model, this.by, row.key, picture.mask);
 		const most = largestOf(curve).value || 1,
 			span = bounds[model.last] - bounds[0];
@@ -395,30 +369,12 @@ export class Table extends Grid {
 		};
 	}
 
-	/** @param {number} index */
-	choose(index) {
-		const row = this.rows[index];
-		if (!row) return;
-		this.focused = index;
-		this.app.store.set({item: {kind: "group", by: this.app.store.state.rows, key: row.id}});
-	}
-
 	/** Opens or closes the callers and callees. @param {number} index */
 	expand(index) {
 		const row = this.rows[index];
 		if (row && this.by === "function")
 			this.app.store.set({expanded: this.app.store.state.expanded === row.id ? "" : row.id});
 	}
-}
-
-/** @param {Model} model @param {string} key of a function @returns {Uint8Array} cells on whose path it is */
-function inclusiveMask(model, key) {
-	return /** @type {Uint8Array} */ (filterCells(model, [{by: "function", key, hide: false}]));
-}
-
-/** @param {Model} model @param {number} frame @param {Uint8Array | null} mask @returns {Float64Array} */
-function inclusiveCurve(model, frame, mask) {
-	return liveCurve(model, bothMasks(inclusiveMask(model, model.cells.frames[frame].key), mask));
 }
 
 /** @param {Model} model @returns {Uint8Array} for each node whether no caller of it is the same function */

@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: MIT
 // When, and who then: live bytes over time, stacked; calls; resident memory; gaps; the selection, which is dragged here.
 import {cached, largestOf, liveCurve, nearestBound, seriesCurves, AIFO} from "./cells.js";
-import {axisStep, formatBytes, formatTick, formatTime, formatCount} from "./format.js";
+import {axisStep, formatBytes, formatTick, formatTime} from "./format.js";
 import {byId, fill, make, name, placeTip, prepareCanvas, fitText} from "./elements.js";
 import {cutText, safeText} from "./hostile.js";
-import {currentInk, inkCurve} from "./picture.js";
+import {currentInk, describe, inkCurve} from "./picture.js";
 import {mixColors} from "./palette.js";
 import {WHOLE_RUN} from "./store.js";
 import {markOther} from "./compare_view.js";
-/** @import {Other} from "./store.js" */
-/** @import {Trace} from "./cells.js" */
-/** @import {App} from "./picture.js" */
 
 /** Pixels. */
 const LEFT = 68,
@@ -47,10 +44,7 @@ const MARK_KINDS = /** @type {Record<string, [string, string, string, boolean]>}
 	user: ["◆", "", "", false],
 });
 
-/**
- * @typedef {{time: number, sign: string, words: string, isLoud: boolean}} Mark
- * @param {Trace} trace @returns {Mark[]} in the order of time
- */
+/** @param {Trace} trace @returns {Mark[]} in the order of time */
 export function marksOf(trace) {
 	return (trace.marks ?? [])
 		.map((mark) => {
@@ -66,7 +60,7 @@ export class Timeline {
 		this.app = app;
 		this.box = byId("timeline");
 		this.canvas = make("canvas", {"aria-hidden": "true"});
-		this.ground = make("canvas", {});
+		this.ground = make("canvas");
 		this.tip = byId("tip");
 		/** @type {(Mark & {x: number})[]} marks that are drawn or lie beside one */
 		this.marks = [];
@@ -79,9 +73,7 @@ export class Timeline {
 			this.size = this.box.getBoundingClientRect();
 			this.app.redrawTimeline();
 		}).observe(this.box);
-		/**
-		 * @type {{mode: "window" | "begin" | "end" | "move" | "pan", from: number, x: number, begin: number, end: number, isMoved: boolean} | null}
-		 */
+		/** @type {{mode: "window" | "begin" | "end" | "move" | "pan", from: number, x: number, begin: number, end: number, isMoved: boolean} | null} */
 		this.drag = null;
 		this.inkKey = "";
 		this.plotWidth = 1;
@@ -194,11 +186,7 @@ export class Timeline {
 		if (begin < end) this.select(begin, end, "none");
 	}
 
-	/**
-	 * @param {NonNullable<Timeline["drag"]>} drag
-	 * @param {number} bound
-	 * @returns {[number, number]} bounds of the window
-	 */
+	/** @param {NonNullable<Timeline["drag"]>} drag @param {number} bound @returns {[number, number]} bounds of the window */
 	dragged(drag, bound) {
 		if (drag.mode === "begin") return [Math.min(bound, drag.end - 1), drag.end];
 		if (drag.mode === "end") return [drag.begin, Math.max(bound, drag.begin + 1)];
@@ -321,10 +309,7 @@ export class Timeline {
 		event.preventDefault();
 	}
 
-	/**
-	 * @returns {{live: Float64Array, series: Float64Array[], isFiltered: boolean}} sums that do not change while the
-	 * pointer moves
-	 */
+	/** @returns {{live: Float64Array, series: Float64Array[], isFiltered: boolean}} sums that do not change while the pointer moves */
 	curves() {
 		const {by, filters} = this.app.store.state,
 			{model} = this;
@@ -424,12 +409,7 @@ export class Timeline {
 		}
 	}
 
-	/**
-	 * @param {CanvasRenderingContext2D} context
-	 * @param {ArrayLike<number>} low
-	 * @param {ArrayLike<number>} high
-	 * @param {string} color
-	 */
+	/** @param {CanvasRenderingContext2D} context @param {ArrayLike<number>} low @param {ArrayLike<number>} high @param {string} color */
 	fillArea(context, low, high, color) {
 		context.beginPath();
 		for (let i = 0; i < high.length; i++) context.lineTo(this.xOfBound(i), this.yOf(high[i]));
@@ -483,10 +463,7 @@ export class Timeline {
 		context.setLineDash([]);
 	}
 
-	/**
-	 * Calls in each interval, on a square root's scale.
-	 * @param {CanvasRenderingContext2D} context
-	 */
+	/** Calls in each interval, on a square root's scale. @param {CanvasRenderingContext2D} context */
 	drawLane(context) {
 		const {calls, bounds} = this.model.cells,
 			{palette} = this.app,
@@ -501,11 +478,7 @@ export class Timeline {
 		});
 	}
 
-	/**
-	 * Marks of the trace. Of several at one place, the first one is drawn; what is missing from the trace comes before
-	 * processes.
-	 * @param {CanvasRenderingContext2D} context
-	 */
+	/** Marks of the trace. Of several at one place, the first one is drawn; what is missing from the trace comes before processes. @param {CanvasRenderingContext2D} context */
 	drawMarks(context) {
 		const {palette} = this.app,
 			marks = marksOf(this.app.trace);
@@ -550,8 +523,8 @@ export class Timeline {
 			this.tip,
 			...near
 				.slice(0, MARKS_TOLD)
-				.map((mark) => make("div", {}, `${mark.sign} ${formatTime(mark.time)}  `, name(mark.words))),
-			near.length > MARKS_TOLD && make("div.faint", {}, `${near.length - MARKS_TOLD} more`),
+				.map((mark) => make("div", `${mark.sign} ${formatTime(mark.time)}  `, name(mark.words))),
+			near.length > MARKS_TOLD && make("div.faint", `${near.length - MARKS_TOLD} more`),
 		);
 		placeTip(this.tip, event);
 	}
@@ -722,19 +695,14 @@ export class Timeline {
 
 	/** Says the numbers in words. */
 	describe() {
-		const {choice, model, selected} = this.app.picture,
-			{bounds} = model.cells;
-		const at = choice.kind === "moment" ? choice.at : choice.to;
-		this.box.setAttribute("aria-valuemin", "0");
-		this.box.setAttribute("aria-valuemax", String(model.last));
-		this.box.setAttribute("aria-valuenow", String(at));
-		const when =
-			choice.kind === "moment"
-				? formatTime(bounds[at])
-				: `${formatTime(bounds[choice.from])} to ${formatTime(bounds[at])}`;
-		this.box.setAttribute(
-			"aria-valuetext",
-			`${when}, ${formatBytes(selected.bytes)} in ${formatCount(selected.blocks)} blocks`,
-		);
+		const {picture} = this.app,
+			{choice, model} = picture,
+			about = {
+				min: 0,
+				max: model.last,
+				now: choice.kind === "moment" ? choice.at : choice.to,
+				text: describe(picture),
+			};
+		for (const [name, value] of Object.entries(about)) this.box.setAttribute(`aria-value${name}`, String(value));
 	}
 }

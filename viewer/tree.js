@@ -16,7 +16,6 @@ import {
 	orderCells,
 	SERIES_MAX,
 } from "./cells.js";
-/** @import {Grouping, Measure, Model, Selected} from "./cells.js" */
 
 /** Narrower frames are merged to one block. Pixels. */
 const WIDTH_MIN = 2.5;
@@ -29,46 +28,7 @@ const CHAIN_SHARE = 0.98,
 const SERIES_SHARE = 0.5;
 const COLORS = SERIES_MAX + 1;
 
-/**
- * @typedef {object} CallTree
- * @property {Int32Array} parent @property {Uint32Array} frame @property {Uint32Array} ofNode the node of this tree for each node of the cells
- * @property {Uint32Array} source a node of the cells for each one of this tree
- * @property {Uint32Array} begins of each node's children in `children`; those of the root come last @property {Uint32Array} children
- *
- * @typedef {object} Branch
- * @property {number} frame index of frames; -1 a group or the root @property {number} value @property {number} self
- * @property {Float64Array | null} colors sums by series; null: one colour
- * @property {number} node of the cells, or -1
- * @property {(least: number) => Division} divide
- *
- * @typedef {{branches: Branch[], count: number, value: number}} Division children in any order; those below a least value are counted, with their sum
- * @typedef {{rows: {branch: Branch, placed: Placed}[], count: number, value: number}} Sorted
- *
- * @typedef {object} Placed a frame with its place
- * @property {"root" | "group" | "frame" | "chain" | "small"} kind
- * @property {number} key the same for the same path in another layout @property {number} parent index in the layout, or -1
- * @property {number} depth row @property {number} x @property {number} width in pixels
- * @property {number} value @property {number} self @property {number} frame index of frames, or -1
- * @property {number[]} run frames of a chain, outermost first
- * @property {number} count frames of a chain, or blocks that were merged
- * @property {Float64Array | null} colors sums by series, until the next layout
- * @property {number} series index of the colour, or -1 for grey @property {number} node of the cells, or -1 @property {string} name
- * @property {string} path for the address
- *
- * @typedef {object} FlameQuestion
- * @property {Uint8Array} hits @property {Selected | null} [selected] that has these hits @property {number} [total] of the selection, if these cells are a part of it @property {number} [classes] bits of it that are hits @property {Measure} measure @property {Grouping} by of the timeline
- * @property {boolean} isFolded @property {boolean} isInverted @property {boolean} isMerged recursive calls are one
- * @property {number} width @property {Set<number>} opened keys of chains @property {string} focus a path, or empty
- * @property {Map<number, number> | null} order places of keys while dragging, or null to sort by value @property {string} title
- */
-
-/**
- * @param {Int32Array} parent
- * @param {Uint32Array} frame
- * @param {number} from
- * @param {number} wanted
- * @returns {number} the node above or at `from` with this frame, or -1
- */
+/** @param {Int32Array} parent @param {Uint32Array} frame @param {number} from @param {number} wanted @returns {number} the node above or at `from` with this frame, or -1 */
 function findAbove(parent, frame, from, wanted) {
 	let at = from;
 	while (at >= 0 && frame[at] !== wanted) at = parent[at];
@@ -125,17 +85,6 @@ function isSplit(question) {
 	return question.by === "process" || question.by === "thread";
 }
 
-/**
- * The call tree, once for each group of a split view: only the nodes that the group's cells have.
- * @typedef {object} Forest
- * @property {CallTree} tree
- * @property {Int32Array} parent -1 for outermost frames @property {Uint32Array} node of the call tree
- * @property {Uint32Array} ofCell the innermost node of each cell @property {Uint32Array} groups where each group's nodes begin @property {Uint32Array} roots where its outermost nodes begin in `children`
- * @property {Uint32Array} begins @property {Uint32Array} children as of a call tree
- * @property {Float64Array} own sums of each node alone, of the selection `of` and by its colours if it has some; a step of a drag changes them @property {any[]} of
- * @property {Float64Array} self @property {Float64Array} value of a layout, made anew for each one @property {Float64Array | null} colors
- */
-
 /** @param {Model} model @param {FlameQuestion} question @returns {Forest} */
 function forestOf(model, question) {
 	const isMerged = question.isMerged && !question.isInverted,
@@ -173,11 +122,7 @@ function wholeForest(tree, ofCell) {
 	};
 }
 
-/**
- * @param {CallTree} tree
- * @param {Uint32Array} nodes of cells
- * @param {{order: Uint32Array, begins: Uint32Array}} ordered cells
- */
+/** @param {CallTree} tree @param {Uint32Array} nodes of cells @param {{order: Uint32Array, begins: Uint32Array}} ordered cells */
 function plantForest(tree, nodes, {order, begins: cellBegins}) {
 	const count = tree.parent.length,
 		places = new Int32Array(count),
@@ -219,10 +164,7 @@ function colorSlots(model, by, forest) {
 	return slots;
 }
 
-/**
- * The sums of the selection: of each node alone.
- * @param {Model} model @param {FlameQuestion} question @param {Forest} forest whose sums change
- */
+/** The sums of the selection: of each node alone. @param {Model} model @param {FlameQuestion} question @param {Forest} forest whose sums change */
 function sumNodes(model, question, forest) {
 	const {own, self, colors, ofCell} = forest,
 		{hits, by, selected} = question,
@@ -292,11 +234,6 @@ function dividerFromRoot({tree, node, begins, children, self, value, colors}) {
 	return divide;
 }
 
-/**
- * @typedef {{at: number, origin: number, value: number, color: number}} Rest of a stack: `at` is its next frame, -1
- * none
- */
-
 /** @param {Forest} forest @param {number} from @param {number} to nodes @returns {Rest[]} whole stacks */
 function stacksOf({node, self, colors}, from, to) {
 	/** @type {Rest[]} */
@@ -312,18 +249,10 @@ function stacksOf({node, self, colors}, from, to) {
 	return rests;
 }
 
-/**
- * @param {Forest} forest
- * @param {boolean} isMerged
- * @returns {(stacks: Rest[], above: Set<number>, least: number) => Division} from the function that asked
- */
+/** @param {Forest} forest @param {boolean} isMerged @returns {(stacks: Rest[], above: Set<number>, least: number) => Division} from the function that asked */
 function dividerInverted({tree, colors: hasColors}, isMerged) {
 	const {parent, frame} = tree;
-	/**
-	 * @param {Rest} rest
-	 * @param {Set<number>} above
-	 * @returns {number} the next caller that is not on the path already
-	 */
+	/** @param {Rest} rest @param {Set<number>} above @returns {number} the next caller that is not on the path already */
 	const callerOf = (rest, above) => {
 		let at = parent[rest.at];
 		while (isMerged && at >= 0 && above.has(frame[at])) at = parent[at];
@@ -383,11 +312,7 @@ function dividerOf(forest, question) {
 	return (group, least) => divide(roots[group], roots[group + 1], least);
 }
 
-/**
- * @param {Model} model
- * @param {FlameQuestion} question
- * @returns {Branch[]} the first row below the root: functions, or processes or threads
- */
+/** @param {Model} model @param {FlameQuestion} question @returns {Branch[]} the first row below the root: functions, or processes or threads */
 function firstBranches(model, question) {
 	const forest = forestOf(model, question),
 		{groups, self} = forest,
@@ -419,6 +344,20 @@ function mainSeries(colors, value, inherited) {
 	return -1;
 }
 
+/** What most frames have. */
+const PLAIN_FRAME = {
+	parent: -1,
+	depth: 0,
+	x: 0,
+	self: 0,
+	frame: -1,
+	run: [],
+	count: 0,
+	colors: null,
+	series: -1,
+	node: -1,
+};
+
 class Layout {
 	/** @param {Model} model @param {FlameQuestion} question */
 	constructor(model, question) {
@@ -447,17 +386,13 @@ class Layout {
 				? findSeries(this.model, by).ofGroup[-1 - branch.frame]
 				: mainSeries(branch.colors, branch.value, above.series);
 		return {
+			...PLAIN_FRAME,
 			kind: isGroup ? "group" : "frame",
 			key: extendKey(above.key, hash),
-			parent: -1,
-			depth: 0,
-			x: 0,
 			width: branch.value * this.scale,
 			value: branch.value,
 			self: branch.self,
 			frame: branch.frame,
-			run: [],
-			count: 0,
 			colors,
 			series: series === SERIES_MAX ? -1 : series,
 			node: branch.node,
@@ -468,13 +403,7 @@ class Layout {
 		};
 	}
 
-	/**
-	 * @param {Placed} placed
-	 * @param {number} parent
-	 * @param {number} depth
-	 * @param {number} x
-	 * @returns {number} its index
-	 */
+	/** @param {Placed} placed @param {number} parent @param {number} depth @param {number} x @returns {number} its index */
 	put(placed, parent, depth, x) {
 		Object.assign(placed, {parent, depth, x});
 		return this.frames.push(placed) - 1;
@@ -485,11 +414,7 @@ class Layout {
 		return this.sort(branch.divide(this.scale ? WIDTH_MIN / this.scale : 0), above);
 	}
 
-	/**
-	 * @param {Division} division
-	 * @param {Placed} above
-	 * @returns {Sorted} the largest first, or in the order of before
-	 */
+	/** @param {Division} division @param {Placed} above @returns {Sorted} the largest first, or in the order of before */
 	sort({branches, count, value}, above) {
 		const {order} = this.question,
 			made = branches.map((branch) => ({branch, placed: this.make(branch, above)}));
@@ -504,11 +429,7 @@ class Layout {
 		return {rows: made, count, value};
 	}
 
-	/**
-	 * @param {Sorted} children
-	 * @param {Branch} branch
-	 * @returns {Sorted["rows"][0] | null} the child that has nearly all of it, while no other one is wide
-	 */
+	/** @param {Sorted} children @param {Branch} branch @returns {Sorted["rows"][0] | null} the child that has nearly all of it, while no other one is wide */
 	singleChild({rows}, branch) {
 		const main = rows.find((child) => child.branch.value >= branch.value * CHAIN_SHARE);
 		const isSingle =
@@ -516,12 +437,7 @@ class Layout {
 		return isSingle ? main : null;
 	}
 
-	/**
-	 * @param {Branch} branch
-	 * @param {Placed} placed
-	 * @param {Sorted} children
-	 * @returns {Sorted["rows"]} the frames of the chain that begins here, and the one that follows it; or nothing
-	 */
+	/** @param {Branch} branch @param {Placed} placed @param {Sorted} children @returns {Sorted["rows"]} the frames of the chain that begins here, and the one that follows it; or nothing */
 	follow(branch, placed, children) {
 		const run = [];
 		for (let last = {branch, placed}; ;) {
@@ -550,18 +466,13 @@ class Layout {
 				width = value * this.scale;
 			this.put(
 				{
-					...above,
+					...PLAIN_FRAME,
+					path: above.path,
 					kind: "small",
 					key: extendKey(above.key, 1),
 					width,
 					value,
-					self: 0,
-					frame: -1,
-					colors: null,
 					count,
-					run: [],
-					series: -1,
-					node: -1,
 					name: `${count} smaller`,
 				},
 				parent,
@@ -606,14 +517,7 @@ class Layout {
 		this.place(next.branch, next.placed, index, depth + 1, x);
 	}
 
-	/**
-	 * The members of an opened chain: each is a frame.
-	 * @param {Branch} branch
-	 * @param {Sorted} children
-	 * @param {number} index
-	 * @param {number} depth
-	 * @param {number} x
-	 */
+	/** The members of an opened chain: each is a frame. @param {Branch} branch @param {Sorted} children @param {number} index @param {number} depth @param {number} x */
 	placeOpened(branch, children, index, depth, x) {
 		const besides = [];
 		for (let next = this.singleChild(children, branch); next; next = this.singleChild(children, branch)) {
@@ -628,13 +532,7 @@ class Layout {
 	}
 }
 
-/**
- * @param {Layout} layout
- * @param {Branch[]} branches
- * @param {Placed} root
- * @param {string} path
- * @returns {{branch: Branch, placed: Placed, count: number} | null} the branch of a path
- */
+/** @param {Layout} layout @param {Branch[]} branches @param {Placed} root @param {string} path @returns {{branch: Branch, placed: Placed, count: number} | null} the branch of a path */
 function findFocus(layout, branches, root, path) {
 	let found = null,
 		above = root,
@@ -660,20 +558,11 @@ export function layoutFlame(model, question) {
 	const total = question.total ?? branches.reduce((sum, branch) => sum + branch.value, 0);
 	/** @type {Placed} */
 	const root = {
+		...PLAIN_FRAME,
 		kind: "root",
 		key: 0,
-		parent: -1,
-		depth: 0,
-		x: 0,
 		width: question.width,
 		value: total,
-		self: 0,
-		frame: -1,
-		run: [],
-		count: 0,
-		colors: null,
-		series: -1,
-		node: -1,
 		path: "",
 		name: question.title,
 	};
@@ -749,13 +638,7 @@ export function neighboursOf(model, hits, measure, frame) {
 	return {callers: sorted(callers), callees: sorted(callees), value};
 }
 
-/**
- * @param {Model} model
- * @param {Float64Array} sums
- * @param {number} top
- * @param {number} frame
- * @returns {number} sums of the outermost calls of a function below `top`
- */
+/** @param {Model} model @param {Float64Array} sums @param {number} top @param {number} frame @returns {number} sums of the outermost calls of a function below `top` */
 function sumsOfInner(model, sums, top, frame) {
 	const {begins, children} = cached(model, "children", () => listChildren(model.cells.parent, model.cells.nodeCount));
 	let sum = 0;
@@ -798,13 +681,7 @@ export function cellsOnPath(model, path, state) {
 	return mask;
 }
 
-/**
- * @param {Model} model
- * @param {number[]} words hashes
- * @param {Uint32Array} hashes
- * @param {boolean} isMerged
- * @returns {Uint8Array} for each node of the cells
- */
+/** @param {Model} model @param {number[]} words hashes @param {Uint32Array} hashes @param {boolean} isMerged @returns {Uint8Array} for each node of the cells */
 function stacksBeginningWith(model, words, hashes, isMerged) {
 	const tree = callTree(model, isMerged),
 		count = tree.parent.length;
@@ -823,13 +700,7 @@ function stacksBeginningWith(model, words, hashes, isMerged) {
 	return Uint8Array.from(tree.ofNode, (node) => inside[node]);
 }
 
-/**
- * @param {Model} model
- * @param {number[]} words hashes, of the innermost frame first
- * @param {Uint32Array} hashes
- * @param {boolean} isMerged
- * @returns {Uint8Array} for each node of the cells
- */
+/** @param {Model} model @param {number[]} words hashes, of the innermost frame first @param {Uint32Array} hashes @param {boolean} isMerged @returns {Uint8Array} for each node of the cells */
 function stacksEndingWith(model, words, hashes, isMerged) {
 	const {parent, frame, nodeCount} = model.cells,
 		found = new Uint8Array(nodeCount);

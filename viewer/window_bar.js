@@ -4,8 +4,6 @@ import {AIFO, CLASSES} from "./cells.js";
 import {formatBytes, formatTime, formatWhole} from "./format.js";
 import {byId, fill, make} from "./elements.js";
 import {NEVER_FREED, WHOLE_RUN} from "./store.js";
-/** @import {App} from "./picture.js" */
-/** @import {State} from "./store.js" */
 
 const WORDS = ["made and freed here", "made here, still there", "older, freed here", "older, still there"];
 /** Bars of the pictures, with where they end: freed, or going on. The window is from 10 to 22. */
@@ -34,10 +32,7 @@ function drawClass(index) {
 	);
 }
 
-/**
- * @param {App} app
- * @returns {{key: string, words: string, title: string, isOn: boolean, members: Partial<State>, isOff?: boolean}[]}
- */
+/** @param {App} app @returns {{key: string, words: string, title: string, isOn: boolean, members: Partial<State>, isOff?: boolean}[]} */
 function presetsOf(app) {
 	const {picture, trace} = app,
 		growth = trace.answer?.growth,
@@ -112,7 +107,7 @@ export class WindowBar {
 				"button.class-switch",
 				{onclick: (/** @type {MouseEvent} */ event) => this.toggle(1 << i, event.altKey)},
 				drawClass(i),
-				make("span.class-words", {}, make("span", {}, WORDS[i], make("i.wide", {}, "")), make("b", {}, "")),
+				make("span.class-words", make("span", WORDS[i], make("i.wide", "")), make("b", "")),
 			),
 		);
 		byId("classes").replaceChildren(...this.switches);
@@ -122,7 +117,7 @@ export class WindowBar {
 				{onclick: () => choosePreset(app, preset.key)},
 				preset.words,
 				" ",
-				make("kbd", {}, preset.key),
+				make("kbd", preset.key),
 			),
 		);
 		this.presets.replaceChildren(...this.presetButtons);
@@ -152,9 +147,9 @@ export class WindowBar {
 		if (isWindow) {
 			fill(
 				this.words,
-				make("b", {}, picture.isWhole ? "Whole run" : formatTime(bounds[choice.from])),
+				make("b", picture.isWhole ? "Whole run" : formatTime(bounds[choice.from])),
 				picture.isWhole ? "" : " to ",
-				picture.isWhole ? "" : make("b", {}, formatTime(bounds[choice.to])),
+				picture.isWhole ? "" : make("b", formatTime(bounds[choice.to])),
 				selected.earlierBytes > 0 &&
 					make(
 						"span.hint",
@@ -174,13 +169,13 @@ export class WindowBar {
 		} else {
 			fill(
 				this.words,
-				make("b", {}, `${picture.isPeak ? "At the peak, " : "At "}${formatTime(bounds[choice.at])}`),
+				make("b", `${picture.isPeak ? "At the peak, " : "At "}${formatTime(bounds[choice.at])}`),
 				" ",
-				make("b.apart", {}, picture.live + formatBytes(selected.bytes)),
+				make("b.apart", picture.live + formatBytes(selected.bytes)),
 				` live in ${picture.live}${formatWhole(selected.blocks)} blocks`,
 				picture.isUncertain &&
 					make("span.more", {title: "A free may be lost, so live bytes may be too large"}, ", uncertain"),
-				make("span.hint", {}, "Drag on the timeline for a window; click for a moment."),
+				make("span.hint", "Drag on the timeline for a window; click for a moment."),
 			);
 		}
 		presetsOf(this.app).forEach((preset, i) => {

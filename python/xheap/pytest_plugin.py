@@ -116,10 +116,11 @@ class Recorder:
         run = item.runtest
         if self.config.getoption("xheap_warm_up"):
             warm_up(run)
-        self.names.append(item.nodeid)
-        number = 2 * len(self.names)
+        before = len(self.names)
 
         def runtest() -> None:
+            self.names.append(item.nodeid)
+            number = 2 * len(self.names)
             gc.collect()
             self.bound(number - 1)
             try:
@@ -131,8 +132,9 @@ class Recorder:
         item.runtest = runtest
         yield
         item.runtest = run
+        marks = [mark for mark in item.iter_markers() if mark.name in _LIMITS] if len(self.names) > before else []
         name = getattr(item, "originalname", None) or item.name
-        said = [text for text in (self.exceeded(mark, number, name) for mark in item.iter_markers() if mark.name in _LIMITS) if text]
+        said = [text for text in (self.exceeded(mark, 2 * len(self.names), name) for mark in marks) if text]
         if said:
             self.over[item.nodeid] = "\n".join(said)
 
@@ -209,10 +211,12 @@ def warm_up(run: Any) -> None:
 
 
 def windows(trace: Any, count: int) -> List[Tuple[int, int]]:
-    """From the end of the block at each test's start to just before the one at its end. The last block of a size is the one: pytest itself takes none at these places."""
-    blocks = {block.size: block for block in trace.allocations(size=(1, count + 1), pid=os.getpid(), columns=["size", "function", "address", "birth_ns", "end_ns"])
-              if block.function in ("aligned_alloc", "memalign") and not block.address % _ALIGNMENT}
-    return [(blocks[number].end_ns, blocks[number + 1].birth_ns - 1) for number in range(1, count, 2)]
+    """From the end of the block at each test's start to just before the one at its end. Their sizes count from 1."""
+    bounds: List[Any] = []
+    for block in trace.allocations(size=(1, count + 1), pid=os.getpid(), columns=["size", "function", "address", "birth_ns", "end_ns"]):
+        if block.size == len(bounds) + 1 and block.function in ("aligned_alloc", "memalign") and not block.address % _ALIGNMENT:
+            bounds.append(block)
+    return [(start.end_ns, end.birth_ns - 1) for start, end in zip(bounds[::2], bounds[1::2])]
 
 
 def measured(trace: Any, name: str, window: Tuple[int, int], empty: Row = ("", 0, 0, 0)) -> Row:

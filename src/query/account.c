@@ -324,8 +324,8 @@ static void runs_count(struct counting *counting, const struct trace_pages *page
 		const struct trace_page_run *run = &dictionary->page_runs[pages->first + i];
 		struct page_place place = run_next(run, behind);
 		behind = place.high;
-		while (counting->mapping->end <= place.low)
-			counting->mapping++;
+		/* As they were made. */
+		counting->mapping += i && !run->is_next;
 		run_count(counting, place.low, place.high);
 	}
 }

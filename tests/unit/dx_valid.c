@@ -114,6 +114,7 @@ static void arenas_hold(void **state)
 	assert_noticed(arena->chunks, NULL, dx_arena_is_valid(arena));
 	assert_noticed(arena->spare->size_bytes, CHUNK_BYTES + 1, dx_arena_is_valid(arena));
 	assert_noticed(arena->cleanups->end, NULL, dx_arena_is_valid(arena));
+	assert_noticed(arena->chunk_bytes, arena->chunk_bytes + 1, dx_arena_is_valid(arena));
 	assert_noticed(query.budget.used_bytes, CHUNK_BYTES, dx_arena_is_valid(arena));
 }
 

@@ -339,6 +339,7 @@ static void test_hostile(void **state)
 	run(&reading, TRACE_MAPPING_BREAK, 0, UINT64_C(1) << 33, false);
 	run(&reading, TRACE_MAPPING_ANONYMOUS, OTHER, UINT64_C(1) << 36, false);
 	run(&reading, TRACE_MAPPING_ANONYMOUS, OTHER + (UINT64_C(1) << 49), 0, true);
+	run(&reading, TRACE_MAPPING_ANONYMOUS, OTHER + (UINT64_C(1) << 50), 0, false);
 	finish(&reading, reading.process);
 	assert_class(reading, LIVE, 2 * PAGE + 100 + (UINT64_C(1) << 45) + 100);
 	end(&reading);

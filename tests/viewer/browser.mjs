@@ -408,6 +408,13 @@ test("two windows side by side: Shift+drag; what is kept as A can be swapped", a
 	await close(page);
 });
 
+test("a file has no single blocks, and says so", async () => {
+	const page = await open("server");
+	await press(page, "3");
+	assert.match(await text(page, "#notice"), /xheap view does/);
+	await close(page);
+});
+
 test("check 15: few rows are in the document", async () => {
 	const page = await open("build", {hash: "#view=table&rows=stack&by=process"});
 	assert.ok((await page.$$(".table-row")).length <= 60);

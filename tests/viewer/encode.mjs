@@ -162,3 +162,8 @@ export function encodeFile(traces) {
 	}
 	return gzipSync(Buffer.concat(parts), {level: 9}).toString("base64");
 }
+
+/** @returns {number} the sum of a column over selected cells */
+export function sumHits(hits, column) {
+	return hits.reduce((sum, hit, i) => sum + hit * column[i], 0);
+}

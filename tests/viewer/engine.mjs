@@ -6,7 +6,7 @@ import test from "node:test";
 import * as engine from "../../viewer/cells.js";
 import {decodeCells} from "../../viewer/decode.js";
 import {readAddress, writeAddress} from "../../viewer/store.js";
-import {encodeCells, sizeClass, lifeClass} from "./encode.mjs";
+import {encodeCells, sizeClass, lifeClass, sumHits} from "./encode.mjs";
 import {makeScene} from "./random.mjs";
 
 const SEEDS = [1, 2, 3, 4, 5, 6, 7, 8];
@@ -62,11 +62,11 @@ for (const seed of SEEDS) {
 			);
 			assert.equal(found.blocks, wanted.length);
 			assert.equal(
-				engine.sumHits(found.hits, model.cells.reallocs),
+				sumHits(found.hits, model.cells.reallocs),
 				sum(wanted, (block) => block.isRealloc),
 			);
 			assert.equal(
-				engine.sumHits(found.hits, model.cells.temporaries),
+				sumHits(found.hits, model.cells.temporaries),
 				sum(wanted, (block) => block.isTemporary),
 			);
 			if (choice.kind === "window") {

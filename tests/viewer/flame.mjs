@@ -6,7 +6,7 @@ import test from "node:test";
 import * as engine from "../../viewer/cells.js";
 import {decodeCells} from "../../viewer/decode.js";
 import {cellsOnPath, layoutFlame, neighboursOf} from "../../viewer/tree.js";
-import {encodeCells} from "./encode.mjs";
+import {encodeCells, sumHits} from "./encode.mjs";
 import {makeScene} from "./random.mjs";
 
 function modelOf(scene) {
@@ -132,7 +132,7 @@ for (const seed of [1, 2, 3, 4, 5]) {
 		for (const measure of ["blocks", "temporaries"])
 			assert.equal(
 				layoutFlame(model, question(selected.hits, {measure})).total,
-				engine.sumHits(selected.hits, model.cells[measure]),
+				sumHits(selected.hits, model.cells[measure]),
 			);
 	});
 

@@ -7,10 +7,10 @@ import {spawnSync} from "node:child_process";
 import {readdirSync} from "node:fs";
 import path from "node:path";
 import test from "node:test";
-import {CLASSES, makeModel, selectCells, sumHits} from "../../viewer/cells.js";
+import {CLASSES, makeModel, selectCells} from "../../viewer/cells.js";
 import {decodeCells} from "../../viewer/decode.js";
 import {commandTime} from "../../viewer/format.js";
-import {encodeCells} from "./encode.mjs";
+import {encodeCells, sumHits} from "./encode.mjs";
 import {SOURCE} from "./packages.mjs";
 import {randomFrom} from "./random.mjs";
 

@@ -366,6 +366,42 @@ test("a moment and a range are typed as for the command, and exact on any time",
 	await close(page);
 });
 
+test("blocks one by one: those of the dump, in any order, and all that is known of one", async () => {
+	const page = await open(`${address}&trace=0&view=blocks&selection=-1~~AIFI%2BAIFO`),
+		file = path.join(FOLDER, TRACES[0]),
+		rows = run("dump", file, "-allocations", "-format", "json").trim().split("\n").map((line) => JSON.parse(line)),
+		{total_count: count, total_bytes: bytes} = heap(file, "-totals").totals,
+		first = () => page.$$eval("#blocks .table-row", (all) => all.map((row) => [...row.querySelectorAll(".column-number")].slice(0, 2).map((cell) => cell.textContent)));
+	await page.waitForSelector("#blocks .table-row");
+	assert.equal(await text(page, "#blocks-controls"), `${formatWhole(count)} blocks, ${formatBytes(bytes)}`);
+	const largest = rows.toSorted((a, b) => b.size - a.size || a.id - b.id).slice(0, ROWS);
+	assert.deepEqual((await first()).slice(0, ROWS), largest.map((row) => [formatBytes(row.size), row.address]));
+	await page.$eval("#blocks", (box) => (box.scrollTop = box.scrollHeight));
+	await page.waitForFunction(() => document.querySelector("#blocks .table-row:last-child .column-number"));
+	const least = rows.toSorted((a, b) => b.size - a.size || a.id - b.id).slice(-ROWS);
+	assert.deepEqual((await first()).slice(-ROWS), least.map((row) => [formatBytes(row.size), row.address]));
+	assert.ok((await page.$$(".table-row")).length <= 60, "few rows are in the document");
+	for (let i = 0; i < 2; i++) {
+		await page.click("#blocks .sorter >> text=Made");
+		await settle(page);
+	}
+	await page.waitForFunction((words) => document.querySelector("#blocks .table-row .address")?.textContent === words, rows[0].address);
+	await page.click("#blocks .table-row");
+	await page.waitForSelector("#panel .stack");
+	assert.match(await text(page, "#panel"), new RegExp(`^Block.*${rows[0].address}.*size.*Made by`));
+	assert.match(await page.evaluate(() => location.hash), /block=0/);
+	await page.keyboard.press("Escape");
+	await settle(page);
+	assert.doesNotMatch(await text(page, "#panel"), /^Block/);
+	await page.keyboard.press("2");
+	await page.click(".table-row");
+	const [selected, blocks] = await page.$$eval("#panel .numbers dd", (all) => [0, 2].map((i) => all[i].textContent));
+	await page.click("#panel .button >> text=Its blocks");
+	await page.waitForFunction((words) => document.getElementById("blocks-controls").textContent === words, `${blocks} blocks, ${selected}`);
+	assert.match(await text(page, "#command"), /^xheap dump .*libstdcxx.xht -allocations$/);
+	await close(page);
+});
+
 test("check 16: what is compared is what xheap diff says, row by row", async () => {
 	const page = await open(`${address}&trace=0`),
 		[file] = TRACES.map((name) => path.join(FOLDER, name)),

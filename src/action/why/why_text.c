@@ -43,7 +43,8 @@ static void head_put(const struct why *why, struct sink *out)
 static struct text percent_text(uint64_t part, uint64_t whole)
 {
 	enum { PER_MILLE = 1000 };
-	/* Rounded; nothing is divided by 0, since a class with bytes is part of the whole. */
+	/* Rounded. Only sums of a made trace overflow, and are less than a part of them. */
+	whole = whole < part ? part : whole;
 	uint64_t thousandths = (uint64_t)((long double)part * PER_MILLE / (long double)whole + 0.5L);
 	struct text text;
 	snprintf(text.data, sizeof(text.data), "%u.%u %%", (unsigned)(thousandths / 10), (unsigned)(thousandths % 10));

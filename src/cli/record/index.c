@@ -60,49 +60,49 @@ static int refuse(const struct diag *diag)
 
 /* ---- what an index may cost that nobody asked for ---- */
 
-struct budget {
+struct indexing_limits {
 	bool is_idle; /* nobody asked for it */
 	struct idle idle;
 	uint64_t limit_bytes; /* of all indexes */
 	int index_fd;
 };
 
-static int size_check(const struct budget *budget, const struct indexing_cut *cut, struct diag *diag)
+static int size_check(const struct indexing_limits *limits, const struct indexing_cut *cut, struct diag *diag)
 {
 	struct rusage usage;
 	struct stat status = {.st_size = 0};
 	uint64_t memory_bytes = limits_memory_bytes() / IDLE_MEMORY_PART;
 	if (cut->event_count > IDLE_EVENTS_MOST)
 		return diag_fail(diag, EFBIG, "the trace has more than %s events", text_count(IDLE_EVENTS_MOST).data);
-	if (cut->size_bytes > budget->limit_bytes / IDLE_TRACE_PART)
+	if (cut->size_bytes > limits->limit_bytes / IDLE_TRACE_PART)
 		return diag_fail(diag, EFBIG, "the trace has more than a tenth of the %s for all indexes",
-				 text_bytes(budget->limit_bytes).data);
-	if (!fstat(budget->index_fd, &status) && (uint64_t)status.st_size > budget->limit_bytes / IDLE_INDEX_PART)
+				 text_bytes(limits->limit_bytes).data);
+	if (!fstat(limits->index_fd, &status) && (uint64_t)status.st_size > limits->limit_bytes / IDLE_INDEX_PART)
 		return diag_fail(diag, EFBIG, "it needs more than a fourth of the %s for all indexes",
-				 text_bytes(budget->limit_bytes).data);
+				 text_bytes(limits->limit_bytes).data);
 	if (!getrusage(RUSAGE_SELF, &usage) && (uint64_t)usage.ru_maxrss * KIB > memory_bytes)
 		return diag_fail(diag, ENOMEM, "it needs more than %s of memory", text_bytes(memory_bytes).data);
 	return 0;
 }
 
 /* Return whether it is time to match up to the cut. End the process if the index becomes too large. */
-static bool budget_allows(struct budget *budget, const struct indexing_cut *cut)
+static bool limits_allow(struct indexing_limits *limits, const struct indexing_cut *cut)
 {
 	struct diag diag = {""};
-	if (!budget->is_idle)
+	if (!limits->is_idle)
 		return true;
-	if (size_check(budget, cut, &diag))
+	if (size_check(limits, cut, &diag))
 		_exit(refuse(&diag));
-	return idle_look(&budget->idle);
+	return idle_look(&limits->idle);
 }
 
 /* The trace is whole, and somebody waits. End the process if that would be long, or nothing is idle. */
-static void budget_check_end(struct budget *budget, uint64_t left)
+static void limits_check_end(struct indexing_limits *limits, uint64_t left)
 {
 	struct diag diag = {""};
-	if (!budget->is_idle || (idle_look(&budget->idle) && left <= IDLE_END_POINTS))
+	if (!limits->is_idle || (idle_look(&limits->idle) && left <= IDLE_END_POINTS))
 		return;
-	if (budget->idle.is_idle)
+	if (limits->idle.is_idle)
 		diag_fail(&diag, EBUSY, "%s of its events were left at the end", text_count(left).data);
 	else
 		diag_fail(&diag, EBUSY, "no processor was idle");
@@ -111,17 +111,17 @@ static void budget_check_end(struct budget *budget, uint64_t left)
 
 /* ---- progress ---- */
 
-struct making {
-	struct budget budget;
+struct indexing_making {
+	struct indexing_limits limits;
 	bool is_whole; /* the trace */
 };
 
 static void progress_tell(void *cookie, uint64_t done, uint64_t all)
 {
-	struct making *making = cookie;
+	struct indexing_making *making = cookie;
 	if (!making->is_whole)
 		return;
-	budget_check_end(&making->budget, all > done ? all - done : 0);
+	limits_check_end(&making->limits, all > done ? all - done : 0);
 	progress_send(&(struct indexing_progress){.done = done, .all = all});
 }
 
@@ -174,10 +174,10 @@ static void following_report(struct following *following, const struct indexing_
 }
 
 /* Follow the trace until it is complete. The caller does the remaining work at normal priority: somebody waits. */
-static void following_advance(struct heap_follow *follow, struct budget *budget)
+static void following_advance(struct heap_follow *follow, struct indexing_limits *limits)
 {
 	struct following following = {.follow = follow,
-				      .is_idle = budget->is_idle,
+				      .is_idle = limits->is_idle,
 				      .lock = PTHREAD_MUTEX_INITIALIZER,
 				      .has_news = PTHREAD_COND_INITIALIZER};
 	struct indexing_cut cut;
@@ -185,9 +185,9 @@ static void following_advance(struct heap_follow *follow, struct budget *budget)
 	ssize_t got;
 	bool is_begun = thread_begin(&thread, following_run, &following);
 	while ((got = read(STDIN_FILENO, &cut, sizeof(cut))) == (ssize_t)sizeof(cut) || (got < 0 && errno == EINTR))
-		if (got > 0 && budget_allows(budget, &cut))
+		if (got > 0 && limits_allow(limits, &cut))
 			following_report(&following, &cut);
-	budget_check_end(budget, 0);
+	limits_check_end(limits, 0);
 	following_report(&following, NULL);
 	if (is_begun)
 		pthread_join(thread, NULL);
@@ -195,12 +195,12 @@ static void following_advance(struct heap_follow *follow, struct budget *budget)
 
 /* Follow the trace until it is whole. 0, or a negative errno with the reason in diag; *trace and *table are the
    caller's then. */
-static int trace_follow(const char *path, const struct heap_build *how, struct making *making, struct trace **trace,
-			struct heap_table **table, struct diag *diag)
+static int trace_follow(const char *path, const struct heap_build *how, struct indexing_making *making,
+			struct trace **trace, struct heap_table **table, struct diag *diag)
 {
 	struct heap_follow *follow =
-		heap_follow_new(path, how, making->budget.is_idle ? &idle_increments : &increments);
-	following_advance(follow, &making->budget);
+		heap_follow_new(path, how, making->limits.is_idle ? &idle_increments : &increments);
+	following_advance(follow, &making->limits);
 	making->is_whole = true;
 	int error = heap_follow_end(follow, trace, table, diag);
 	heap_follow_free(follow);
@@ -218,14 +218,14 @@ static int index_write(const struct trace *trace, const struct heap_table *table
 	return error;
 }
 
-static void budget_begin(struct budget *budget, int index_fd)
+static void limits_begin(struct indexing_limits *limits, int index_fd)
 {
 	char directory[CACHE_PATH_BYTES];
 	struct diag ignored = {""};
-	*budget = (struct budget){.is_idle = true, .index_fd = index_fd};
+	*limits = (struct indexing_limits){.is_idle = true, .index_fd = index_fd};
 	if (!index_cache_directory(directory, &ignored))
-		budget->limit_bytes = index_cache_limit_bytes(directory);
-	idle_look(&budget->idle);
+		limits->limit_bytes = index_cache_limit_bytes(directory);
+	idle_look(&limits->idle);
 	worker_is_dispensable();
 }
 
@@ -234,13 +234,13 @@ static int index_make(const char *path, bool is_idle, struct diag *diag)
 {
 	struct trace *trace;
 	struct heap_table *table;
-	struct making making = {.is_whole = false};
+	struct indexing_making making = {.is_whole = false};
 	struct heap_build how = {.fd = index_cache_begin(diag),
 				 .reserved_bytes = HEAP_INDEX_HEAD_BYTES,
 				 .progress = progress_tell,
 				 .cookie = &making};
 	if (is_idle)
-		budget_begin(&making.budget, how.fd);
+		limits_begin(&making.limits, how.fd);
 	int error = how.fd < 0 ? how.fd : trace_follow(path, &how, &making, &trace, &table, diag);
 	if (error)
 		return error;

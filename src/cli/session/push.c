@@ -252,7 +252,7 @@ static int push_all(struct pushing *pushing)
 	push_send_cancel(&pushing->sending);
 	const struct push_counts counts = pushing->queue.counts;
 	if (pushing->queue.count && !pushing->options->is_quiet)
-		cli_say("push: %zu profile%s wait in %s for the next xheap push", pushing->queue.count,
+		cli_say("push: %zu profile%s left in %s; the next xheap push sends what is there", pushing->queue.count,
 			pushing->queue.count == 1 ? "" : "s", pushing->queue.path);
 	return counts.error[0] ? CLI_FAILED : CLI_OK;
 }

@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -36,13 +37,27 @@ static bool object_is_valid(const struct dx_value *value)
 	return value->class != &dx_record_class || (record && (!record->count || (record->names && record->values)));
 }
 
+/* The flags lie behind each other: they are looked at all at once, since each value is. */
+#define FLAG(name) [offsetof(struct dx_value, is_##name) - offsetof(struct dx_value, is_signed)] = true
+#define FLAGS_BYTES sizeof(uint64_t)
+_Static_assert(offsetof(struct dx_value, is_undecided) - offsetof(struct dx_value, is_signed) == FLAGS_BYTES - 1,
+	       "the flags have a word");
+
+static const bool flags_of[DX_KIND_COUNT][FLAGS_BYTES] = {
+	[DX_ABSENT] = {FLAG(nothing)},
+	[DX_NUMBER] = {FLAG(signed), FLAG(decimal), FLAG(address), FLAG(time)},
+	[DX_POSITION] = {FLAG(estimated)},
+	[DX_ERROR] = {FLAG(gap), FLAG(undecided)},
+};
+
 bool dx_value_is_valid(const struct dx_value *value)
 {
-	bool is_number = value->kind == DX_NUMBER, is_position = value->kind == DX_POSITION;
-	if ((value->kind != DX_ABSENT && value->is_nothing) ||
-	    (value->kind != DX_ERROR && (value->is_gap || value->is_undecided)) ||
-	    (!is_number && (value->is_signed || value->is_decimal || value->is_address || value->is_time)) ||
-	    (!is_position && (value->is_estimated || (value->kind != DX_TEXT && value->step))))
+	uint64_t flags, allowed;
+	if (value->kind >= DX_KIND_COUNT)
+		return false;
+	memcpy(&flags, &value->is_signed, sizeof(flags));
+	memcpy(&allowed, flags_of[value->kind], sizeof(allowed));
+	if ((flags & ~allowed) || (value->step && value->kind != DX_POSITION && value->kind != DX_TEXT))
 		return false;
 	switch (value->kind) {
 	case DX_TEXT:
@@ -55,7 +70,7 @@ bool dx_value_is_valid(const struct dx_value *value)
 	case DX_LAMBDA:
 		return value->closure && value->closure->node && value->closure->node->kind == DX_NODE_LAMBDA;
 	default:
-		return value->kind < DX_KIND_COUNT;
+		return true;
 	}
 }
 

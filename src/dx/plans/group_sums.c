@@ -190,7 +190,8 @@ static void sums_make(struct dx_query *query, struct group_sums *sums)
 			dx_spilled_groups_add(&sums->spilled, &element, key, dx_number(number));
 			continue;
 		}
-		group = dx_keys_add(&sums->keys, &key);
+		if (group == sums->keys.count)
+			dx_keys_add(&sums->keys, &key);
 		cells_grow(sums);
 		cells_add(query, sums, &sums->arena, &sums->cells[(size_t)group * sums->calls.count], &element.value);
 	}

@@ -186,7 +186,9 @@ static void group_make(struct dx_query *query, struct dx_iterator *iterator)
 			dx_spilled_groups_add(&state->by_key, &element, key, dx_number(number));
 			continue;
 		}
-		element_take(query, iterator, dx_keys_add(&state->keys, &key), &element);
+		if (group == state->keys.count)
+			dx_keys_add(&state->keys, &key);
+		element_take(query, iterator, group, &element);
 	}
 	if (state->by_key.is_begun && !query->is_stopped)
 		spilled_place(query, iterator, state);

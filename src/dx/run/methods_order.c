@@ -58,11 +58,11 @@ static int keys_order(const void *context, const struct dx_element *one, const s
 		const struct dx_value *a = &one[i].value, *b = &other[i].value;
 		bool has_comparator = step->argument_count > 1;
 		/* Errors come first, so that Take() shows them, and absent keys last, whichever way the others go. */
-		if ((a->kind == DX_ERROR) != (b->kind == DX_ERROR))
+		if (a->kind != b->kind && (a->kind == DX_ERROR || b->kind == DX_ERROR))
 			return a->kind == DX_ERROR ? -1 : 1;
-		if ((a->kind == DX_ABSENT) != (b->kind == DX_ABSENT))
+		if (a->kind != b->kind && (a->kind == DX_ABSENT || b->kind == DX_ABSENT))
 			return a->kind == DX_ABSENT ? 1 : -1;
-		int result = dx_key_order(order->query, has_comparator ? &step->arguments[1] : NULL, a, b);
+		int result = has_comparator ? dx_key_order(order->query, &step->arguments[1], a, b) : dx_order(a, b);
 		if (result)
 			return dx_operator_is_descending(step->operation) ? -result : result;
 	}

@@ -33,8 +33,7 @@ void dx_sorter_begin(struct dx_sorter *sorter, struct dx_query *query, const str
 
 static const struct dx_element *keys_of(const struct dx_sorter *sorter, uint32_t number)
 {
-	const struct dx_element *keys = sorter->heads ? sorter->head_keys : dx_list_elements(sorter->keys);
-	return keys + (size_t)number * sorter->key_count;
+	return sorter->present_keys + (size_t)number * sorter->key_count;
 }
 
 static int numbers_order(const struct dx_sorter *sorter, uint32_t one, uint32_t other)
@@ -72,6 +71,7 @@ static bool run_sort(struct dx_sorter *sorter)
 	sorter->scratch = memory_resize(sorter->scratch, count + 1, sizeof(*sorter->scratch));
 	for (uint32_t i = 0; i < count; i++)
 		sorter->numbers[i] = i;
+	sorter->present_keys = dx_list_elements(sorter->keys);
 	uint32_t *sorted = numbers_sort(sorter, sorter->numbers, sorter->scratch, (uint32_t)count);
 	if (sorted == sorter->scratch) {
 		sorter->scratch = sorter->numbers;
@@ -225,6 +225,7 @@ static void merge_begin(struct dx_sorter *sorter)
 	buffer = buffer < BUFFER_MOST ? buffer : BUFFER_MOST;
 	sorter->heads = memory_zeroed(count, sizeof(*sorter->heads));
 	sorter->head_keys = memory_zeroed((size_t)count * sorter->key_count, sizeof(*sorter->head_keys));
+	sorter->present_keys = sorter->head_keys;
 	sorter->queue = memory_zeroed(count, sizeof(*sorter->queue));
 	runs_join(sorter, count, buffer);
 	if (!sorter->query->is_stopped)

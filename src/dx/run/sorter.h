@@ -17,11 +17,12 @@ struct dx_sorter {
 	int (*compare)(const void *context, const struct dx_element *one, const struct dx_element *other);
 	const void *context;
 	uint32_t key_count;
-	size_t memory_bytes;             /**< that elements may take at a time */
-	struct dx_list *elements, *keys; /**< in memory; `key_count` keys for each element */
-	uint32_t *numbers, *scratch;     /**< of these elements, in order */
-	uint32_t count, next;            /**< in memory, when they are sorted; next: that were taken */
-	bool is_unspillable;             /**< an element refers to what cannot be written */
+	size_t memory_bytes;                   /**< that elements may take at a time */
+	struct dx_list *elements, *keys;       /**< in memory; `key_count` keys for each element */
+	const struct dx_element *present_keys; /**< of the elements that are compared: in memory, or of heads */
+	uint32_t *numbers, *scratch;           /**< of these elements, in order */
+	uint32_t count, next;                  /**< in memory, when they are sorted; next: that were taken */
+	bool is_unspillable;                   /**< an element refers to what cannot be written */
 	struct dx_spill spill;
 	struct sorter_head *heads; /**< NULL: all elements are in memory */
 	struct dx_element *head_keys;
