@@ -270,7 +270,7 @@ _xheap() {
 
 	COMPREPLY=()
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		_xheap_reply "record start update query sessions flush stop launch push image autologger boottrace top report view recover heap diff check explain why symbols merge clean dump export dx info help version" "$current"
+		_xheap_reply "record start update query sessions flush stop launch push image autologger boottrace top report view recover heap diff check explain leaks why symbols merge clean dump export dx info help version" "$current"
 		return
 	fi
 	case ${COMP_WORDS[1]} in
@@ -313,6 +313,13 @@ _xheap() {
 		*,-*) _xheap_reply "-p -pid -at -top -format -o -session -noIndex -width -fullNames -allFrames --help" "$current" ;;
 		*) _xheap_traces "$current" ;;
 		esac ;;
+	leaks)
+		case $previous,$current in
+		-format,* | --format,*) _xheap_reply "text json" "$current" ;;
+		-o,* | --o,*) COMPREPLY=($(compgen -f -- "$current")) ;;
+		*,-*) _xheap_reply "-p -session -stop -at-end -trace -top -lifetime -size -requireFrames -requireFreeFrames -pids -threads -heap -window -closed -format -o -noIndex -width -fullNames -allFrames --help" "$current" ;;
+		*) COMPREPLY=($(compgen -f -- "$current")) ;;
+		esac ;;
 	explain)
 		case $previous,$current in
 		-format,* | --format,*) _xheap_reply "text json" "$current" ;;
@@ -333,7 +340,7 @@ _xheap() {
 		case $previous in
 		image) _xheap_reply "add list show remove enable disable watch" "$current" ;;
 		autologger) _xheap_reply "add list show enable disable remove run stop" "$current" ;;
-		*) _xheap_reply "record start update query sessions flush stop launch push image autologger boottrace top report view recover heap diff check explain why symbols merge clean dump export dx info version --help" "$current" ;;
+		*) _xheap_reply "record start update query sessions flush stop launch push image autologger boottrace top report view recover heap diff check explain leaks why symbols merge clean dump export dx info version --help" "$current" ;;
 		esac ;;
 	version) _xheap_reply "--help" "$current" ;;
 	esac

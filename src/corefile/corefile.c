@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/bisect.h"
 #include "base/memory.h"
 
 enum {
@@ -24,6 +25,11 @@ enum {
 const char *const core_register_names[CORE_REGISTER_COUNT] = {CORE_REGISTERS(X)};
 #undef X
 
+/* A mapping of a file. */
+struct file_span {
+	uint64_t low, high;
+};
+
 struct corefile {
 	int fd;
 	Elf64_Phdr *segments;
@@ -32,8 +38,11 @@ struct corefile {
 	size_t notes_size;
 	struct core_facts facts;
 	struct core_image *images;
-	size_t image_capacity;
-	bool has_thread, has_signal;
+	struct core_thread *threads;
+	struct core_segment *parts; /* of the memory */
+	struct file_span *files;
+	size_t image_capacity, thread_capacity, part_capacity, file_count, file_capacity;
+	bool has_signal;
 };
 
 /* Return how many bytes were read. */
@@ -131,15 +140,23 @@ static void take_thread(struct corefile *core, const struct note *note)
 		CORE_REGISTERS(X)
 #undef X
 	};
+	enum { THREAD_POINTER = 21 };
 	struct elf_prstatus status;
-	if (core->has_thread || note->size < sizeof(status))
+	struct core_thread thread;
+	if (note->size < sizeof(status))
 		return;
 	memcpy(&status, note->data, sizeof(status));
-	core->has_thread = true;
-	core->facts.tid = (uint32_t)status.pr_pid;
-	core->facts.signal = core->has_signal ? core->facts.signal : status.pr_cursig;
+	thread.tid = (uint32_t)status.pr_pid;
+	thread.thread_pointer = status.pr_reg[THREAD_POINTER];
 	for (unsigned i = 0; i < CORE_REGISTER_COUNT; i++)
-		core->facts.registers[i] = status.pr_reg[places[i]];
+		thread.registers[i] = status.pr_reg[places[i]];
+	memory_grow(core->threads, core->facts.thread_count, core->thread_capacity);
+	core->threads[core->facts.thread_count++] = thread;
+	if (core->facts.thread_count > 1)
+		return;
+	core->facts.tid = thread.tid;
+	core->facts.signal = core->has_signal ? core->facts.signal : status.pr_cursig;
+	memcpy(core->facts.registers, thread.registers, sizeof(thread.registers));
 }
 
 static void take_signal(struct corefile *core, const struct note *note)
@@ -229,6 +246,8 @@ static void take_files(struct corefile *core, const struct note *note)
 			return;
 		memcpy(row, note->data + sizeof(head) + i * sizeof(row), sizeof(row));
 		image_add(core, text, row[0], row[1], row[2] == 0);
+		memory_grow(core->files, core->file_count, core->file_capacity);
+		core->files[core->file_count++] = (struct file_span){row[0], row[1]};
 		text = end + 1;
 	}
 }
@@ -250,6 +269,53 @@ static void notes_take(struct corefile *core)
 	for (size_t i = 0; i < core->facts.image_count; i++)
 		image_identify(core, &core->images[i]);
 	core->facts.images = core->images;
+}
+
+/* ---- memory by mapping ---- */
+
+static int spans_compare(const void *one, const void *other)
+{
+	const struct file_span *a = one, *b = other;
+	return a->low < b->low ? -1 : a->low > b->low;
+}
+
+static bool is_of_file(const struct corefile *core, uint64_t address)
+{
+	size_t place;
+	BISECT(place, core->file_count, i, core->files[i].low <= address);
+	return place && address < core->files[place - 1].high;
+}
+
+static int parts_compare(const void *one, const void *other)
+{
+	const struct core_segment *a = one, *b = other;
+	return a->low < b->low ? -1 : a->low > b->low;
+}
+
+static void parts_find(struct corefile *core)
+{
+	if (core->file_count)
+		qsort(core->files, core->file_count, sizeof(*core->files), spans_compare);
+	for (size_t i = 0; i < core->segment_count; i++) {
+		const Elf64_Phdr *segment = &core->segments[i];
+		const uint64_t end = segment->p_vaddr + segment->p_filesz;
+		if (segment->p_type != PT_LOAD || end <= segment->p_vaddr)
+			continue;
+		memory_grow(core->parts, core->facts.segment_count, core->part_capacity);
+		core->parts[core->facts.segment_count++] = (struct core_segment){
+			segment->p_vaddr, end, (segment->p_flags & PF_W) != 0, is_of_file(core, segment->p_vaddr)};
+	}
+	if (core->facts.segment_count)
+		qsort(core->parts, core->facts.segment_count, sizeof(*core->parts), parts_compare);
+}
+
+uint64_t corefile_next(const struct corefile *core, uint64_t address)
+{
+	size_t place;
+	BISECT(place, core->facts.segment_count, i, core->parts[i].high <= address);
+	if (place == core->facts.segment_count)
+		return UINT64_MAX;
+	return core->parts[place].low > address ? core->parts[place].low : address;
 }
 
 /* ---- opening ---- */
@@ -289,7 +355,12 @@ static int notes_read(struct corefile *core, const char *path, struct diag *diag
 	}
 	if (core->notes)
 		notes_take(core);
-	return core->has_thread ? 0 : diag_fail(diag, EINVAL, "%s is damaged: it has no registers of a thread", path);
+	parts_find(core);
+	core->facts.threads = core->threads;
+	core->facts.segments = core->parts;
+	return core->facts.thread_count
+		       ? 0
+		       : diag_fail(diag, EINVAL, "%s is damaged: it has no registers of a thread", path);
 }
 
 int corefile_open(struct corefile **out, const char *path, struct diag *diag)
@@ -341,5 +412,8 @@ void corefile_close(struct corefile *core)
 	free(core->segments);
 	free(core->notes);
 	free(core->images);
+	free(core->threads);
+	free(core->parts);
+	free(core->files);
 	free(core);
 }

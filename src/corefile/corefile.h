@@ -50,6 +50,19 @@ struct core_image {
 	uint32_t build_id_size; /**< 0: the core does not have it */
 };
 
+/** A thread. */
+struct core_thread {
+	uint32_t tid;
+	uint64_t thread_pointer;
+	uint64_t registers[CORE_REGISTER_COUNT];
+};
+
+/** Memory that the core has, of one mapping. */
+struct core_segment {
+	uint64_t low, high;
+	bool is_writable, is_file; /**< it could be written to; it is of a file that was mapped */
+};
+
 /** The facts of a core. */
 struct core_facts {
 	uint32_t pid, tid;                       /**< as the process saw them; the thread that died first */
@@ -60,6 +73,10 @@ struct core_facts {
 	uint64_t registers[CORE_REGISTER_COUNT]; /**< of that thread */
 	const struct core_image *images;
 	size_t image_count;
+	const struct core_thread *threads; /**< all of them; the one that died first is the first */
+	size_t thread_count;
+	const struct core_segment *segments; /**< in the order of addresses */
+	size_t segment_count;
 };
 
 struct corefile;
@@ -75,6 +92,9 @@ const struct core_facts *corefile_facts(const struct corefile *core);
 
 /** Copy memory of the process. Return the number of bytes from the address on that the core has, at most `size`. */
 size_t corefile_read(const struct corefile *core, uint64_t address, void *to, size_t size);
+
+/** Return the first address from this one on that the core has memory of; UINT64_MAX: none. */
+uint64_t corefile_next(const struct corefile *core, uint64_t address);
 
 /** Walk the stack of the thread that died first. Where it called what is no code, the place behind the call comes
     next. */

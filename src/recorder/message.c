@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Hooks that ask the logger for something and wait for its answer: the loader has mapped or unmapped images, or this
- * process is about to execute another image. The wait is limited: 3 s without a heartbeat of the logger, 60 s in all.
+ * process is about to execute another image, or to exit. The wait is limited: 3 s without a heartbeat of the logger,
+ * 60 s in all.
  *
  *     a thread of the target                         the logger (session/logger/target_messages.c)
  *     ----------------------                         --------------------------------------
@@ -11,7 +12,7 @@
  *     doorbell + 1, FUTEX_WAKE                       wakes
  *     FUTEX_WAIT on the word, 20 ms at a time        load POSTED (acquire), read kind
  *       |                                            LOADED: patch new images, add their rows, raise image_ready
- *       |                                            EXEC: set kind to NONE; a tracer thread answers (tracer.c)
+ *       |                                            EXEC, EXIT: set kind to NONE; a tracer thread answers (tracer.c)
  *       |                                            POSTED -> ANSWERED by compare-and-swap, FUTEX_WAKE
  *     load ANSWERED (acquire)
  *     LOADED: read the rows below image_ready
@@ -230,8 +231,8 @@ static int is_image(const struct recorder *recorder, const struct region_image *
 /* Get an image of this process that is loaded. Return 0 if there is none with this number. */
 static int image_get(const struct recorder *recorder, uint32_t number, struct region_image *image)
 {
-	const struct region_image *row = region_image_at(recorder->region, &recorder->limits,
-							 number % recorder->limits.image_max);
+	const struct region_image *row =
+		region_image_at(recorder->region, &recorder->limits, number % recorder->limits.image_max);
 	if (LOAD_ACQUIRE(&row->number) != number)
 		return 0;
 	*image = *row;
@@ -292,10 +293,9 @@ static void images_refresh(struct recorder *recorder)
 		    !is_image(recorder, &image))
 			continue;
 		list_begin(recorder);
-		recorder->image[recorder->image_count++] =
-			(struct recorder_image){image.base,         image.end,
-						image.eh_frame_header, image.eh_frame_header_bytes,
-						image.number,       image.file};
+		recorder->image[recorder->image_count++] = (struct recorder_image){
+			image.base,   image.end, image.eh_frame_header, image.eh_frame_header_bytes,
+			image.number, image.file};
 		list_end(recorder);
 		/* This code may have had no image before, and have rows from then. */
 		rows_forget(recorder, image.base, image.end);
@@ -428,6 +428,19 @@ HOOK hook_fexecve(uint64_t fd, uint64_t argv, uint64_t envp, uint64_t d, const s
 	return result;
 }
 
+/* Let the logger look at the process, with all that it has still allocated. It ends if no answer comes, too. */
+static void exit_announce(struct recorder *recorder, uint32_t process)
+{
+	struct region_message *message = message_claim(recorder);
+	if (!message)
+		return;
+	message->kind = MESSAGE_EXIT;
+	message->value[0] = process;
+	logger_allow(recorder);
+	if (message_ask(recorder, message))
+		message_release(message);
+}
+
 /* _exit(status): leave the status in the region, since some kernels do not report to others how a process ended. */
 HOOK hook_exit(uint64_t status, uint64_t b, uint64_t c, uint64_t d, const struct hook_context *context)
 {
@@ -439,6 +452,8 @@ HOOK hook_exit(uint64_t status, uint64_t b, uint64_t c, uint64_t d, const struct
 	    (uint32_t)sys_call4(SYS_NUMBER_GETPID, 0, 0, 0, 0) == pid) {
 		struct region_process *row = region_process_at(region, &recorder->limits, process);
 		STORE_RELEASE(&row->exit_reported, region_exit_encode(pid, (uint32_t)status));
+		if (LOAD(&region->holds_exits) && (LOAD(&region->options) & OPTION_ENABLED))
+			exit_announce(recorder, process);
 	}
 	return ((any_call *)context->original)(status, b, c, d, 0);
 }

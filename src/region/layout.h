@@ -154,7 +154,8 @@ enum region_message_kind {
 	    caller) */
 	MESSAGE_EXEC,
 	MESSAGE_EXEC_FAILED, /**< that exec has returned */
-	MESSAGE_MAPPED       /**< the mapping that the last reply asked for was made at `value` */
+	MESSAGE_MAPPED,      /**< the mapping that the last reply asked for was made at `value` */
+	MESSAGE_EXIT         /**< process `value` is about to exit, and the logger has asked for that */
 };
 
 /** The low byte of a message's word. The bits above it are the id of the thread that uses the message, in its own
@@ -268,6 +269,7 @@ struct region_header {
 	uint32_t code_root;       /**< 1 + the place of the first row of the tree in which recorders search; 0: none */
 	uint32_t codes_refused;   /**< how often a code object found no row, counted by recorders */
 	uint32_t python_failures; /**< stacks whose Python frames were not as expected, counted by recorders */
+	uint32_t holds_exits;     /**< 1: a process that is about to exit posts MESSAGE_EXIT; constant */
 };
 _Static_assert(sizeof(struct region_header) <= REGION_HEADER_BYTES, "layout");
 

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "action/explain/core_process.h"
 #include "action/explain/explanation.h"
 #include "action/report/losses.h"
 #include "base/memory.h"
@@ -36,66 +37,11 @@ static const struct trace_dictionary *dictionary_of(const struct explanation *ex
 	return explanation->source->table->dictionary;
 }
 
-/* ---- whose core it is ---- */
-
-/* Images of a process that lie at one place in both. */
-struct image_counts {
-	unsigned same, different;
-};
-
-static bool is_same_file(const struct core_image *one, const struct trace_image *other)
-{
-	if (one->build_id_size && other->build_id_size)
-		return one->build_id_size == other->build_id_size &&
-		       !memcmp(one->build_id, other->build_id, one->build_id_size);
-	return !strcmp(text_file_name(one->path), text_file_name(other->path));
-}
-
-static struct image_counts images_compare(const struct trace_dictionary *dictionary, uint32_t process,
-					  const struct core_facts *facts)
-{
-	struct image_counts found = {0, 0};
-	for (uint32_t i = 0; i < dictionary->mapping_count; i++) {
-		const struct trace_mapping *mapping = &dictionary->mappings[i];
-		if (mapping->process != process || mapping->image >= dictionary->image_count)
-			continue;
-		for (size_t j = 0; j < facts->image_count; j++) {
-			if (facts->images[j].base != mapping->base)
-				continue;
-			bool is_same = is_same_file(&facts->images[j], &dictionary->images[mapping->image]);
-			found.same += is_same;
-			found.different += !is_same && mapping->unload_ns == INT64_MAX;
-		}
-	}
-	return found;
-}
-
-/* The image of a fork lies where its parent's does: the pid decides. */
 int explanation_core_match(struct explanation *explanation, struct diag *diag)
 {
-	const struct trace_dictionary *dictionary = dictionary_of(explanation);
-	const struct core_facts *facts = corefile_facts(explanation->question.core);
-	uint32_t likely = HEAP_NONE, count = 0;
-	explanation->process = HEAP_NONE;
-	for (uint32_t i = 0; i < dictionary->process_count; i++) {
-		const struct image_counts found = images_compare(dictionary, i, facts);
-		if (!found.same || found.different)
-			continue;
-		count++;
-		likely = i;
-		if (dictionary->processes[i].pid == facts->pid)
-			explanation->process = i;
-	}
-	if (explanation->process != HEAP_NONE)
-		return 0;
-	if (!count)
-		return diag_fail(diag, EINVAL,
-				 "%s is of no process of %s: no image lies at its place with its build-id",
-				 explanation->question.core_path, explanation->source->path);
-	return diag_fail(diag, EINVAL, "%s is of process %" PRIu32 ", and of this program %s has %s%s",
-			 explanation->question.core_path, facts->pid, explanation->source->path,
-			 count == 1 ? "process " : "other processes",
-			 count == 1 ? text_pid(dictionary->processes[likely].pid).data : "");
+	const struct core_words words = {explanation->question.core_path, explanation->source->path};
+	return core_process_find(&explanation->process, dictionary_of(explanation), explanation->question.core, words,
+				 diag);
 }
 
 /* ---- pointers ---- */

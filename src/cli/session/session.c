@@ -19,35 +19,14 @@
 #include "cli/record/recording.h"
 #include "cli/session/session_talk.h"
 #include "push/push_queue.h"
-#include "session/control/control_wait.h"
 #include "os/proc.h"
 #include "session/control/option_rows.h"
 #include "session/directory/directory.h"
-
-/* How long one wait of a flush lasts. */
-enum { FLUSH_SLICE_MS = 1000 };
 
 static int only_a_name(int count, char **arguments, const char *command)
 {
 	int status = session_take_name(count, arguments, command);
 	return status == CLI_OK ? session_refuse_words(arguments + 2, command) : status;
-}
-
-/* Write what there is. CLI_OK with the path in *answer, or CLI_FAILED after a message. */
-static int flush_ask(int socket, bool is_snapshot, struct control_message *answer)
-{
-	struct diag diag = {""};
-	struct control_wait wait;
-	int got = 0;
-	control_wait_begin(&wait, socket, CONTROL_WAIT_USUAL_MS);
-	if (!control_send(socket, &(struct control_message){.kind = CONTROL_FLUSH, .value = is_snapshot}))
-		return cli_fail("the session's logger is gone");
-	answer->kind = CONTROL_NOTE;
-	while (got >= 0 && answer->kind != CONTROL_DONE)
-		got = control_wait_receive(&wait, answer, FLUSH_SLICE_MS, &diag);
-	if (got < 0)
-		return cli_fail("%s", diag.text);
-	return answer->value ? cli_fail("%s", answer->text[0] ? answer->text : strerror((int)-answer->value)) : CLI_OK;
 }
 
 /* Write what there is, or only for a look; where it can be read then, to be freed. NULL after a message. */
@@ -56,7 +35,8 @@ static char *flush(const char *name, bool is_snapshot, struct control_state *ses
 	struct control_message answer = {.value = 0};
 	struct controller_state state = {.is_alive = false};
 	int socket = session_connect_to(name);
-	int status = socket >= 0 ? flush_ask(socket, is_snapshot, &answer) : CLI_FAILED;
+	const struct control_message message = {.kind = CONTROL_FLUSH, .value = is_snapshot};
+	int status = socket >= 0 ? session_answer(socket, &message, &answer) : CLI_FAILED;
 	if (status == CLI_OK)
 		status = session_query(socket, false, &state);
 	if (socket >= 0)

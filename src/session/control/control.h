@@ -32,6 +32,9 @@ enum control_kind {
 	/** to the logger: write what is recorded; value 1: write a snapshot only. The answer is CONTROL_DONE, its
 	    `text` the path to read */
 	CONTROL_FLUSH,
+	/** to the logger: pause `pid`, and write a core of it to the file `text`, which does not exist yet. The answer
+	    is CONTROL_DONE with `core` set */
+	CONTROL_CORE,
 	/** to the logger: describe the session. The answers are CONTROL_STATE, a CONTROL_TARGET for each executed
 	    image, a CONTROL_INACTIVE for each process in which inactive code stays mapped, and CONTROL_DONE. With value
 	    1, a CONTROL_THREAD for each live thread follows its CONTROL_TARGET */
@@ -168,6 +171,12 @@ struct control_inactive {
 	uint32_t threads;
 };
 
+/** A core that was written. */
+struct control_core {
+	int64_t at_ns;     /**< of the trace: when all threads stood */
+	uint64_t pause_ns; /**< how long they stood */
+};
+
 /** A thread of the target in the last CONTROL_TARGET. */
 struct control_thread {
 	uint64_t events, rate, waits, wait_ns;
@@ -186,6 +195,7 @@ struct control_message {
 		struct control_target target;
 		struct control_thread thread;
 		struct control_inactive inactive;
+		struct control_core core;
 		struct control_image image;
 	};
 	char text[1024];

@@ -89,7 +89,10 @@ struct session_options {
 	bool takes_images;        /**< record starts of registered images, too: -p 0 was given */
 	uint32_t first_number;    /**< of numbered files: the number of the first one; 0: 1 */
 	bool drops_empty;         /**< remove a trace in which no process was recorded */
-	bool is_attached;         /**< targets are running processes; the session ends with its controller */
+	/** an empty directory for cores of processes that are about to exit, named by their pids; NULL: none are
+	    wanted */
+	const char *exit_cores;
+	bool is_attached; /**< targets are running processes; the session ends with its controller */
 };
 
 /** The least that a mode with a limit keeps. */

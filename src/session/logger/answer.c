@@ -23,6 +23,7 @@
 #include "session/logger/logger_loop.h"
 #include "session/logger/logger_state.h"
 #include "session/logger/members.h"
+#include "session/logger/target_messages.h"
 #include "session/logger/tracer_results.h"
 #include "session/store/store_keep.h"
 #include "trace/row_ids.h"
@@ -173,6 +174,44 @@ static void handle_detach(struct logger *logger, int socket, pid_t pid, bool is_
 	snprintf(text, sizeof(text), "process %d is not recorded by this session", (int)pid);
 	/* A process that has just ended counts as detached. */
 	done(socket, proc_start_time(pid) && !proc_has_ended(pid) ? -ESRCH : 0, text);
+}
+
+static void handle_core(struct logger *logger, int socket, const struct control_message *message)
+{
+	struct tracer_task request = {.identity = IDENTITY_NONE};
+	char text[100];
+	snprintf(request.path, sizeof(request.path), "%.*s", (int)sizeof(message->text) - 1, message->text);
+	for (struct target *target = logger->targets; target; target = target->next) {
+		logger_find_members(logger, target);
+		if (logger_member_of_pid(target, message->pid) == UINT32_MAX)
+			continue;
+		request.control = fcntl(socket, F_DUPFD_CLOEXEC, 0);
+		if (logger_core_start(logger, target, message->pid, &request))
+			return;
+		close(request.control);
+		done(socket, -EAGAIN, "cannot start a thread to look at the process");
+		return;
+	}
+	snprintf(text, sizeof(text), "process %d is not recorded by this session", message->pid);
+	done(socket, -ESRCH, text);
+}
+
+void logger_core_over(struct logger *logger, const struct tracer_result *result)
+{
+	const uint64_t start = logger->clock.writer.start_ticks;
+	struct control_message message = {
+		.kind = CONTROL_DONE,
+		.value = result->diag.text[0] ? -EIO : 0,
+		.core = {.at_ns = (int64_t)session_clock_ns(
+				 &logger->clock, result->core_ticks > start ? result->core_ticks - start : 0),
+			 .pause_ns = result->pause_ns}};
+	snprintf(message.text, sizeof(message.text), "%s", result->diag.text);
+	if (result->control >= 0) {
+		control_send(result->control, &message);
+		close(result->control);
+	} else if (result->diag.text[0]) {
+		logger_warn(logger, result->diag.text);
+	}
 }
 
 static void handle_options(struct logger *logger, int socket, const struct control_state *wanted)
@@ -413,6 +452,9 @@ static void control_handle(struct logger *logger, int socket, const struct contr
 		break;
 	case CONTROL_DETACH:
 		handle_detach(logger, socket, message->pid, message->value);
+		break;
+	case CONTROL_CORE:
+		handle_core(logger, socket, message);
 		break;
 	case CONTROL_OPTIONS:
 		handle_options(logger, socket, &message->state);

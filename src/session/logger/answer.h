@@ -29,4 +29,7 @@ void logger_warn(struct logger *logger, const char *text);
 /** Send them the text that recording has ended, as a warning. */
 void logger_say_end(struct logger *logger, const char *text);
 
+/** Answer who asked for a core; of a process that was about to exit, print a warning if there is none. */
+void logger_core_over(struct logger *logger, const struct tracer_result *result);
+
 #endif

@@ -3,6 +3,7 @@
 #include "session/logger/target_messages.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -212,6 +213,35 @@ static void message_exec(struct logger *logger, struct target *target, struct re
 	region_answer(message, tid);
 }
 
+/* ---- cores ---- */
+
+bool logger_core_start(struct logger *logger, struct target *target, pid_t pid, struct tracer_task *task)
+{
+	const uint32_t index = logger_member_of_pid(target, pid);
+	if (index == UINT32_MAX)
+		return false;
+	const struct inject *own = target->member[index].inject;
+	task->pid = pid;
+	task->is_core = true;
+	task->span_count = inject_spans(own ? own : &target->inject, pid, task->spans);
+	return tracer_start(logger->tracer, task);
+}
+
+static void message_exit(struct logger *logger, struct target *target, struct region_message *message, uint32_t tid)
+{
+	logger_find_members(logger, target);
+	struct identity identity = IDENTITY_NONE;
+	const pid_t pid = message_sender(target, message, &identity);
+	struct tracer_task request = {
+		.tid = sending_thread(pid, (pid_t)tid), .identity = identity, .message = message, .message_tid = tid};
+	snprintf(request.path, sizeof(request.path), "%s/%d.%" PRIu32, logger->options->exit_cores, (int)pid,
+		 target->number);
+	if (pid && request.tid && logger_core_start(logger, target, pid, &request))
+		return;
+	identity_drop(&identity);
+	region_answer(message, tid);
+}
+
 bool requests_answer(struct logger *logger, struct target *target, const struct member *leaving)
 {
 	bool has_any = false;
@@ -221,7 +251,8 @@ bool requests_answer(struct logger *logger, struct target *target, const struct 
 		if (message_state(word) != MESSAGE_POSTED)
 			continue;
 		if (leaving && (pid_t)message->pid == leaving->inner &&
-		    (message->kind == MESSAGE_LOADED || message->kind == MESSAGE_EXEC)) {
+		    (message->kind == MESSAGE_LOADED || message->kind == MESSAGE_EXEC ||
+		     message->kind == MESSAGE_EXIT)) {
 			message->kind = MESSAGE_NONE;
 			region_answer(message, tid);
 			continue;
@@ -236,6 +267,11 @@ bool requests_answer(struct logger *logger, struct target *target, const struct 
 			/* Handle it once: the tracer answers, so the kind becomes NONE. */
 			message->kind = MESSAGE_NONE;
 			message_exec(logger, target, message, tid);
+			has_any = true;
+			break;
+		case MESSAGE_EXIT:
+			message->kind = MESSAGE_NONE;
+			message_exit(logger, target, message, tid);
 			has_any = true;
 			break;
 		case MESSAGE_EXEC_FAILED:

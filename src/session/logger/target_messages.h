@@ -19,4 +19,8 @@ void unhooked_note(struct logger *logger, pid_t pid, const struct inject *inject
     announced the exec. */
 void logger_exec_identity(struct target *target, pid_t pid, uint64_t caller, struct tracer_task *request);
 
+/** Begin to write a core of a live process of the target: `task` has its path, and who is answered. Return false if
+    that cannot begin. */
+bool logger_core_start(struct logger *logger, struct target *target, pid_t pid, struct tracer_task *task);
+
 #endif

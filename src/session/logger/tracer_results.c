@@ -91,6 +91,10 @@ bool logger_take_results(struct logger *logger)
 		has_any = true;
 		if (result.kind == TRACER_FAILED)
 			continue;
+		if (result.kind == TRACER_CORE) {
+			logger_core_over(logger, &result);
+			continue;
+		}
 		if (result.kind == TRACER_WALKED) {
 			target_walked(logger, &result);
 			continue;

@@ -38,6 +38,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "inject/process_core.h"
 #include "inject/program.h"
 #include "inject/seize.h"
 #include "os/clock.h"
@@ -321,6 +322,7 @@ static int make_region(struct tracer_job *job, struct tracer_result *result)
 	result->inject.wait_limit_ms = options->wait_limit_ms;
 	result->inject.never_waits = config.never_waits;
 	result->region.header->sample_bytes = options->sample_bytes;
+	result->region.header->holds_exits = options->exit_cores != NULL;
 	result->inject.is_sampling = options->sample_bytes != 0;
 	result->region.header->ticks_per_ms = (uint32_t)job->tracer->clock->ticks_per_ms;
 	return 0;
@@ -586,9 +588,45 @@ static void image_tell(const struct tracer_job *job, const struct tracer_result 
 	control_send(job->task.control, &message);
 }
 
+static void exit_answer(void *cookie)
+{
+	answer(cookie, 0, "");
+}
+
+/* A look at blocks from before an attach comes when they are known. */
+static void attaches_wait(struct tracer *tracer)
+{
+	while (tracer_is_attaching(tracer) && !is_ending(tracer))
+		monotonic_pause(LOOK_FIRST_NS);
+}
+
+static void core_write(struct tracer_job *job, struct tracer_result *result)
+{
+	const struct tracer_task *task = &job->task;
+	struct process_core_pause pause = {0};
+	const struct process_core core = {.pid = task->pid,
+					  .path = task->path,
+					  .spans = task->spans,
+					  .span_count = task->span_count,
+					  .exiting = task->message ? task->tid : 0,
+					  .before_end = task->message ? exit_answer : NULL,
+					  .cookie = job};
+	result->kind = TRACER_CORE;
+	if (!task->message)
+		attaches_wait(job->tracer);
+	process_core_write(&core, &pause, &result->diag);
+	result->core_ticks = pause.ticks;
+	result->pause_ns = pause.ns;
+	result->control = task->message ? -1 : task->control;
+}
+
 static void tracer_run_one(struct tracer_job *job, struct tracer_result *result)
 {
 	struct tracer_task *task = &job->task;
+	if (task->is_core) {
+		core_write(job, result);
+		return;
+	}
 	if (task->is_image) {
 		image_run_one(job, result);
 		return;
@@ -805,7 +843,7 @@ bool tracer_has_thread(struct tracer *tracer, pid_t tid)
 	bool has = false;
 	pthread_mutex_lock(&tracer->lock);
 	for (const struct tracer_job *job = tracer->jobs; job; job = job->next)
-		has |= job->task.tid == tid && !job->task.is_attach;
+		has |= job->task.tid == tid && !job->task.is_attach && !job->task.is_core;
 	pthread_mutex_unlock(&tracer->lock);
 	return has;
 }

@@ -45,12 +45,18 @@ struct tracer_task {
 	struct control_image image;
 	bool may_gain;  /**< it is recorded although its exec gives it privileges; so are the images that follow it */
 	bool is_attach; /**< the process runs and is to be recorded from now on; the answer goes to `control` */
+	/** write a core of the process to `path`. It waits in its exit until the message is answered; without one, the
+	    answer goes to `control`, by whoever takes the result */
+	bool is_core;
+	struct inject_span spans[INJECT_SPANS_MAX]; /**< memory that is left out of the core */
+	uint32_t span_count;
 };
 
 enum tracer_kind {
 	TRACER_INJECTED,
 	TRACER_UNTRACED,
 	TRACER_FAILED /**< the exec failed, or the command was killed */,
+	TRACER_CORE /**< `diag` says why there is no core; "": there is one */,
 	TRACER_WALKED /**< follows TRACER_INJECTED for an attach: `walk` is set */
 };
 
@@ -69,7 +75,9 @@ struct tracer_result {
 	bool may_gain;                  /**< of the task */
 	struct region region;
 	struct inject inject;
-	uint64_t pause_ns;    /**< of an attach: how long all threads were paused */
+	uint64_t pause_ns;    /**< of an attach, or a core: how long all threads were paused */
+	uint64_t core_ticks;  /**< of a core: when they were */
+	int control;          /**< of a core that was asked for: the socket of the task, to be closed; -1: it was not */
 	struct heapwalk walk; /**< freed by the taker */
 	char region_path[REGION_FILE_PATH_BYTES], path[1024];
 	struct diag diag;

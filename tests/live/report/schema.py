@@ -324,6 +324,24 @@ def explanations():
         check("explain.json", json.loads(output("explain", f"{way}.xht", "-pid", last, "-format", "json")), f"explain of the end {way}")
 
 
+def lost_blocks():
+    """Of a program that loses some."""
+    lose = pathlib.Path("lose.c")
+    lose.write_text("#include <stdlib.h>\nstruct node { struct node *volatile next; } *volatile kept;\n"
+                    "int main(void) { kept = malloc(100); kept = malloc(8); kept->next = malloc(9); kept = malloc(10); kept = (void *)((char *)malloc(50) + 8); return 0; }\n")
+    subprocess.run([os.environ.get("CC", "cc"), "-w", "-fno-builtin", "-Wl,--build-id", "-o", "lose", lose], check=True)
+    for words in ((), ("-size", "1", "60")):
+        check("leaks.json", json.loads(xheap("leaks", "--at-end", "-format", "json", *words, "--", "./lose", status=1)), f"leaks {words}")
+    with subprocess.Popen(["sleep", "1000"]) as process:
+        try:
+            wait_for("the program that runs", lambda: os.readlink(f"/proc/{process.pid}/exe").endswith("sleep"))
+            xheap("start", "running", "-p", process.pid, "-o", "running.xht")
+            check("leaks.json", json.loads(xheap("leaks", "-p", process.pid, "-format", "json", status=None)), "leaks -p")
+            stop_session("running")
+        finally:
+            process.kill()
+
+
 def address_of(trace):
     """Of the block that the most reallocs made."""
     rows = [json.loads(line) for line in output("dump", trace, "-allocations", "-format", "json").splitlines()]
@@ -439,4 +457,4 @@ def everything():
     return f"{len(seen)} keys, {len(known - seen)} more are not seen here"
 
 
-sys.exit(run_tests(documented, refused, frames, traces, explanations, checks, compare_split, sessions, images, autologgers, everything))
+sys.exit(run_tests(documented, refused, frames, traces, explanations, lost_blocks, checks, compare_split, sessions, images, autologgers, everything))

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+#include <inttypes.h>
+
+#include "action/leaks/leaks.h"
+#include "action/report/losses.h"
+#include "action/report/stack_view.h"
+#include "base/text.h"
+#include "trace/process_rows.h"
+#include "trace/trace.h"
+
+/* Of the sums, and of the rows of a state. */
+static const char *const titles[REACH_STATE_COUNT] = {
+	[REACH_LOST] = "lost",
+	[REACH_INDIRECT] = "only from lost blocks",
+	[REACH_INTERIOR] = "only by a pointer inside",
+	[REACH_START] = "reachable",
+};
+
+static void put_sums(const struct leaks *leaks, struct sink *out)
+{
+	enum { BLOCKS_WIDTH = 12, BYTES_WIDTH = 12 };
+	sink_format(out, "\n  %*s  %*s\n", BLOCKS_WIDTH, "blocks", BYTES_WIDTH, "size");
+	for (int i = 0; i < REACH_STATE_COUNT; i++)
+		sink_format(out, "  %*s  %*s  %s\n", BLOCKS_WIDTH, text_count(leaks->sums[i].count).data, BYTES_WIDTH,
+			    text_bytes(leaks->sums[i].bytes).data, titles[i]);
+}
+
+static void put_thread(const struct leaks *leaks, const struct leak_row *row, struct sink *out)
+{
+	const struct trace_dictionary *dictionary = leaks->source->table->dictionary;
+	if (row->is_of_threads) {
+		sink_text(out, ", by several threads");
+		return;
+	}
+	if (row->thread >= dictionary->thread_count || dictionary->threads[row->thread].tid == TRACE_TID_NONE)
+		return;
+	sink_format(out, ", by thread %" PRIu32, dictionary->threads[row->thread].tid);
+	if (*dictionary->threads[row->thread].name)
+		sink_format(out, " (%s)", text_shown(dictionary->threads[row->thread].name));
+}
+
+static void put_row(const struct leaks *leaks, const struct leak_row *row, struct sink *out)
+{
+	enum { INDENT = 4 };
+	const struct stack_view view = {.input = leaks->input, .indent = INDENT, .has_places = true};
+	sink_format(out, "\n%s in %s block%s, %s", text_bytes(row->bytes).data, text_count(row->count).data,
+		    text_plural(row->count), titles[row->state]);
+	if (row->is_earlier)
+		sink_text(out, ", allocated before the recording");
+	else
+		sink_format(out, ", %s%s old", row->count > 1 ? "up to " : "", text_duration(row->oldest_ns).data);
+	put_thread(leaks, row, out);
+	sink_put(out, '\n');
+	if (row->node)
+		stack_view_print(&view, row->node, out);
+	else if (!row->is_earlier)
+		sink_text(out, "    [no stack]\n");
+}
+
+static void put_filters(const struct filter_request *asked, struct sink *out)
+{
+	for (size_t i = 0; i < asked->note_count; i++)
+		sink_format(out, "  %s %s\n", asked->notes[i].name, text_shown(asked->notes[i].text));
+}
+
+static void put_process(const struct leaks *leaks, struct sink *out)
+{
+	const struct trace_dictionary *dictionary = leaks->source->table->dictionary;
+	const struct trace_process *process = &dictionary->processes[leaks->process];
+	sink_format(out, "process %s (%s)\n", text_pid(process->pid).data, text_shown(process->command));
+	const struct text missing = losses_missing_text(dictionary);
+	/* A trace that is being written lacks its end, which does not matter here. */
+	if (!losses_is_complete(dictionary) && (missing.data[0] || !leaks->question.is_running))
+		sink_format(out, "  the trace is not complete%s%s: blocks may be missing, or have been freed\n",
+			    missing.data[0] ? ": " : "", missing.data);
+	if (leaks->question.is_running)
+		sink_format(out, "  all its threads were paused for %s\n",
+			    text_duration((int64_t)leaks->question.pause_ns).data);
+	put_filters(leaks->question.asked, out);
+	put_sums(leaks, out);
+	const size_t shown = leaks->row_count < leaks->question.top ? leaks->row_count : leaks->question.top;
+	for (size_t i = 0; i < shown; i++)
+		put_row(leaks, &leaks->rows[i], out);
+	if (shown < leaks->row_count)
+		sink_format(out, "\n%zu more stacks; -top N shows more\n", leaks->row_count - shown);
+}
+
+void leaks_text(const struct leaks *leaks, size_t count, struct sink *out)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (i)
+			sink_put(out, '\n');
+		put_process(&leaks[i], out);
+	}
+}

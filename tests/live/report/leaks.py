@@ -1,0 +1,242 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""What `xheap leaks` finds is what LeakSanitizer finds, by stack, blocks and bytes: in a program of its own for each way to lose a block or to keep it.
+
+usage: leaks.py [TEST...]        SOAK=1: each of them in C and in C++, optimized and not
+"""
+import collections
+import json
+import os
+import pathlib
+import random
+import re
+import subprocess
+import sys
+
+from live import PROGRAMS, SOAK, SOURCE, XHEAP, expect, run_tests, stop_session, told, xheap
+
+CODE = SOURCE / "tests/live/programs/leaking.cc"
+TRIALS = re.findall(r"^TRIAL\((\w+)\)", CODE.read_text(), re.MULTILINE)
+# What LeakSanitizer adds to the blocks and bytes of a trial, and why.
+DIFFERENCES = {"by_mapping": (1, 100),     # memory that a program has mapped is no root there
+               "nothing_in_it": (0, 1),    # a block of no bytes has one
+               "child": (1, 130)}          # what a child inherited is counted in the parent and in the child
+
+
+def build(name="leaking", *options):
+    subprocess.run(["c++", "-w", "-g", "-pthread", "-fno-builtin", *options, "-o", name, CODE], check=True)
+    return f"./{name}"
+
+
+def sanitizer():
+    library = subprocess.run(["gcc", "-print-file-name=liblsan.so"], stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
+    if not os.path.isabs(library):
+        print("liblsan.so is not here")
+        sys.exit(77)
+    return library
+
+
+def user_functions(names):
+    """The functions of the program itself, from the one that allocates on."""
+    return tuple(name for name in names if re.fullmatch(r"(own|trial)_\w+", name))
+
+
+def of_sanitizer(program, trial, library):
+    """What it reports: by state and functions, blocks and bytes."""
+    run = subprocess.run([program, trial], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                         env={**os.environ, "LD_PRELOAD": library, "LSAN_OPTIONS": "fast_unwind_on_malloc=0:use_unaligned=0:report_objects=0"})
+    expect("fatal" not in run.stderr.lower(), f"{trial}: {run.stderr}")
+    found = collections.Counter(), collections.Counter()
+    for state, size, count, frames in re.findall(r"(Direct|Indirect) leak of (\d+) byte\(s\) in (\d+) object\(s\) allocated from:\n((?:    #.*\n)*)", run.stderr):
+        key = ("lost" if state == "Direct" else "indirect", user_functions(re.findall(r" in (\S+)", frames)))
+        found[0][key] += int(count)
+        found[1][key] += int(size)
+    return found
+
+
+def of_answer(answer):
+    found = collections.Counter(), collections.Counter()
+    for process in answer["processes"]:
+        for row in process["rows"]:
+            if row["state"] in ("lost", "indirect"):
+                key = (row["state"], user_functions(frame.get("symbol", "") for frame in row["stack"]))
+                found[0][key] += row["count"]
+                found[1][key] += row["bytes"]
+    return found
+
+
+def look(*words):
+    """The answer of --at-end, and its status."""
+    run = subprocess.run([XHEAP, "leaks", "--at-end", "-format", "json", "-top", "1000", "--", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    expect(run.returncode in (0, 1), f"{words}: status {run.returncode}: {run.stderr}")
+    return json.loads(run.stdout[run.stdout.index("{"):]), run.returncode
+
+
+def as_sanitizer():
+    """--at-end finds the same as LeakSanitizer in the same program."""
+    library = sanitizer()
+    lost, wrong = 0, []
+    for options in (("-O0",), ("-O2",)) if SOAK else (("-O1",),):
+        program = build("leaking", *options)
+        for trial in TRIALS:
+            answer, status = look(program, trial)
+            ours, theirs = of_answer(answer), of_sanitizer(program, trial, library)
+            for key in [("lost", ("own_block", f"trial_{trial}"))] if trial in DIFFERENCES else []:
+                for numbers, more in zip(theirs, DIFFERENCES[trial]):
+                    numbers[key] -= more
+            if [+numbers for numbers in ours] != [+numbers for numbers in theirs]:
+                wrong.append(f"{trial} {options}: LeakSanitizer has {theirs}, and this answer {ours}")
+            expect(status == (1 if ours[0] else 0), f"{trial}: status {status} with {ours}")
+            lost += bool(ours[0])
+    expect(not wrong, "\n".join(wrong))
+    expect(lost >= 15, f"only {lost} of the programs lose anything")
+    return f"{len(TRIALS)} programs, {lost} with lost blocks"
+
+
+def cores():
+    """A core has the same answer, where it has the memory; damaged ones, and those of others, are refused or read as far as they go."""
+    pattern = pathlib.Path("/proc/sys/kernel/core_pattern").read_text().strip()
+    if not pattern.startswith("core") or "/" in pattern:
+        print("cores do not go to the directory of the process: /proc/sys/kernel/core_pattern")
+        sys.exit(77)
+    program = build("crashing", "-DCRASHING")
+    for trial in ("tree", "some", "by_inside", "of_live_thread", "large"):
+        subprocess.run(["sh", "-c", "ulimit -c unlimited && exec \"$@\"", "sh", XHEAP, "record", "-q", "-o", f"{trial}.xht", program, trial],
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        found = sorted(pathlib.Path(".").glob("core*"))
+        expect(found, f"{trial}: no core")
+        found[-1].rename(f"{trial}.core")
+        at_end, _ = look(build(), trial)
+        ours, theirs = of_answer(answer_of(f"{trial}.core", "-trace", f"{trial}.xht")), of_answer({"processes": at_end["processes"][-1:]})
+        expect(ours == theirs, f"{trial}: of the core {ours}, at the end {theirs}")
+    for words, said in ((("tree.core", "-trace", "some.xht"), "is of"), (("tree.core",), "needs the trace"), (("tree.core", "some.core", "-trace", "tree.xht"), "one CORE"),
+                        (("tree.xht", "-trace", "tree.xht"), "no core"), (("nothing.core", "-trace", "tree.xht"), "nothing.core"), ((), "missing")):
+        reason = xheap("leaks", *words, status=2)
+        expect(said in reason, f"{words} is refused by {reason}, not by {said}")
+    whole, chance = pathlib.Path("tree.core").read_bytes(), random.Random(34)
+    statuses = collections.Counter()
+    for i in range(40):
+        changed = bytearray(whole)
+        if i % 3 == 0:
+            del changed[chance.randrange(64, len(changed)):]
+        for _ in range(1 + i % 7):
+            at = chance.randrange(18, 6000 if i % 2 else min(len(changed), 600))
+            if at + 8 < len(changed):
+                changed[at:at + 8] = chance.randbytes(8)
+        pathlib.Path("changed.core").write_bytes(changed)
+        run = subprocess.run([XHEAP, "leaks", "changed.core", "-trace", "tree.xht", "-noIndex"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, timeout=100)
+        expect(run.returncode in (0, 1, 2), f"core {i}: status {run.returncode}: {run.stderr}")
+        statuses[run.returncode] += 1
+    return f"statuses {dict(statuses)}"
+
+
+def commands():
+    """What cannot be looked at is said, with status 2; a status of the command is told; nothing is left behind; the trace stays where it is asked for."""
+    program = build()
+    for words, said in ((("--", "./no_such_program"), "no_such_program"), ((), "command is missing"), (("--", "sh", "-c", "kill -9 $$"), "did not end by itself")):
+        reason = xheap("leaks", "--at-end", *words, status=2)
+        expect(said in reason, f"{words} is refused by {reason}, not by {said}")
+    # A process whose core cannot be written ends all the same, at once.
+    os.makedirs("gone", exist_ok=True)
+    began = os.times().elapsed
+    reason = xheap("leaks", "--at-end", "--", "sh", "-c", f"rm -r gone/xheap-leaks.*; exec {program} tree", status=2, env={**os.environ, "TMPDIR": os.path.abspath("gone")})
+    expect("cannot make" in reason and os.times().elapsed - began < 50, f"{os.times().elapsed - began} s: {reason}")
+    said = xheap("leaks", "--at-end", "-trace", "kept.xht", "--", "sh", "-c", f"{program} tree; exit 7", status=1)
+    expect("ended with status 7" in said and "trial_tree" in said, said)
+    expect(len(told("info", "kept.xht")["processes"]) >= 2, "the trace has the processes")
+    left = [name for name in os.listdir(os.environ.get("TMPDIR", "/tmp")) if name.startswith("xheap-leaks.") and os.stat(os.path.join(os.environ.get("TMPDIR", "/tmp"), name)).st_uid == os.getuid()]
+    expect(not left or os.environ.get("TMPDIR") is None, f"left behind: {left}")
+    shown = xheap("leaks", "--at-end", "-size", "500", "1K", "--", program, "tree", status=0)
+    expect("trial_tree" not in shown, shown)
+
+
+SERVER = """
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#define OUT __attribute__((noipa))
+struct node { struct node *next; char room[56]; };
+static struct node *cache[1024];
+static volatile unsigned long turns;
+OUT struct node *own_cached(void) { return calloc(1, sizeof(struct node)); }
+OUT void own_lost(void) { memset(malloc(321), 0, 321); __asm__ volatile(""); }
+static void *churn(void *number)
+{
+	unsigned long mine = (unsigned long)number;
+	for (unsigned state = (unsigned)mine; ; turns++) {
+		state = state * 1664525 + 1013904223;
+		unsigned i = (state >> 8 & 255) + 256 * (unsigned)mine;
+		struct node *one = own_cached();
+		one->next = cache[i];
+		while (one && state % 7 == 0) { struct node *next = one->next; free(one); one = next; }
+		cache[i] = one;
+		/* A list that moves while it is the only place of its blocks. */
+		void **list = malloc(8);
+		list[0] = own_cached();
+		list = realloc(list, state % 5000 + 8);
+		free(list[0]);
+		free(list);
+		if (state % 4 == 0) usleep(3000);
+	}
+	return NULL;
+}
+int main(void)
+{
+	char byte;
+	pthread_t thread;
+	for (unsigned long i = 0; i < 4; i++) pthread_create(&thread, NULL, churn, (void *)i);
+	while (read(0, &byte, 1) == 1) { if (byte == 'l') own_lost(); if (byte == 'm') memset(malloc(64 << 20), 1, 64 << 20); if (write(1, &byte, 1) != 1) return 1; }
+	return 0;
+}
+"""
+
+
+def answer_of(*words):
+    """Lost blocks or not."""
+    run = subprocess.run([XHEAP, "leaks", *map(str, words), "-format", "json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    expect(run.returncode in (0, 1), f"leaks {words}: status {run.returncode}: {run.stderr}")
+    return json.loads(run.stdout)
+
+
+def running():
+    """Of a busy server, nothing is named but what it loses, at once; it goes on, and no call is lost."""
+    pathlib.Path("server.c").write_text(SERVER)
+    subprocess.run(["cc", "-O1", "-w", "-g", "-fno-builtin", "-pthread", "-o", "server", "server.c"], check=True)
+    with subprocess.Popen(["./server"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
+        try:
+            def ask(letter):
+                server.stdin.write(letter)
+                server.stdin.flush()
+                expect(server.stdout.read(1) == letter, "the server does not answer")
+            unknown = xheap("leaks", "-p", server.pid, status=2)
+            expect("is recorded by no session" in unknown, unknown)
+            xheap("start", "lost", "-p", server.pid, "-o", "server.xht")
+            pauses, seeded = [], 0
+            for i in range(1000 if SOAK else 20):
+                if i % 4 == 1:
+                    ask(b"l")
+                    seeded += 1
+                answer = answer_of(*(("-p", server.pid) if i % 2 else ("-session", "lost")))["processes"][0]
+                lost = [(row["count"], user_functions(frame.get("symbol", "") for frame in row["stack"])) for row in answer["rows"] if row["state"] in ("lost", "indirect") and not row["earlier"]]
+                # Dead words of stacks, registers and blocks that nobody has written to may have the addresses of some.
+                expect({functions for _, functions in lost} <= {("own_lost",)} and (seeded > 2) <= sum(count for count, _ in lost) <= seeded, f"look {i}, {seeded} are lost: {lost}")
+                pauses.append(answer["pause_us"])
+            ask(b"m")
+            expect("-stop allows it" in xheap("leaks", "-p", server.pid, status=2), "a large process is paused")
+            shown = xheap("leaks", "-p", server.pid, "-stop", status=1)
+            expect("own_lost" in shown and "were paused for" in shown, shown)
+            stop_session("lost")
+            ask(b"x")
+        finally:
+            stop_session("lost")
+            server.kill()
+    facts = told("info", "server.xht")
+    expect(facts["lost_events"] == 0, f"{facts['lost_events']} events are lost")
+    return f"{len(pauses)} looks, median pause {sorted(pauses)[len(pauses) // 2] / 1000:.1f} ms"
+
+
+TESTS = (as_sanitizer, cores, commands, running)
+
+if __name__ == "__main__":
+    run_tests(*TESTS)
