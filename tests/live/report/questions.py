@@ -129,6 +129,9 @@ def parameters_as_preloaded():
     expect(info("oracle.xht")["complete"], "the trace is not complete")
     found = collections.defaultdict(list)
     for row in rows_of("oracle.xht", f"{ALL}.Select(h => new {{ F = h.Function, T = h.Thread.Id, O = h.Process.Id, P = {PARAMETER_TEXT} }})"):
+        # Python's arenas have no symbol that a preloaded library could take over.
+        if row["F"] in ("_PyObject_ArenaMmap", "_PyObject_ArenaMunmap"):
+            continue
         found[int(row["O"], 0), int(row["T"], 0)].append((compare.SAME.get(row["F"], row["F"]), list(map(int, row["P"].split()))))
     logged = {}
     for name in os.listdir(logs):
