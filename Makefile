@@ -116,7 +116,7 @@ dist:
 	@scripts/setup dist
 	@scripts/dist $(BUILD)/dist
 
-# Tries it in clean roots of the oldest and the newest glibc.
+# Tries it in clean roots of glibc 2.31 and 2.41.
 check-dist: dist
 	@tests/packages/folder $(BUILD)/dist/xheap-*-x86_64.tar.zst $(SUITES)
 

@@ -139,7 +139,8 @@ static __attribute__((noinline)) void sums_weigh(struct cell_sums *sums, const s
 }
 
 /* Cells that a sample loses anyway need not be found: take one as soon as those so far promise too many for the whole
-   range. The level has to rise again then, which proves that a sample was necessary, and that no lower level would do. */
+   range. The level has to rise again then, which proves that a sample was necessary, and that no lower level would
+   do. */
 static void sample_guess(struct scan_part *part, const struct heap_rows *rows)
 {
 	const struct cell_scan *scan = part->found.of;

@@ -179,10 +179,10 @@ void cell_paths_fini(struct cell_paths *paths)
 struct tree_making {
 	struct cell_tree *tree;
 	const struct cell_paths *paths;
-	const struct heap_names *names;
-	uint32_t *
-		places; /* by number of all plus 1: its node in the tree plus 1, if it is on a kept path; first, of none */
-	uint32_t *above;  /* likewise: the place of the last frame under which others may be lumped, itself included */
+	/* By number of all plus 1, 0 of none: its node in the tree plus 1, if it is on a kept path. */
+	uint32_t *places;
+	/* Likewise: the place of the last frame under which others may be lumped, itself included. */
+	uint32_t *above;
 	struct map lumps; /* a node of the tree plus 1, or 0, and a name: the lump under it */
 };
 

@@ -88,9 +88,9 @@ void cell_paths_find(struct cell_paths *paths, const struct cell_weights *weight
 /** Free the paths. */
 void cell_paths_fini(struct cell_paths *paths);
 
-/** Make the tree of what is kept. It is zeroed, or was made of the same paths before; classes change little then. Other paths are lumped: under
-    the last frame that they share with a kept one, and whose level allows it. Those of functions that are not kept lose
-    the function, too. */
+/** Make the tree of what is kept. It is zeroed, or was made of the same paths before; a change of classes takes little
+    time then. Other paths are lumped: under the last frame that they share with a kept one, and whose level allows it.
+    Those of functions that are not kept lose the function, too. */
 void cell_tree_make(struct cell_tree *tree, const struct cell_paths *paths, const struct cell_kept *kept);
 
 /** Free the tree. */

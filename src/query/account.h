@@ -89,8 +89,8 @@ struct account {
 	uint32_t site_count, site_capacity;
 	uint64_t page_bytes, kept_bytes, kept_count; /**< of all sites */
 	bool has_glibc;                              /**< blocks of glibc lie, or lay, in the process */
-	/** the caches of glibc's threads are known; before account_make(): they are wanted, which doubles the time. Else
-	    what is in them is free */
+	/** the caches of glibc's threads are known; before account_make(): they are wanted, which doubles the time.
+	    Otherwise what is in them is free */
 	bool has_caches;
 };
 

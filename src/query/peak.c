@@ -250,7 +250,7 @@ struct search {
 };
 
 /* A batch of slices that are searched: as in struct pass. */
-struct batch {
+struct search_batch {
 	uint32_t first, last;
 	const uint64_t *starts;
 	struct level_change *changes;
@@ -259,12 +259,12 @@ struct batch {
 /* The parts of one thread. */
 struct search_share {
 	struct search *search;
-	const struct batch *batch;
+	const struct search_batch *batch;
 	uint32_t from, to;
 };
 
 /* Have all threads work, each on a share of the parts. */
-static void parts_each(struct search *search, void (*work)(void *share), const struct batch *batch)
+static void parts_each(struct search *search, void (*work)(void *share), const struct search_batch *batch)
 {
 	struct search_share *shares = memory_zeroed(search->width, sizeof(*shares));
 	uint32_t parts = search->slicing->count / search->per_part;
@@ -322,7 +322,7 @@ static void batch_search_share(void *context)
 {
 	const struct search_share *share = context;
 	struct search *search = share->search;
-	const struct batch *batch = share->batch;
+	const struct search_batch *batch = share->batch;
 	uint32_t first = share->from * search->per_part, last = share->to * search->per_part;
 	first = first < batch->first ? batch->first : first;
 	last = last < batch->last ? last : batch->last;
@@ -433,7 +433,7 @@ static void batch_search(struct search *search, const struct pass *like, uint32_
 	for (unsigned i = 0; i < width; i++)
 		passes[i] = pass;
 	heap_scan_threads(pass_run, passes, sizeof(*passes), width);
-	parts_each(search, batch_search_share, &(struct batch){first, last, starts, changes});
+	parts_each(search, batch_search_share, &(struct search_batch){first, last, starts, changes});
 	free(near);
 	free(filled);
 	free(changes);

@@ -19,7 +19,7 @@
 #include "trace/trace.h"
 
 /* A block with the number that it is sorted by. */
-struct ranked_block {
+struct kept_block {
 	int64_t key;
 	struct history_block block;
 };
@@ -28,44 +28,44 @@ struct blocks_answer {
 	struct shown_trace *shown;
 	const struct question *question;
 	struct sink *out;
-	struct ranked_block *kept; /* the first `most` of those that were seen, and some that came since */
+	struct kept_block *kept; /* the first `most` of those that were seen, and some that came since */
 	size_t count, most;
 	bool is_cut; /* more than `most` were seen: none behind the last one kept is wanted */
 	uint64_t all_blocks, all_bytes;
-	uint32_t *ranks; /* by name: its place among all, for the order of functions; NULL: not needed */
+	uint32_t *places; /* by name: its place among all, for the order of functions; NULL: not needed */
 	const uint32_t *nodes;
 };
 
 /* ---- the order ---- */
 
-struct rank {
+struct name_text {
 	uint32_t name;
 	char *text;
 };
 
 static int compare_texts(const void *one, const void *other)
 {
-	return strcmp(((const struct rank *)one)->text, ((const struct rank *)other)->text);
+	return strcmp(((const struct name_text *)one)->text, ((const struct name_text *)other)->text);
 }
 
-static uint32_t *ranks_make(const struct heap_names *names)
+static uint32_t *places_make(const struct heap_names *names)
 {
 	const uint32_t count = heap_names_count(names);
-	struct rank *all = memory_zeroed((size_t)count + 1, sizeof(*all));
-	uint32_t *ranks = memory_zeroed((size_t)count + 1, sizeof(*ranks));
+	struct name_text *all = memory_zeroed((size_t)count + 1, sizeof(*all));
+	uint32_t *places = memory_zeroed((size_t)count + 1, sizeof(*places));
 	char text[CELL_NAME_ROOM];
 	for (uint32_t name = 0; name < count; name++) {
 		cell_name_short(names, name, text);
 		const size_t size = strlen(text) + 1;
-		all[name] = (struct rank){name, memcpy(memory_resize(NULL, size, 1), text, size)};
+		all[name] = (struct name_text){name, memcpy(memory_resize(NULL, size, 1), text, size)};
 	}
 	qsort(all, count, sizeof(*all), compare_texts);
 	for (uint32_t i = 0; i < count; i++) {
-		ranks[all[i].name] = i;
+		places[all[i].name] = i;
 		free(all[i].text);
 	}
 	free(all);
-	return ranks;
+	return places;
 }
 
 /* Return the name of the function that asked for a block. */
@@ -94,12 +94,12 @@ static int64_t key_of(const struct blocks_answer *answer, const struct action_in
 		break;
 	}
 	const uint32_t name = asker_of(answer, input->sources->names, input->cull, block->row.site);
-	return name == CELL_NO_STACK ? -1 : (int64_t)answer->ranks[name];
+	return name == CELL_NO_STACK ? -1 : (int64_t)answer->places[name];
 }
 
 static int compare_blocks(const void *one, const void *other)
 {
-	const struct ranked_block *a = one, *b = other;
+	const struct kept_block *a = one, *b = other;
 	if (a->key != b->key)
 		return a->key < b->key ? 1 : -1;
 	return a->block.id < b->block.id ? -1 : a->block.id > b->block.id;
@@ -118,7 +118,7 @@ static void block_keep(struct blocks_answer *answer, int64_t key, const struct h
 {
 	if (!answer->most || (answer->is_cut && key < answer->kept[answer->most - 1].key))
 		return;
-	answer->kept[answer->count++] = (struct ranked_block){key, *block};
+	answer->kept[answer->count++] = (struct kept_block){key, *block};
 	if (answer->count == 2 * answer->most)
 		blocks_cut(answer);
 }
@@ -202,10 +202,10 @@ static int blocks_make(void *context, struct analysis *analysis, struct diag *di
 	answer->is_cut = false;
 	answer->all_blocks = answer->all_bytes = 0;
 	answer->kept = memory_zeroed(2 * answer->most + 1, sizeof(*answer->kept));
-	answer->ranks = answer->question->sort == BLOCKS_BY_FUNCTION ? ranks_make(input->sources->names) : NULL;
+	answer->places = answer->question->sort == BLOCKS_BY_FUNCTION ? places_make(input->sources->names) : NULL;
 	blocks_find(answer, input, sites);
 	blocks_write(answer, input);
-	free(answer->ranks);
+	free(answer->places);
 	free(answer->kept);
 	free(sites);
 	return 0;

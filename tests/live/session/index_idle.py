@@ -99,10 +99,10 @@ def idle():
     with Processors(True):
         for _ in range(5):
             said = recorded(4, lambda command: written(command) > 1 << 20)
-            if "its end takes more than half a second" not in said:
+            if "its end takes more than half a second" not in said and "no processor was idle" not in said:
                 break
         else:
-            return "not shown: half a second was never enough"
+            return "not shown: half a second was never enough, or this test had no processor to say that one is idle"
     expect("the trace has an index" in said and len(indexes()) == 1, said)
     made = indexes()[0]
     os.rename(made, "idle.index")
