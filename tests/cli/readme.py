@@ -81,7 +81,7 @@ def check_commands():
     with subprocess.Popen(PROGRAM) as program:
         try:
             for command in found:
-                needs_session = re.match(rf"xheap (?:(?:top|query|stop) {SESSION}|why -p)", command)
+                needs_session = re.match(rf"xheap (?:(?:top|query|stop) {SESSION}|(?:why|leaks) -p)", command)
                 if needs_session:
                     run([XHEAP, "start", SESSION, "-p", str(program.pid)])
                 try_command(command, program.pid)
