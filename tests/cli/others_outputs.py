@@ -25,7 +25,8 @@ WRITERS = {
     ("heap", "-o"): lambda out: ("heap", "a.xht", "-totals", "-o", out),
     ("export", "-o"): lambda out: ("export", "a.xht", "-format", "pprof", "-o", out),
     ("explain", "-o"): lambda out: ("explain", "a.xht", address(), "-o", out),
-    ("why", "-o"): lambda out: ("why", "a.xht", "-o", out),
+    ("why", "-o"): lambda out: ("why", "pages.xht", "-o", out),
+    ("leaks", "-o"): lambda out: ("leaks", "--at-end", "-o", out, "--", *RECORDED),
     ("diff", "-o"): lambda out: ("diff", "a.xht", "b.xht", "-o", out),
     ("check", "--junit"): lambda out: ("check", "a.xht", "--budget", "a.budget", "--junit", out),
     ("check", "--update"): lambda out: ("check", "a.xht", "--budget", out, "--update"),
@@ -132,6 +133,8 @@ def main():
     for name in ("a.xht", "b.xht"):
         expect(xheap("record", "-q", "-o", name, "--", *RECORDED).returncode == 0, "record")
     os.chmod(".", 0o755)
+    # Long enough for a reading of its pages.
+    expect(xheap("record", "-q", "-o", "pages.xht", "--", "perl", "-e", "my @a = map { 'x' x 9000 } 1..2000; sleep 2").returncode == 0, "no record of pages")
     whole = pathlib.Path("a.xht").read_bytes()
     pathlib.Path("cut.xht").write_bytes(whole[:len(whole) * 2 // 3])
     for key in WRITERS:
