@@ -28,6 +28,7 @@ static inline int is_silent(const struct hook_context *context, uint64_t frame)
 struct request {
 	uint64_t a, b, c; /* as given */
 	uint64_t block;   /* to free */
+	uint64_t usable;  /* of it, if the call says so; 0: it does not */
 	uint64_t size, argument, argument2, previous;
 	uint8_t flags, lost;
 	uint32_t stack_option;
@@ -343,10 +344,10 @@ static inline __attribute__((always_inline)) uint64_t give_back(struct call call
 	/* The head of a block that is none may not be readable: then the process ends here, as it would in the call. */
 	call_announce(&call, context, request.block);
 	event.heap = heap_of(call.thread, context, request.block);
-	if (UNLIKELY(call.options & OPTION_MEASURE))
+	if (UNLIKELY(call.options & OPTION_MEASURE) && !request.usable)
 		event_set_usable(&event, measure(context, request.block));
 	else if (request.size)
-		event_set_usable(&event, 0);
+		event_set_usable(&event, request.usable);
 	uint32_t bytes;
 	if (is_special) {
 		struct call special_call = call;
@@ -437,11 +438,11 @@ HOOK hook_delete_sized_aligned(PARAMETERS)
 	return GIVE_BACK(RECORD_ARGUMENT, .c = c, .size = b, .argument = c);
 }
 
-/* arena_free(context, arena, size), of Python's allocator. */
+/* arena_free(context, arena, size), of Python's allocator. It says how large a block was that an attach did not find. */
 HOOK hook_arena_free(PARAMETERS)
 {
 	return hook_give_back(
 		(struct request){
-			.a = a, .b = b, .c = c, .block = b, .size = c, .flags = RECORD_FREE, .lost = LOST_FREE},
+			.a = a, .b = b, .c = c, .block = b, .size = c, .usable = c, .flags = RECORD_FREE, .lost = LOST_FREE},
 		context, FRAME);
 }
