@@ -562,6 +562,19 @@ static bool are_alike(const struct known_type *one, const struct known_type *oth
 	return one->kind == other->kind && (one->kind != DX_OBJECT || one->class == other->class);
 }
 
+/* The member that people mean by a value of this type: Id, which is what the system calls it, else the first one. */
+static const struct dx_member *member_to_compare(const struct dx_class *class, enum dx_kind kind)
+{
+	const struct dx_member *found = NULL;
+	for (const struct dx_member *row = class ? class->members : NULL; row && row->name; row++) {
+		if (row->type != kind || row->flags & DX_MEMBER_HIDDEN || kind == DX_OBJECT)
+			continue;
+		if (!found || !strcmp(row->name, "Id"))
+			found = row;
+	}
+	return found;
+}
+
 /* Say why the comparison makes no sense, and which member has the other one's type. `text` is of a literal, or NULL. */
 static void refuse_comparison(struct checker *checker, int column, const struct known_type *one,
 			      const struct known_type *other, const char *text)
@@ -577,13 +590,9 @@ static void refuse_comparison(struct checker *checker, int column, const struct 
 	else if (text && is_numeric(one->kind == DX_TEXT ? other : one) &&
 		 (text_parse_size(text, &size) || text_parse_time(text, &time_ns)))
 		complain(checker, column, "a number and a text cannot be compared: write %s without quotes", text);
-	const struct dx_class *class = class_of(object);
-	const struct dx_member *row = class ? class->members : NULL;
-	while (row && row->name && (row->type != value->kind || row->flags & DX_MEMBER_HIDDEN))
-		row++;
-	bool has_member = row && row->name && value->kind != DX_OBJECT;
+	const struct dx_member *row = member_to_compare(class_of(object), value->kind);
 	complain(checker, column, "%s and %s cannot be compared%s%s", type_name(one), type_name(other),
-		 has_member ? ": compare a member, as ." : "", has_member ? row->name : "");
+		 row ? ": compare a member, as ." : "", row ? row->name : "");
 }
 
 /* What is equal to no element would be found in no collection. */
