@@ -157,7 +157,7 @@ class Recorder:
         trace = self.recording.snapshot()
         try:
             bounds = windows(trace, number)
-            needed: int = measured(trace, "", bounds[-1], measured(trace, "", bounds[0]))[figure]
+            needed = int(measured(trace, "", bounds[-1], measured(trace, "", bounds[0]))[figure])
             if needed <= limit:
                 return None
             rows = trace.heap(by="stack", range=bounds[-1], pid=os.getpid(), sort=sort, top=_STACKS + _OWN_STACKS, lines=True)

@@ -155,7 +155,11 @@ int boottrace_boot_begin(struct boottrace *scenario)
 	static struct state_texts texts;
 	uint64_t number;
 	const char *word = NULL;
-	session_options_each_word(&scenario->session, refuse_word, &word);
+	struct session_options given = scenario->session;
+	/* Without the option, boottrace makes no index. */
+	if (given.index == SESSION_INDEX_NEVER)
+		given.index = SESSION_INDEX_IDLE;
+	session_options_each_word(&given, refuse_word, &word);
 	if (word)
 		return cli_fail("boottrace: -trace boot takes no options of a recording");
 	if (check_length("preTraceCmd", scenario->before_command) != CLI_OK ||
