@@ -87,7 +87,7 @@ def stacks_by_kind():
         recorded.go_on()
         changed_ns = max(int(row["time_ns"]) for row in dump(TRACE))
         xheap("update", NAME, "--stackwalk", "none")
-        recorded.go_on_for(300000)
+        recorded.go_on_for(900000)
         recorded.stop()
     rows = dump(TRACE)
     # Calls that were under way when it was changed are of either kind.
