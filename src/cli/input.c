@@ -25,11 +25,13 @@ int input_take_session(void *context, struct words *words, int number)
 
 int input_take_process(struct input *input, uint32_t pid)
 {
-	input->session_path = cli_process_trace(pid);
+	input->session_path = cli_process_trace(pid, &input->process_session);
+	input->session = input->process_session;
 	return input->session_path ? input_take_path(input, input->session_path) : CLI_FAILED;
 }
 
 void input_fini(struct input *input)
 {
 	free(input->session_path);
+	free(input->process_session);
 }

@@ -7,9 +7,10 @@
 
 /** The trace that a command reads. Zero it. */
 struct input {
-	const char *path;    /**< NULL: not named */
-	const char *session; /**< whose trace it is; NULL: none */
-	char *session_path;  /**< that trace */
+	const char *path;      /**< NULL: not named */
+	const char *session;   /**< whose trace it is; NULL: none */
+	char *session_path;    /**< that trace */
+	char *process_session; /**< the same as `session`, found by a process */
 };
 
 /** Take a FILE: one at a time. 0, or CLI_FAILED after a message. */

@@ -52,9 +52,10 @@ char *cli_session_trace(const char *name)
 	return flush(name, true, &session);
 }
 
-char *cli_process_trace(uint32_t pid)
+char *cli_process_trace(uint32_t pid, char **session)
 {
 	char name[600];
+	*session = NULL;
 	struct proc_life life;
 	bool is_found = session_of_process((pid_t)pid, name, sizeof(name));
 	if (!proc_read_life((pid_t)pid, &life))
@@ -63,7 +64,7 @@ char *cli_process_trace(uint32_t pid)
 		cli_fail("process %s is not recorded: xheap start NAME -p %s begins a session", text_pid(pid).data,
 			 text_pid(pid).data);
 	else if (name[0] != '/')
-		return cli_session_trace(name);
+		return cli_session_trace(*session = strdup(name));
 	/* The path of another user's session leads anywhere. */
 	else if (proc_status_value((pid_t)pid, "Uid") == (int64_t)geteuid())
 		return strdup(name);
