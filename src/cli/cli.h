@@ -120,8 +120,8 @@ char *cli_trace_path(const char *given);
     (free). */
 char *cli_session_trace(const char *name);
 
-/** The trace of the session that records a process, with all of its events so far; NULL after a message. *session is its
-    name; NULL: it has none. Both are the caller's (free). */
+/** The trace of the session that records a process, with all of its events so far; NULL after a message. *session is
+    its name; NULL: it has none. Both are the caller's (free). */
 char *cli_process_trace(uint32_t pid, char **session);
 
 #endif

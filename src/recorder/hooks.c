@@ -438,11 +438,17 @@ HOOK hook_delete_sized_aligned(PARAMETERS)
 	return GIVE_BACK(RECORD_ARGUMENT, .c = c, .size = b, .argument = c);
 }
 
-/* arena_free(context, arena, size), of Python's allocator. It says how large a block was that an attach did not find. */
+/* arena_free(context, arena, size), of Python's allocator. So it is known how large a block was that an attach did not
+   find. */
 HOOK hook_arena_free(PARAMETERS)
 {
-	return hook_give_back(
-		(struct request){
-			.a = a, .b = b, .c = c, .block = b, .size = c, .usable = c, .flags = RECORD_FREE, .lost = LOST_FREE},
-		context, FRAME);
+	return hook_give_back((struct request){.a = a,
+					       .b = b,
+					       .c = c,
+					       .block = b,
+					       .size = c,
+					       .usable = c,
+					       .flags = RECORD_FREE,
+					       .lost = LOST_FREE},
+			      context, FRAME);
 }
