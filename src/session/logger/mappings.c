@@ -248,6 +248,10 @@ static bool may_have_blocks(uint8_t kind)
 static void run_add(struct reading_mappings *reading, uint64_t low, uint64_t high)
 {
 	struct trace_pages *pages = &reading->pages;
+	/* A mapping that grew while they were read is there twice: its pages count once. */
+	low = low > reading->run_end ? low : reading->run_end;
+	if (low >= high)
+		return;
 	bool is_next = pages->spread && reading->run_piece == reading->at;
 	if (is_next && reading->run_end == low && !pages->left_out_bytes) {
 		reading->runs[pages->spread - 1].count += (high - low) / PAGE;
