@@ -68,7 +68,7 @@ static void first_remove(struct push_queue *queue)
 static void status_write(struct push_queue *queue)
 {
 	struct push_counts *counts = &queue->counts;
-	struct fields fields = {NULL};
+	struct fields fields = {.text = NULL};
 	counts->waiting = queue->count;
 	fields_add(&fields, "place", counts->place);
 	fields_add_number(&fields, "logger", counts->logger);
