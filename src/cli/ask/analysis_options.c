@@ -178,6 +178,12 @@ static int answer_save(const struct analysis *analysis, const char *output,
 	return diag_fail(diag, -error, "cannot write %s: %s", output, strerror(-error));
 }
 
+/* An answer, and of what. */
+struct asked {
+	struct analysis *analysis;
+	const struct asking_answer *answer;
+};
+
 int asking_print(const struct analysis *analysis, const char *output, bool wants_pager,
 		 void (*write)(void *context, struct sink *out, bool is_colored), void *context)
 {
@@ -188,6 +194,39 @@ int asking_print(const struct analysis *analysis, const char *output, bool wants
 	cli_output_open(&standard, wants_pager);
 	write(context, &standard.sink, standard.is_colored);
 	return cli_output_close(&standard);
+}
+
+static void asked_write(void *context, struct sink *out, bool is_colored)
+{
+	const struct asked *asked = context;
+	asked->analysis->input.is_colored = is_colored;
+	asked->answer->write(asked->answer->context, out);
+}
+
+static int answer_show(struct analysis *analysis, const struct asking_answer *answer)
+{
+	struct asked asked = {analysis, answer};
+	int status = asking_run(analysis, answer->make, answer->undo, answer->context);
+	if (status != CLI_OK)
+		return status;
+	status = asking_print(analysis, answer->output, answer->is_text, asked_write, &asked);
+	if (status == CLI_OK && answer->judge)
+		status = answer->judge(answer->context);
+	answer->undo(answer->context);
+	return status;
+}
+
+int asking_show(struct analysis *analysis, const struct analysis_request *request, const struct asking_answer *answer)
+{
+	struct diag diag = {""};
+	/* Before the trace is read, which may get an index. */
+	if (answer->output && asking_check_output(answer->output, request->words[0].path, &diag))
+		return cli_fail("%s", diag.text);
+	int status = asking_open(analysis, request);
+	status = status ? status : asking_check_innermost(analysis);
+	status = status ? status : answer_show(analysis, answer);
+	analysis_close(analysis);
+	return status;
 }
 
 /* ---- a trace alone ---- */

@@ -103,22 +103,10 @@ static void answer_undo(void *context)
 	explanation_fini(&((struct explain_answer *)context)->explanation);
 }
 
-static void answer_write(void *context, struct sink *out, bool is_colored)
+static void answer_write(void *context, struct sink *out)
 {
 	struct explain_answer *answer = context;
-	answer->analysis.input.is_colored = is_colored;
 	(answer->options->format == REPORT_JSON ? explanation_json : explanation_text)(&answer->explanation, out);
-}
-
-static int answer_show(struct explain_answer *answer)
-{
-	const struct explain_options *options = answer->options;
-	int status = asking_run(&answer->analysis, answer_make, answer_undo, answer);
-	if (status != CLI_OK)
-		return status;
-	status = asking_print(&answer->analysis, options->output, options->format == REPORT_TEXT, answer_write, answer);
-	answer_undo(answer);
-	return status;
 }
 
 static int trace_show(struct explain_options *options, char *path)
@@ -127,6 +115,12 @@ static int trace_show(struct explain_options *options, char *path)
 	struct heap_cull cull = {.with_entries = false};
 	const struct window_word word = {.path = path};
 	struct explain_answer answer = {.options = options};
+	const struct asking_answer shown = {.make = answer_make,
+					    .undo = answer_undo,
+					    .write = answer_write,
+					    .context = &answer,
+					    .output = options->output,
+					    .is_text = options->format == REPORT_TEXT};
 	struct corefile *core = NULL;
 	struct analysis_request request = asking_request(&word, 1);
 	request.asked = &options->filter.asked;
@@ -135,15 +129,12 @@ static int trace_show(struct explain_options *options, char *path)
 	request.session = options->input.session;
 	request.layout = layout_options_settle(&options->layout, options->output != NULL);
 	heap_cull_use_default(&cull);
-	int status = options->output && asking_check_output(options->output, path, &diag) ? cli_fail("%s", diag.text)
-											  : CLI_OK;
-	if (!status && options->core)
-		status = corefile_open(&core, options->core, &diag) ? cli_fail("%s", diag.text) : CLI_OK;
+	int status = CLI_OK;
+	if (options->core && corefile_open(&core, options->core, &diag))
+		status = cli_fail("%s", diag.text);
 	options->question.core = core;
 	options->question.core_path = options->core;
-	status = status ? status : asking_open(&answer.analysis, &request);
-	status = status ? status : answer_show(&answer);
-	analysis_close(&answer.analysis);
+	status = status ? status : asking_show(&answer.analysis, &request, &shown);
 	heap_cull_fini(&cull);
 	corefile_close(core);
 	return status;

@@ -101,36 +101,16 @@ static void answer_undo(void *context)
 	summary_fini(&((struct report_answer *)context)->summary);
 }
 
-static void answer_write(void *context, struct sink *out, bool is_colored)
+static void answer_write(void *context, struct sink *out)
 {
 	struct report_answer *answer = context;
 	const struct report_options *options = answer->options;
 	const struct summary_view view = {.lines =
 						  options->has_more || options->layout.has_all_frames ? 0 : LINES_MOST};
-	answer->analysis.input.is_colored = is_colored;
 	if (options->format == REPORT_JSON)
 		summary_json(&answer->summary, out);
 	else
 		summary_text(&answer->summary, &view, out);
-}
-
-static int answer_show(struct report_answer *answer)
-{
-	const struct report_options *options = answer->options;
-	int status = asking_check_innermost(&answer->analysis);
-	status = status ? status : asking_run(&answer->analysis, answer_make, answer_undo, answer);
-	if (status != CLI_OK)
-		return status;
-	status = asking_print(&answer->analysis, options->output, options->format == REPORT_TEXT, answer_write, answer);
-	answer_undo(answer);
-	return status;
-}
-
-static int output_check(const struct report_options *options, const char *path)
-{
-	struct diag diag = {""};
-	return options->output && asking_check_output(options->output, path, &diag) ? cli_fail("%s", diag.text)
-										    : CLI_OK;
 }
 
 static int trace_show(struct report_options *options, char *path)
@@ -138,6 +118,12 @@ static int trace_show(struct report_options *options, char *path)
 	struct heap_cull cull = {.with_entries = false};
 	const struct window_word word = {.path = path};
 	struct report_answer answer = {.options = options};
+	const struct asking_answer shown = {.make = answer_make,
+					    .undo = answer_undo,
+					    .write = answer_write,
+					    .context = &answer,
+					    .output = options->output,
+					    .is_text = options->format == REPORT_TEXT};
 	struct analysis_request request = asking_request(&word, 1);
 	request.asked = &options->filter.asked;
 	request.cull = &cull;
@@ -146,10 +132,7 @@ static int trace_show(struct report_options *options, char *path)
 	request.layout = layout_options_settle(&options->layout, options->output != NULL);
 	if (!options->without_default_cull)
 		heap_cull_use_default(&cull);
-	int status = output_check(options, path);
-	status = status ? status : asking_open(&answer.analysis, &request);
-	status = status ? status : answer_show(&answer);
-	analysis_close(&answer.analysis);
+	int status = asking_show(&answer.analysis, &request, &shown);
 	heap_cull_fini(&cull);
 	return status;
 }

@@ -89,41 +89,30 @@ static void answer_undo(void *context)
 	why_fini(&((struct why_answer *)context)->why);
 }
 
-static void answer_write(void *context, struct sink *out, bool is_colored)
+static void answer_write(void *context, struct sink *out)
 {
 	struct why_answer *answer = context;
-	answer->analysis.input.is_colored = is_colored;
 	(answer->options->format == REPORT_JSON ? why_json : why_text)(&answer->why, out);
-}
-
-static int answer_show(struct why_answer *answer)
-{
-	const struct why_options *options = answer->options;
-	int status = asking_run(&answer->analysis, answer_make, answer_undo, answer);
-	if (status != CLI_OK)
-		return status;
-	status = asking_print(&answer->analysis, options->output, options->format == REPORT_TEXT, answer_write, answer);
-	answer_undo(answer);
-	return status;
 }
 
 static int trace_show(struct why_options *options, char *path)
 {
-	struct diag diag = {""};
 	struct heap_cull cull = {.with_entries = false};
 	const struct window_word word = {.path = path};
 	struct why_answer answer = {.options = options};
+	const struct asking_answer shown = {.make = answer_make,
+					    .undo = answer_undo,
+					    .write = answer_write,
+					    .context = &answer,
+					    .output = options->output,
+					    .is_text = options->format == REPORT_TEXT};
 	struct analysis_request request = asking_request(&word, 1);
 	request.asked = &options->filter.asked;
 	request.cull = &cull;
 	request.session = options->input.session;
 	request.layout = layout_options_settle(&options->layout, options->output != NULL);
 	heap_cull_use_default(&cull);
-	int status = options->output && asking_check_output(options->output, path, &diag) ? cli_fail("%s", diag.text)
-											  : CLI_OK;
-	status = status ? status : asking_open(&answer.analysis, &request);
-	status = status ? status : answer_show(&answer);
-	analysis_close(&answer.analysis);
+	int status = asking_show(&answer.analysis, &request, &shown);
 	heap_cull_fini(&cull);
 	return status;
 }

@@ -118,24 +118,19 @@ static int answer_make(void *context, struct diag *diag)
 	return error;
 }
 
-static void answer_write(void *context, struct sink *out, bool is_colored)
+static void answer_write(void *context, struct sink *out)
 {
 	struct leaks_answer *answer = context;
-	answer->analysis.input.is_colored = is_colored;
 	(answer->options->format == REPORT_JSON ? leaks_json : leaks_text)(answer->leaks, answer->count, out);
 }
 
-static int answer_show(struct leaks_answer *answer)
+static int answer_judge(void *context)
 {
-	const struct leaks_options *options = answer->options;
-	int status = asking_run(&answer->analysis, answer_make, answer_undo, answer);
-	if (status != CLI_OK)
-		return status;
-	status = asking_print(&answer->analysis, options->output, options->format == REPORT_TEXT, answer_write, answer);
-	for (size_t i = 0; i < answer->count && status == CLI_OK; i++)
-		status = leaks_has_any(&answer->leaks[i]) ? CLI_NO : CLI_OK;
-	answer_undo(answer);
-	return status;
+	struct leaks_answer *answer = context;
+	for (size_t i = 0; i < answer->count; i++)
+		if (leaks_has_any(&answer->leaks[i]))
+			return CLI_NO;
+	return CLI_OK;
 }
 
 static int cores_open(struct leaks_answer *answer)
@@ -150,7 +145,6 @@ static int cores_open(struct leaks_answer *answer)
 /* Answer about the processes that these cores are of. Return the exit status. */
 static int cores_show(struct leaks_options *options, char *trace_path, const struct leaks_core *looks, size_t count)
 {
-	struct diag diag = {""};
 	struct heap_cull cull = {.with_entries = false};
 	const struct window_word word = {.path = trace_path};
 	struct leaks_answer answer = {.options = options,
@@ -158,19 +152,21 @@ static int cores_show(struct leaks_options *options, char *trace_path, const str
 				      .cores = memory_zeroed(count, sizeof(*answer.cores)),
 				      .leaks = memory_zeroed(count, sizeof(*answer.leaks)),
 				      .count = count};
+	const struct asking_answer shown = {.make = answer_make,
+					    .undo = answer_undo,
+					    .write = answer_write,
+					    .judge = answer_judge,
+					    .context = &answer,
+					    .output = options->output,
+					    .is_text = options->format == REPORT_TEXT};
 	struct analysis_request request = asking_request(&word, 1);
 	request.asked = &options->filter.asked;
 	request.cull = &cull;
 	request.session = options->input.session;
 	request.layout = layout_options_settle(&options->layout, options->output != NULL);
 	heap_cull_use_default(&cull);
-	int status = options->output && asking_check_output(options->output, trace_path, &diag)
-			     ? cli_fail("%s", diag.text)
-			     : CLI_OK;
-	status = status ? status : cores_open(&answer);
-	status = status ? status : asking_open(&answer.analysis, &request);
-	status = status ? status : answer_show(&answer);
-	analysis_close(&answer.analysis);
+	int status = cores_open(&answer);
+	status = status ? status : asking_show(&answer.analysis, &request, &shown);
 	heap_cull_fini(&cull);
 	for (size_t i = 0; i < count; i++)
 		corefile_close(answer.cores[i]);
