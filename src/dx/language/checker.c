@@ -649,9 +649,11 @@ static void check_argument(struct checker *checker, const struct dx_method *meth
 		check_made(checker, argument->first->column, method, letter, type);
 		return;
 	}
-	checker->element = is_of_element ? element : checker->element;
+	const struct known_type *outer = checker->element;
+	if (is_of_element)
+		checker->element = element;
 	type = check(checker, argument, scope);
-	checker->element = NULL;
+	checker->element = outer;
 	types->arguments[number] = type;
 	bool is_number_out = ((letter == 'n' || letter == 'd') && is_negative(argument)) ||
 			     (letter == 'b' && argument->kind == DX_NODE_LITERAL &&

@@ -46,7 +46,7 @@ static const struct foreign_row of_collections[] = {
 	{"Avg Mean", "Average(x => x.Member)"},
 	{"MaxBy", "OrderByDescending(x => x.Member).First()"},
 	{"MinBy", "OrderBy(x => x.Member).First()"},
-	{"ElementAt Nth", "[n], an index"},
+	{"ElementAt Nth", "Skip(n).First()"},
 	{"Includes Has", "Contains(value)"},
 	{"Values Items Elements", "the collection without it"},
 };

@@ -8,6 +8,8 @@
 #include "dx/model/objects.h"
 #include "dx/model/objects_calls.h"
 #include "dx/model/objects_state.h"
+#include "dx/model/stack_frames.h"
+#include "query/frame_names.h"
 #include "table/allocation.h"
 #include "trace/process_rows.h"
 
@@ -28,6 +30,7 @@ static const struct {
 	{&dx_heap_class, "End", {heap_end_words, HEAP_END_COUNT, false}},
 	{&dx_call_class, "EventType", {call_types, 1, false}},
 	{&dx_event_class, "Type", {event_types, DX_LIFE_KINDS + 1, false}},
+	{&dx_frame_class, "Kind", {heap_frame_kinds, HEAP_FRAME_KIND_COUNT, false}},
 	{&dx_process_class, "End", {process_ends, TRACE_END_COUNT, false}},
 };
 

@@ -161,8 +161,9 @@ void dx_position_seek(struct dx_query *query, const struct dx_value *position)
 static bool percent_parse(const char *text, double *percent)
 {
 	const char *end = text + strspn(text, "0123456789.");
-	*percent = strtod(text, NULL);
-	return isdigit((unsigned char)*text) && (!*end || !strcmp(end, "%"));
+	char *parsed;
+	*percent = strtod(text, &parsed);
+	return parsed == end && isdigit((unsigned char)*text) && (!*end || !strcmp(end, "%"));
 }
 
 /* A nanosecond without a step, as positions behind all its points are printed: 1DC1F35. Short ones without letters are
