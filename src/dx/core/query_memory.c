@@ -158,9 +158,14 @@ bool dx_arena_is_valid(const struct dx_arena *arena)
 	return is_valid && bytes == arena->chunk_bytes && bytes + spare_bytes <= arena->budget->used_bytes;
 }
 
-void dx_arena_fini(struct dx_arena *arena)
+void dx_arena_clear(struct dx_arena *arena)
 {
 	dx_release(arena, (struct dx_mark){NULL, NULL, NULL});
+}
+
+void dx_arena_fini(struct dx_arena *arena)
+{
+	dx_arena_clear(arena);
 	if (arena->spare) {
 		arena->budget->used_bytes -= arena->spare->size_bytes;
 		free(arena->spare);

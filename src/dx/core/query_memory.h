@@ -59,6 +59,9 @@ struct dx_mark dx_mark(const struct dx_arena *arena);
 void dx_release(struct dx_arena *arena, struct dx_mark mark);
 
 /** Give back everything. */
+void dx_arena_clear(struct dx_arena *arena);
+
+/** Give back everything. */
 void dx_arena_fini(struct dx_arena *arena);
 
 /** Return whether its chunks and its end fit together, and the budget has them (base/check.h). */

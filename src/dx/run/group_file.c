@@ -107,7 +107,7 @@ static void file_copy(struct dx_arena *arena, struct dx_sequence *copy)
 	run_begin_reading(&run, file);
 	while (!arena->budget->is_exceeded && element_read(&run, &step, &element)) {
 		dx_list_add(made, &element);
-		dx_release(&step, (struct dx_mark){NULL, NULL, NULL});
+		dx_arena_clear(&step);
 	}
 	run_close(&run);
 	dx_arena_fini(&step);

@@ -360,7 +360,7 @@ static void kept_begin(struct kept_value *kept, struct dx_query *query)
 static void kept_set(struct kept_value *kept, const struct dx_value *value)
 {
 	kept->at ^= 1;
-	dx_release(&kept->arenas[kept->at], (struct dx_mark){NULL, NULL, NULL});
+	dx_arena_clear(&kept->arenas[kept->at]);
 	kept->value = dx_value_copy(&kept->arenas[kept->at], value);
 }
 

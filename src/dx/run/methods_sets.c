@@ -158,7 +158,7 @@ static bool join_advance(struct dx_query *query, struct dx_iterator *iterator, s
 {
 	struct join_state *state = iterator->state;
 	struct dx_arena *arena = query->arena;
-	dx_release(&state->arena, (struct dx_mark){NULL, NULL, NULL});
+	dx_arena_clear(&state->arena);
 	query->arena = &state->arena;
 	state->has_present = dx_next(query, iterator->source, element);
 	state->present = element->value;

@@ -149,7 +149,7 @@ static void head_read(struct dx_sorter *sorter, uint32_t run)
 	assert(run < sorter->spill.run_count);
 	struct sorter_head *head = &sorter->heads[run];
 	struct dx_element *keys = &sorter->head_keys[run * sorter->key_count];
-	dx_release(&head->arena, (struct dx_mark){NULL, NULL, NULL});
+	dx_arena_clear(&head->arena);
 	for (uint32_t k = 0; k < sorter->key_count && !head->is_over; k++)
 		head->is_over = !dx_spill_read(&head->run, &head->arena, &keys[k].value);
 	head->is_over = head->is_over || !dx_spill_read(&head->run, &head->arena, &head->element.index) ||

@@ -31,17 +31,12 @@ void dx_spilled_groups_add(struct dx_spilled_groups *groups, const struct dx_ele
 	dx_sorter_add(&groups->sorter, element, keys);
 }
 
-static void arena_clear(struct dx_arena *arena)
-{
-	dx_release(arena, (struct dx_mark){NULL, NULL, NULL});
-}
-
 static void ahead_read(struct dx_spilled_groups *groups)
 {
 	struct dx_query *query = groups->sorter.query;
 	struct dx_arena *arena = query->arena;
 	groups->at ^= 1;
-	arena_clear(&groups->arenas[groups->at]);
+	dx_arena_clear(&groups->arenas[groups->at]);
 	query->arena = &groups->arenas[groups->at];
 	groups->has_ahead = dx_sorter_next(&groups->sorter, &groups->ahead, groups->ahead_keys);
 	query->arena = arena;
@@ -57,7 +52,7 @@ bool dx_spilled_groups_next(struct dx_spilled_groups *groups)
 {
 	if (!groups->has_ahead)
 		return false;
-	arena_clear(&groups->key_arena);
+	dx_arena_clear(&groups->key_arena);
 	groups->key = dx_value_copy(&groups->key_arena, &groups->ahead_keys[KEY_GROUP]);
 	groups->fact = dx_value_copy(&groups->key_arena, &groups->ahead_keys[KEY_FACT]);
 	return true;
