@@ -28,7 +28,7 @@ static void json_members(struct json *json, struct dx_query *query, const struct
 		struct dx_mark mark = dx_mark(query->arena);
 		struct dx_value member;
 		unsigned flags;
-		const char *name = dx_shown_at(query, value, i, layout, false, &flags, &member);
+		const char *name = dx_shown_at(query, value, i, layout, DX_IN_TREE, &flags, &member);
 		if (name)
 			json_value(json, query, name, &member, layout, level + 1);
 		dx_release(query->arena, mark);
@@ -212,8 +212,8 @@ static void csv_measure(struct csv_print *csv, const struct dx_element *element)
 		struct dx_value value;
 		unsigned flags;
 		const char *name = dx_member_at(csv->query, &element->value, i, &flags, NULL);
-		if (dx_is_shown(flags, csv->layout, true) && csv_find(csv, name) == csv->count &&
-		    dx_shown_at(csv->query, &element->value, i, csv->layout, true, &flags, &value))
+		if (dx_is_shown(flags, csv->layout, DX_IN_CSV) && csv_find(csv, name) == csv->count &&
+		    dx_shown_at(csv->query, &element->value, i, csv->layout, DX_IN_CSV, &flags, &value))
 			csv_column(csv, name, i);
 	}
 }
@@ -236,7 +236,7 @@ static void csv_read(struct csv_print *csv, const struct dx_value *object)
 	for (uint32_t i = 0; i < count; i++) {
 		struct dx_value value;
 		unsigned flags;
-		const char *name = dx_shown_at(csv->query, object, i, csv->layout, true, &flags, &value);
+		const char *name = dx_shown_at(csv->query, object, i, csv->layout, DX_IN_CSV, &flags, &value);
 		unsigned column = name ? csv_find(csv, name) : csv->count;
 		if (column < csv->count && csv->cells[column].kind == DX_ABSENT)
 			csv->cells[column] = value;

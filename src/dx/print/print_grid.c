@@ -211,9 +211,8 @@ static void read_row(struct grid_print *print, const struct dx_element *element)
 		struct dx_mark mark = dx_mark(print->query->arena);
 		struct dx_value value;
 		unsigned flags;
-		const char *name = dx_shown_at(print->query, object, i, print->layout, true, &flags, &value);
-		bool is_wanted = name && (print->layout->is_verbose || !(flags & DX_MEMBER_NO_GRID));
-		struct grid_column *column = is_wanted ? column_of(print, name, i) : NULL;
+		const char *name = dx_shown_at(print->query, object, i, print->layout, DX_IN_GRID, &flags, &value);
+		struct grid_column *column = name ? column_of(print, name, i) : NULL;
 		if (column) {
 			column->is_minor |= (flags & DX_MEMBER_MINOR) != 0;
 			read_cell(print, column, &value);

@@ -22,19 +22,21 @@ const char *dx_label(struct dx_query *query, const struct dx_value *index, const
 	return dx_format(query->arena, "[%s]", dx_specifier_text(query, index, &specifier));
 }
 
-bool dx_is_shown(unsigned flags, const struct dx_layout *layout, bool is_column)
+bool dx_is_shown(unsigned flags, const struct dx_layout *layout, enum dx_place place)
 {
+	static const unsigned left_out[] = {[DX_IN_TREE] = DX_MEMBER_HIDDEN,
+					    [DX_IN_CSV] = DX_MEMBER_HIDDEN | DX_MEMBER_NO_COLUMN,
+					    [DX_IN_GRID] = DX_MEMBER_HIDDEN | DX_MEMBER_NO_COLUMN | DX_MEMBER_NO_GRID};
 	if (layout->is_verbose)
 		return true;
-	return !(flags & DX_MEMBER_HIDDEN) && (!(flags & DX_MEMBER_EXTRA) || layout->has_extras) &&
-	       (!(flags & DX_MEMBER_NO_COLUMN) || !is_column);
+	return !(flags & left_out[place]) && (!(flags & DX_MEMBER_EXTRA) || layout->has_extras);
 }
 
 const char *dx_shown_at(struct dx_query *query, const struct dx_value *object, uint32_t number,
-			const struct dx_layout *layout, bool is_column, unsigned *flags, struct dx_value *value)
+			const struct dx_layout *layout, enum dx_place place, unsigned *flags, struct dx_value *value)
 {
 	dx_member_at(query, object, number, flags, NULL);
-	if (!dx_is_shown(*flags, layout, is_column))
+	if (!dx_is_shown(*flags, layout, place))
 		return NULL;
 	const char *name = dx_member_at(query, object, number, NULL, value);
 	return value->kind == DX_ABSENT ? NULL : name;
@@ -84,7 +86,7 @@ static void put_members(const struct tree_print *tree, unsigned level, const str
 		struct dx_mark mark = dx_mark(tree->query->arena);
 		struct dx_value member;
 		unsigned flags;
-		const char *name = dx_shown_at(tree->query, value, i, tree->layout, false, &flags, &member);
+		const char *name = dx_shown_at(tree->query, value, i, tree->layout, DX_IN_TREE, &flags, &member);
 		/* An object that a query has made has the members that it names. */
 		if (!name && value->class == &dx_record_class)
 			name = dx_member_at(tree->query, value, i, NULL, &member);
