@@ -53,6 +53,7 @@ struct dx_session {
 	bool has_extras;           /**< members beyond the documented ones are shown, too */
 	bool has_nested;           /**< some heap lies in another; known once it was asked for */
 	bool is_nested_known;
+	bool lacks_signals; /**< it is known that no call was made by a signal's handler */
 	struct dx_group_cache *group;         /**< of the table, read last; NULL: none */
 	struct dx_found_events *found;        /**< the trace's events, if many are searched for; NULL: none was */
 	struct dx_block_events *block_events; /**< events of blocks in another order; likewise */

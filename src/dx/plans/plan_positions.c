@@ -69,20 +69,22 @@ static struct row_position position_make(struct plan *plan, bool is_end)
 /* Calls around those of signal handlers begin earlier than their durations say. */
 static bool has_signals(const struct dx_plan_making *making)
 {
+	struct dx_session *session = making->query->session;
 	struct plan plan;
 	struct plan_target target;
 	struct plan_rows rows;
 	struct diag diag = {""};
-	bool has_none = false;
+	if (session->lacks_signals)
+		return false;
 	plan_init(&plan, COLUMNS_OF_EVENTS);
 	plan.filter = flag_is_set(&plan, EVENT_IN_SIGNAL);
 	if (plan_aggregate(&plan, PLAN_COUNT, PLAN_NOTHING) && dx_plan_target(making->query, &plan, &target)) {
 		struct plan_run *run = plan_open(&plan, &target);
-		has_none = plan_next(run, &rows, &diag) > 0 && !plan_cell(&rows, 0, 0).number;
+		session->lacks_signals = plan_next(run, &rows, &diag) > 0 && !plan_cell(&rows, 0, 0).number;
 		plan_close(run);
 	}
 	plan_fini(&plan);
-	return !has_none;
+	return !session->lacks_signals;
 }
 
 /* ---- comparisons ---- */
