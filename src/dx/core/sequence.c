@@ -275,8 +275,7 @@ static void list_copy(struct dx_arena *arena, struct dx_sequence *copy)
 	struct dx_list *made = dx_list_new_lasting(arena);
 	for (uint64_t at = first; at < end && !arena->budget->is_exceeded; at++)
 		dx_list_add(made, &list->elements[at]);
-	const struct dx_value *key = dx_sequence_key(copy), kept = key ? *key : dx_bool(false);
-	dx_sequence_set_list(copy, made, key ? &kept : NULL);
+	dx_sequence_set_list(copy, made, dx_sequence_key(copy));
 }
 
 const struct dx_sequence *dx_sequence_copy(struct dx_arena *arena, const struct dx_sequence *sequence)

@@ -28,7 +28,6 @@ struct group_sums {
 	/* Groups that came when the memory was full, and what the lambda makes of them, by their first elements. */
 	struct dx_spilled_groups spilled;
 	struct dx_sorter results;
-	bool has_results;
 };
 
 struct group_place {
@@ -44,8 +43,7 @@ static void sums_end(void *context)
 	sums->arena.budget->used_bytes -= sums->capacity * sizeof(*sums->cells);
 	dx_keys_fini(&sums->keys);
 	dx_spilled_groups_end(&sums->spilled);
-	if (sums->has_results)
-		dx_sorter_end(&sums->results);
+	dx_sorter_end(&sums->results);
 	dx_arena_fini(&sums->arena);
 	free(sums->cells);
 	free(sums);
@@ -154,11 +152,10 @@ static bool has_room(struct dx_query *query, const struct group_sums *sums)
 	       query->budget.limit_bytes / GROUPS_PART;
 }
 
-/* Whether a group that is new is to go to the file, as all that come behind the first such one. The group whose key is
-   absent is the last one in any case, and keys that a lambda compares cannot be sorted. */
+/* Whether a group that is new is to go to the file, as all that come behind the first such one. */
 static bool is_spilled(struct dx_query *query, struct group_sums *sums, const struct dx_value *key)
 {
-	if (key->kind == DX_ABSENT || sums->keys.compare || !dx_spill_takes(key))
+	if (!dx_spilled_groups_take(&sums->keys, key))
 		return false;
 	if (!sums->spilled.is_begun && has_room(query, sums))
 		return false;
@@ -244,7 +241,7 @@ static void spilled_sum(struct dx_query *query, struct group_sums *sums, struct 
 static int first_order(const void *context, const struct dx_element *one, const struct dx_element *other)
 {
 	(void)context;
-	return (one->value.number > other->value.number) - (one->value.number < other->value.number);
+	return dx_order(&one->value, &other->value);
 }
 
 static void results_make(struct dx_query *query, struct group_sums *sums)
@@ -253,7 +250,6 @@ static void results_make(struct dx_query *query, struct group_sums *sums)
 	sums->results = (struct dx_sorter){
 		.compare = first_order, .key_count = 1, .memory_bytes = query->budget.limit_bytes / SPILLED_PART};
 	dx_sorter_begin(&sums->results, query, sums->groups, &sums->arena);
-	sums->has_results = true;
 	dx_arena_init(&values, &query->budget);
 	dx_spilled_groups_sort(&sums->spilled);
 	spilled_sum(query, sums, &values);
@@ -266,7 +262,7 @@ static bool result_next(struct dx_query *query, struct group_sums *sums, struct 
 {
 	if (sums->spilled.is_begun)
 		results_make(query, sums);
-	return sums->has_results && dx_sorter_next(&sums->results, element, NULL);
+	return sums->results.query && dx_sorter_next(&sums->results, element, NULL);
 }
 
 /* ---- the sequence ---- */

@@ -105,12 +105,11 @@ static void element_take(struct dx_query *query, struct dx_iterator *iterator, u
 	dx_list_add(state->elements, element);
 }
 
-/* The group whose key is absent is the last one in any case, and keys that a lambda compares cannot be sorted. */
 static bool is_spilled(struct dx_query *query, struct dx_iterator *iterator, const struct dx_value *key)
 {
 	struct group_state *state = iterator->state;
 	size_t keys_bytes = iterator->home->chunk_bytes + dx_keys_bytes_with(&state->keys);
-	if (key->kind == DX_ABSENT || state->keys.compare || !dx_spill_takes(key))
+	if (!dx_spilled_groups_take(&state->keys, key))
 		return false;
 	if (keys_bytes > query->budget.limit_bytes / KEYS_PART)
 		sort_begin(query, iterator, &state->by_key);

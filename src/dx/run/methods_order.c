@@ -23,7 +23,7 @@ struct order_state {
 	struct order order;
 	struct dx_sorter sorter;
 	struct dx_ahead ahead; /* of elements in memory */
-	bool is_made, has_sorter;
+	bool is_made;
 };
 
 /* Return what the order is of; NULL after an error. */
@@ -56,13 +56,13 @@ static int keys_order(const void *context, const struct dx_element *one, const s
 	for (uint32_t i = 0; i < order->count; i++) {
 		const struct dx_sequence *step = order->steps[i];
 		const struct dx_value *a = &one[i].value, *b = &other[i].value;
-		bool has_comparator = step->argument_count > 1;
+		const struct dx_value *comparator = step->argument_count > 1 ? &step->arguments[1] : NULL;
 		/* Errors come first, so that Take() shows them, and absent keys last, whichever way the others go. */
 		if (a->kind != b->kind && (a->kind == DX_ERROR || b->kind == DX_ERROR))
 			return a->kind == DX_ERROR ? -1 : 1;
 		if (a->kind != b->kind && (a->kind == DX_ABSENT || b->kind == DX_ABSENT))
 			return a->kind == DX_ABSENT ? 1 : -1;
-		int result = has_comparator ? dx_key_order(order->query, &step->arguments[1], a, b) : dx_order(a, b);
+		int result = dx_key_order(order->query, comparator, a, b);
 		if (result)
 			return dx_operator_is_descending(step->operation) ? -result : result;
 	}
@@ -85,7 +85,6 @@ static void order_make(struct dx_query *query, struct dx_iterator *iterator)
 					   .key_count = order->count,
 					   .memory_bytes = query->budget.limit_bytes / ORDER_PART};
 	dx_sorter_begin(&state->sorter, query, iterator, iterator->home);
-	state->has_sorter = true;
 	query->arena = iterator->home;
 	struct dx_iterator *source = dx_open(query, of);
 	query->arena = arena;
@@ -123,8 +122,7 @@ static void order_close(void *context)
 {
 	struct order_state *state = context;
 	dx_ahead_end(&state->ahead);
-	if (state->has_sorter)
-		dx_sorter_end(&state->sorter);
+	dx_sorter_end(&state->sorter);
 }
 
 #define ORDER(id, text) \

@@ -282,6 +282,8 @@ bool dx_sorter_next(struct dx_sorter *sorter, struct dx_element *element, struct
 
 void dx_sorter_end(struct dx_sorter *sorter)
 {
+	if (!sorter->query)
+		return;
 	heads_close(sorter);
 	free(sorter->heads);
 	free(sorter->head_keys);

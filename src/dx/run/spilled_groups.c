@@ -11,6 +11,11 @@ static int keys_order(const void *context, const struct dx_element *one, const s
 	return dx_order(&one[KEY_GROUP].value, &other[KEY_GROUP].value);
 }
 
+bool dx_spilled_groups_take(const struct dx_keys *keys, const struct dx_value *key)
+{
+	return key->kind != DX_ABSENT && !keys->compare && dx_spill_takes(key);
+}
+
 void dx_spilled_groups_begin(struct dx_spilled_groups *groups, struct dx_query *query,
 			     const struct dx_iterator *iterator, struct dx_arena *arena, size_t memory_bytes)
 {

@@ -4,6 +4,7 @@
 #ifndef XHEAP_DX_SPILLED_GROUPS_H
 #define XHEAP_DX_SPILLED_GROUPS_H
 
+#include "dx/run/keys.h"
 #include "dx/run/sorter.h"
 
 enum { DX_SPILLED_KEYS = 2 };
@@ -20,6 +21,10 @@ struct dx_spilled_groups {
 	struct dx_arena arenas[2], key_arena;
 	unsigned at;
 };
+
+/** Whether groups with this key may be spilled. That with an absent key is the last one in any case, and keys that a
+    lambda compares cannot be sorted. */
+bool dx_spilled_groups_take(const struct dx_keys *keys, const struct dx_value *key);
 
 /** Begin, in memory of so many bytes. It lives until `arena` is released, and ends with dx_spilled_groups_end(). */
 void dx_spilled_groups_begin(struct dx_spilled_groups *groups, struct dx_query *query,
