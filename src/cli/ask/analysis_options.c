@@ -179,9 +179,9 @@ static int answer_save(const struct analysis *analysis, const char *output,
 }
 
 /* An answer, and of what. */
-struct asked {
+struct answer_write {
 	struct analysis *analysis;
-	const struct asking_answer *answer;
+	const struct cli_answer *answer;
 };
 
 int asking_print(const struct analysis *analysis, const char *output, bool wants_pager,
@@ -196,27 +196,27 @@ int asking_print(const struct analysis *analysis, const char *output, bool wants
 	return cli_output_close(&standard);
 }
 
-static void asked_write(void *context, struct sink *out, bool is_colored)
+static void answer_write_colored(void *context, struct sink *out, bool is_colored)
 {
-	const struct asked *asked = context;
-	asked->analysis->input.is_colored = is_colored;
-	asked->answer->write(asked->answer->context, out);
+	const struct answer_write *written = context;
+	written->analysis->input.is_colored = is_colored;
+	written->answer->write(written->answer->context, out);
 }
 
-static int answer_show(struct analysis *analysis, const struct asking_answer *answer)
+static int answer_show(struct analysis *analysis, const struct cli_answer *answer)
 {
-	struct asked asked = {analysis, answer};
+	struct answer_write written = {analysis, answer};
 	int status = asking_run(analysis, answer->make, answer->undo, answer->context);
 	if (status != CLI_OK)
 		return status;
-	status = asking_print(analysis, answer->output, answer->is_text, asked_write, &asked);
+	status = asking_print(analysis, answer->output, answer->is_text, answer_write_colored, &written);
 	if (status == CLI_OK && answer->judge)
 		status = answer->judge(answer->context);
 	answer->undo(answer->context);
 	return status;
 }
 
-int asking_show(struct analysis *analysis, const struct analysis_request *request, const struct asking_answer *answer)
+int asking_show(struct analysis *analysis, const struct analysis_request *request, const struct cli_answer *answer)
 {
 	struct diag diag = {""};
 	/* Before the trace is read, which may get an index. */

@@ -59,7 +59,7 @@ int asking_print(const struct analysis *analysis, const char *output, bool wants
 		 void (*write)(void *context, struct sink *out, bool is_colored), void *context);
 
 /** The answer of a command about one trace. `context` is the argument of its functions. */
-struct asking_answer {
+struct cli_answer {
 	int (*make)(void *context, struct diag *diag); /**< as of analysis_run() */
 	void (*undo)(void *context);
 	void (*write)(void *context, struct sink *out);
@@ -71,7 +71,7 @@ struct asking_answer {
 
 /** Open the request's trace, make the answer, print and undo it, and close *analysis. Return the exit status of the
     answer, or another one after messages. */
-int asking_show(struct analysis *analysis, const struct analysis_request *request, const struct asking_answer *answer);
+int asking_show(struct analysis *analysis, const struct analysis_request *request, const struct cli_answer *answer);
 
 /** Set *table to the table of an opened trace, which keeps it. CLI_OK, or CLI_FAILED after a message. */
 int asking_opened_table(struct opened_trace *opened, struct heap_table **table);

@@ -118,12 +118,12 @@ static int trace_show(struct report_options *options, char *path)
 	struct heap_cull cull = {.with_entries = false};
 	const struct window_word word = {.path = path};
 	struct report_answer answer = {.options = options};
-	const struct asking_answer shown = {.make = answer_make,
-					    .undo = answer_undo,
-					    .write = answer_write,
-					    .context = &answer,
-					    .output = options->output,
-					    .is_text = options->format == REPORT_TEXT};
+	const struct cli_answer shown = {.make = answer_make,
+					 .undo = answer_undo,
+					 .write = answer_write,
+					 .context = &answer,
+					 .output = options->output,
+					 .is_text = options->format == REPORT_TEXT};
 	struct analysis_request request = asking_request(&word, 1);
 	request.asked = &options->filter.asked;
 	request.cull = &cull;

@@ -152,13 +152,13 @@ static int cores_show(struct leaks_options *options, char *trace_path, const str
 				      .cores = memory_zeroed(count, sizeof(*answer.cores)),
 				      .leaks = memory_zeroed(count, sizeof(*answer.leaks)),
 				      .count = count};
-	const struct asking_answer shown = {.make = answer_make,
-					    .undo = answer_undo,
-					    .write = answer_write,
-					    .judge = answer_judge,
-					    .context = &answer,
-					    .output = options->output,
-					    .is_text = options->format == REPORT_TEXT};
+	const struct cli_answer shown = {.make = answer_make,
+					 .undo = answer_undo,
+					 .write = answer_write,
+					 .judge = answer_judge,
+					 .context = &answer,
+					 .output = options->output,
+					 .is_text = options->format == REPORT_TEXT};
 	struct analysis_request request = asking_request(&word, 1);
 	request.asked = &options->filter.asked;
 	request.cull = &cull;
