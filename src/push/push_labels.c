@@ -9,7 +9,7 @@
 
 #include "base/memory.h"
 
-enum { CONTAINER_DIGITS = 64, POD_CHARACTERS = 36, LINE_BYTES = 4096 };
+enum { CONTAINER_DIGITS = 64, POD_CHARACTERS = 36 };
 static const char service_name[] = "service.name";
 
 static const char *text_keep(struct push_labels *labels, const char *text, size_t length)
@@ -84,27 +84,24 @@ static const char *run_find(const char *text, const char *characters, size_t wan
 	return NULL;
 }
 
-void push_labels_add_container(struct push_labels *labels, pid_t pid)
+void push_labels_add_container(struct push_labels *labels, const char *cgroups)
 {
-	static const char digits[] = "0123456789abcdef", pod_characters[] = "0123456789abcdef-_";
-	char path[64], line[LINE_BYTES];
-	snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)pid);
-	FILE *file = fopen(path, "re");
-	while (file && fgets(line, sizeof(line), file)) {
-		const char *container = run_find(line, digits, CONTAINER_DIGITS), *pod = strstr(line, "pod");
-		if (container)
-			add_bytes(labels, "container.id", strlen("container.id"), container, CONTAINER_DIGITS);
-		if (!pod || strspn(pod + 3, pod_characters) != POD_CHARACTERS)
+	static const char digits[] = "0123456789abcdef", pod_characters[] = "0123456789abcdef-_", before_pod[] = "pod";
+	const char *container = run_find(cgroups, digits, CONTAINER_DIGITS), *pod = cgroups;
+	if (container)
+		add_bytes(labels, "container.id", strlen("container.id"), container, CONTAINER_DIGITS);
+	/* "kubepods" is no pod. */
+	while ((pod = strstr(pod, before_pod))) {
+		pod += strlen(before_pod);
+		if (strspn(pod, pod_characters) != POD_CHARACTERS)
 			continue;
 		char uid[POD_CHARACTERS + 1];
-		snprintf(uid, sizeof(uid), "%s", pod + 3);
+		snprintf(uid, sizeof(uid), "%s", pod);
 		/* systemd's names of units have '_' for '-'. */
 		for (char *at = uid; *at; at++)
 			*at = *at == '_' ? '-' : *at;
 		push_labels_add(labels, "k8s.pod.uid", uid);
 	}
-	if (file)
-		fclose(file);
 }
 
 struct push_origin push_labels_settle(struct push_labels *labels)

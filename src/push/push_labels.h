@@ -8,7 +8,6 @@
 #define XHEAP_PUSH_LABELS_H
 
 #include <stddef.h>
-#include <sys/types.h>
 
 #include "base/arena.h"
 #include "base/diag.h"
@@ -30,8 +29,8 @@ int push_labels_take(struct push_labels *labels, const char *word, struct diag *
 /** Add those of this process's environment. */
 void push_labels_add_environment(struct push_labels *labels);
 
-/** Add the container and the pod that the process is in, if it is in one. */
-void push_labels_add_container(struct push_labels *labels, pid_t pid);
+/** Add the container and the pod that a process is in, if it is in one. cgroups: as cgroups_of() has them. */
+void push_labels_add_container(struct push_labels *labels, const char *cgroups);
 
 /** Move service.name to the front. Return what the labels say of the origin; they stay the caller's. */
 struct push_origin push_labels_settle(struct push_labels *labels);

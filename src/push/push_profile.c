@@ -11,6 +11,7 @@
 #include "analysis/analysis.h"
 #include "base/text.h"
 #include "base/whole_file.h"
+#include "os/cgroups.h"
 #include "trace/code_rows.h"
 #include "trace/process_rows.h"
 #include "trace/reader.h"
@@ -37,8 +38,10 @@ static void labels_add_process(struct push_labels *labels, const struct trace_di
 		push_labels_add(labels, "service.version", digits);
 		free(digits);
 	}
-	if (process->end == TRACE_END_OPEN)
-		push_labels_add_container(labels, (pid_t)process->pid);
+	char *cgroups = process->end == TRACE_END_OPEN ? cgroups_of((pid_t)process->pid) : NULL;
+	if (cgroups)
+		push_labels_add_container(labels, cgroups);
+	free(cgroups);
 }
 
 static void labels_make(struct push_labels *labels, const struct push_maker *maker,

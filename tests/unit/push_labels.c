@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/* What profiles are of: containers and pods by the paths of cgroups that Docker, containerd and Kubernetes make, and
+   which of several labels wins. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "push/push_labels.h"
+
+#define CONTAINER "8c45e1bd0c3f4e5f6a7b8c9d0e1f2a3b4c5d6e7f8091a2b3c4d5e6f708192a3b"
+#define POD "0f6b1c2d-3e4f-5a6b-7c8d-9e0f1a2b3c4d"
+
+static const char *value_of(const struct push_labels *labels, const char *key)
+{
+	for (size_t i = 0; i < labels->count; i++)
+		if (!strcmp(labels->items[i].key, key))
+			return labels->items[i].value;
+	return "";
+}
+
+static void expect(const char *cgroups, const char *container, const char *pod)
+{
+	struct push_labels labels = {.count = 0};
+	push_labels_add_container(&labels, cgroups);
+	assert_string_equal(value_of(&labels, "container.id"), container);
+	assert_string_equal(value_of(&labels, "k8s.pod.uid"), pod);
+	push_labels_fini(&labels);
+}
+
+static void test_containers(void **state)
+{
+	(void)state;
+	expect("0::/user.slice/user-1000.slice/session-3.scope\n", "", "");
+	expect("0::/system.slice/docker-" CONTAINER ".scope\n", CONTAINER, "");
+	expect("12:memory:/docker/" CONTAINER "\n1:name=systemd:/docker/" CONTAINER "\n", CONTAINER, "");
+	expect("0::/kubepods/burstable/pod" POD "/" CONTAINER "\n", CONTAINER, POD);
+	expect("0::/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod0f6b1c2d_3e4f_5a6b_7c8d_9e0f1a2b3c4d"
+	       ".slice/cri-containerd-" CONTAINER ".scope\n",
+	       CONTAINER, POD);
+	/* One digit more or less is no id. */
+	expect("0::/docker/" CONTAINER "0\n", "", "");
+	expect("0::/kubepods/pod" POD "0/x\n", "", "");
+	expect("", "", "");
+}
+
+static void test_order(void **state)
+{
+	struct push_labels labels = {.count = 0};
+	struct diag diag = {""};
+	(void)state;
+	setenv("OTEL_SERVICE_NAME", "named", 1);
+	setenv("OTEL_RESOURCE_ATTRIBUTES", "team=other,service.version=2,=x,bad key=1,empty=", 1);
+	assert_int_equal(push_labels_take(&labels, "team=memory", &diag), 0);
+	push_labels_add_environment(&labels);
+	push_labels_add(&labels, "service.name", "found");
+	const struct push_origin origin = push_labels_settle(&labels);
+	assert_string_equal(origin.service, "named");
+	assert_string_equal(value_of(&labels, "team"), "memory");
+	assert_string_equal(value_of(&labels, "service.version"), "2");
+	assert_int_equal(origin.label_count, 2);
+	push_labels_fini(&labels);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_containers), cmocka_unit_test(test_order)};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
