@@ -65,7 +65,7 @@ static void first_remove(struct push_queue *queue)
 
 /* ---- the status ---- */
 
-static void status_write(struct push_queue *queue)
+void push_queue_tell(struct push_queue *queue)
 {
 	struct push_counts *counts = &queue->counts;
 	struct fields fields = {.text = NULL};
@@ -116,7 +116,7 @@ bool push_status_read(const char *path, struct push_counts *counts)
 void push_queue_note(struct push_queue *queue, const char *error)
 {
 	snprintf(queue->counts.error, sizeof(queue->counts.error), "%s", error);
-	status_write(queue);
+	push_queue_tell(queue);
 }
 
 /* ---- opening ---- */

@@ -57,6 +57,9 @@ int push_queue_first(struct push_queue *queue, char **url);
 /** Remove that profile: it was pushed, or the place has refused it. */
 void push_queue_done(struct push_queue *queue, bool is_refused);
 
+/** Write the status. */
+void push_queue_tell(struct push_queue *queue);
+
 /** Note a trouble ("": there is none any more), and write the status. */
 void push_queue_note(struct push_queue *queue, const char *error);
 

@@ -42,14 +42,16 @@ int push_send_begin(struct push_sending *sending, int file, const char *url, con
 	const char *const words[] = {"xheap-send", url, type, token_file, NULL};
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attributes;
-	sigset_t all;
+	sigset_t all, none;
 	sigfillset(&all);
 	posix_spawn_file_actions_init(&actions);
 	posix_spawnattr_init(&attributes);
 	posix_spawn_file_actions_adddup2(&actions, file, STDIN_FILENO);
 	posix_spawn_file_actions_adddup2(&actions, output[1], STDOUT_FILENO);
+	sigemptyset(&none);
 	posix_spawnattr_setsigdefault(&attributes, &all);
-	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
+	posix_spawnattr_setsigmask(&attributes, &none);
+	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
 	error = posix_spawn(&sending->pid, path, &actions, &attributes, (char *const *)words, environ);
 	posix_spawn_file_actions_destroy(&actions);
 	posix_spawnattr_destroy(&attributes);

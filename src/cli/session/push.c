@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "base/memory.h"
@@ -18,6 +19,7 @@
 #include "cli/cli.h"
 #include "cli/session/push_options.h"
 #include "cli/session/session_talk.h"
+#include "os/fd.h"
 #include "os/monotonic.h"
 #include "push/push_profile.h"
 #include "push/push_send.h"
@@ -33,18 +35,12 @@ struct pushing {
 	struct push_maker maker;
 	struct push_sending sending;
 	int socket;                           /* of the session; -1: it has ended */
+	int signals;                          /* SIGTERM and SIGINT, to read; -1: none yet */
 	char last[1024];                      /* then: its trace; "": there is none */
 	uint64_t profile_ns, send_ns, end_ns; /* when the next profile is made; a sending begins; all ends */
 	uint32_t pause_ms;                    /* after the next failure */
 	bool is_over;                         /* a signal or --once asks for the end */
 };
-
-static volatile sig_atomic_t has_signal;
-
-static void signal_note(int number)
-{
-	has_signal = number;
-}
 
 /* ---- the session ---- */
 
@@ -87,7 +83,7 @@ static void profile_make(struct pushing *pushing)
 	else if (trace && !push_place_is_remote(&pushing->place))
 		trouble_note(pushing, "");
 	else
-		push_queue_note(&pushing->queue, pushing->queue.counts.error);
+		push_queue_tell(&pushing->queue);
 	/* Of a session that only pushes, nothing stays. */
 	if (pushing->socket < 0 && trace && push_trace_is_own(pushing->options->words.name, trace))
 		unlink(trace);
@@ -142,6 +138,23 @@ static void sending_look(struct pushing *pushing)
 
 /* ---- the loop ---- */
 
+/* To a signal that ends it, it answers with a last profile. */
+static int signals_open(void)
+{
+	sigset_t ends;
+	sigemptyset(&ends);
+	sigaddset(&ends, SIGTERM);
+	sigaddset(&ends, SIGINT);
+	sigprocmask(SIG_BLOCK, &ends, NULL);
+	return signalfd(-1, &ends, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+static void signal_take(struct pushing *pushing)
+{
+	struct signalfd_siginfo signal;
+	pushing->is_over |= read(pushing->signals, &signal, sizeof(signal)) > 0;
+}
+
 static bool is_done(const struct pushing *pushing, uint64_t now)
 {
 	const bool ends = pushing->is_over || pushing->socket < 0;
@@ -175,7 +188,7 @@ static void push_loop(struct pushing *pushing)
 	const uint64_t every_ns = (uint64_t)pushing->options->every_ms * NS_PER_MS;
 	for (;;) {
 		session_listen_to(pushing);
-		pushing->is_over |= has_signal != 0;
+		signal_take(pushing);
 		uint64_t now = monotonic_now_ns();
 		const bool is_last = pushing->socket < 0 || pushing->is_over;
 		if (now >= pushing->profile_ns || (is_last && !pushing->end_ns)) {
@@ -192,8 +205,8 @@ static void push_loop(struct pushing *pushing)
 			sending_begin(pushing);
 		if (is_done(pushing, now))
 			return;
-		struct pollfd session = {pushing->socket, POLLIN, 0};
-		poll(&session, 1, wait_ms(pushing, now));
+		struct pollfd waiting[] = {{pushing->socket, POLLIN, 0}, {pushing->signals, POLLIN, 0}};
+		poll(waiting, sizeof(waiting) / sizeof(*waiting), wait_ms(pushing, now));
 	}
 }
 
@@ -228,9 +241,6 @@ static int session_begin(struct pushing *pushing)
 
 static int push_all(struct pushing *pushing)
 {
-	const struct sigaction noted = {.sa_handler = signal_note};
-	sigaction(SIGTERM, &noted, NULL);
-	sigaction(SIGINT, &noted, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	pushing->socket = session_connect_to(pushing->options->words.name);
 	int status = pushing->socket < 0 ? CLI_FAILED : queue_open(pushing);
@@ -238,6 +248,7 @@ static int push_all(struct pushing *pushing)
 		status = session_begin(pushing);
 	if (status != CLI_OK)
 		return status;
+	pushing->signals = signals_open();
 	setpriority(PRIO_PROCESS, 0, PUSH_NICE);
 	srand((unsigned)monotonic_now_ns() ^ (unsigned)getpid());
 	pushing->pause_ms = PAUSE_MS_FIRST;
@@ -260,15 +271,16 @@ static int push_all(struct pushing *pushing)
 static int push_run(int count, char **arguments)
 {
 	struct push_options options;
-	struct pushing pushing = {.options = &options, .socket = -1, .queue = {.directory = -1, .lock = -1}};
+	struct pushing pushing = {
+		.options = &options, .socket = -1, .signals = -1, .queue = {.directory = -1, .lock = -1}};
 	struct diag diag = {""};
 	int status = push_options_take(&options, count, arguments);
 	if (status == CLI_OK && push_place_parse(&pushing.place, options.place, &diag))
 		status = cli_fail("push: %s", diag.text);
 	if (status == CLI_OK)
 		status = push_all(&pushing);
-	if (pushing.socket >= 0)
-		close(pushing.socket);
+	fd_close(&pushing.socket);
+	fd_close(&pushing.signals);
 	push_queue_close(&pushing.queue);
 	push_maker_fini(&pushing.maker);
 	push_place_fini(&pushing.place);
