@@ -196,7 +196,7 @@ _xheap_session() {
 		--every | --service | --label | --queue-size) ;;
 		*)
 			case $2 in
-			-*) _xheap_reply "--every --service --label --token-file --queue --queue-size --lines --once -q --quiet --help" "$2" ;;
+			-*) _xheap_reply "--every --service --label --token-file --queue --queue-size --lines --wait --once -q --quiet --help" "$2" ;;
 			*) _xheap_reply "otlp+http:// otlp+https:// pyroscope+http:// pyroscope+https:// file:" "$2" ;;
 			esac ;;
 		esac ;;

@@ -114,6 +114,7 @@ complete -c xheap -n '__fish_seen_subcommand_from push' -l every -x -d 'How ofte
 complete -c xheap -n '__fish_seen_subcommand_from push' -l queue -r -F -d 'Where profiles wait'
 complete -c xheap -n '__fish_seen_subcommand_from push' -l queue-size -x -d 'How much may wait'
 complete -c xheap -n '__fish_seen_subcommand_from push' -l lines -d 'Look up lines of source files'
+complete -c xheap -n '__fish_seen_subcommand_from push' -l wait -d 'Wait for an earlier push to end'
 complete -c xheap -n '__fish_seen_subcommand_from push' -l once -d 'Make one profile now'
 complete -c xheap -n '__fish_seen_subcommand_from push' -s q -l quiet -d 'Print nothing but errors'
 complete -c xheap -n '__fish_seen_subcommand_from push start' -l service -x -d 'The service that the profiles are of'

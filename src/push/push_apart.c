@@ -12,8 +12,9 @@ _Noreturn static void become(const char *const *words)
 	if (setsid() < 0 || null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0 ||
 	    dup2(null, STDERR_FILENO) < 0)
 		_exit(127);
-	if (fork())
-		_exit(0);
+	const pid_t pid = fork();
+	if (pid)
+		_exit(pid < 0 ? 127 : 0);
 	execv("/proc/self/exe", (char *const *)words);
 	_exit(127);
 }

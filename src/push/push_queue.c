@@ -14,9 +14,16 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "os/monotonic.h"
 #include "session/directory/fields.h"
 
-enum { ITEM_NAME_BYTES = 40, URL_BYTES_MAX = 1 << 14, WRITE_BYTES = 1 << 16, STATUS_BYTES_MAX = 1 << 14 };
+enum {
+	ITEM_NAME_BYTES = 40,
+	URL_BYTES_MAX = 1 << 14,
+	WRITE_BYTES = 1 << 16,
+	LOCK_LOOK_NS = 100000000,
+	STATUS_BYTES_MAX = 1 << 14
+};
 #define NEW_NAME "new"
 #define STATUS_NAME "status"
 #define STATUS_NEW_NAME "status.new"
@@ -155,7 +162,17 @@ bool push_trace_is_own(const char *session, const char *path)
 	return !push_trace_path(own, session, false, &(struct diag){""}) && !strcmp(own, path);
 }
 
-static int directory_open(struct push_queue *queue, const char *path, struct diag *diag)
+/* A wait has to end, which flock() cannot. */
+static bool lock_take(int lock, uint64_t wait_ms)
+{
+	const uint64_t until_ns = monotonic_now_ns() + wait_ms * NS_PER_MS;
+	int error;
+	while ((error = flock(lock, LOCK_EX | LOCK_NB)) && monotonic_now_ns() < until_ns)
+		monotonic_pause(LOCK_LOOK_NS);
+	return !error;
+}
+
+static int directory_open(struct push_queue *queue, const char *path, uint64_t wait_ms, struct diag *diag)
 {
 	struct stat status;
 	if (strlen(path) >= sizeof(queue->path))
@@ -172,18 +189,19 @@ static int directory_open(struct push_queue *queue, const char *path, struct dia
 	queue->lock = openat(queue->directory, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (queue->lock < 0)
 		return diag_errno(diag, "cannot write to the queue %s", path);
-	if (flock(queue->lock, LOCK_EX | LOCK_NB))
+	if (!lock_take(queue->lock, wait_ms))
 		return diag_fail(diag, EBUSY, "another xheap pushes from the queue %s", path);
 	return 0;
 }
 
-int push_queue_open(struct push_queue *queue, const char *path, uint64_t limit_bytes, struct diag *diag)
+int push_queue_open(struct push_queue *queue, const char *path, uint64_t limit_bytes, uint64_t wait_ms,
+		    struct diag *diag)
 {
 	struct push_counts before;
 	struct dirent *entry;
 	struct stat status;
 	*queue = (struct push_queue){.directory = -1, .lock = -1, .limit_bytes = limit_bytes};
-	int error = directory_open(queue, path, diag);
+	int error = directory_open(queue, path, wait_ms, diag);
 	if (error)
 		return error;
 	if (push_status_read(path, &before)) {

@@ -40,9 +40,11 @@ struct push_queue {
 	struct push_counts counts;
 };
 
-/** Open the queue in the directory, which is made if it is missing, and take what waits there. One process at a time.
-    Return 0, or a negative errno with the reason in `diag`. End it with push_queue_close() in any case. */
-int push_queue_open(struct push_queue *queue, const char *path, uint64_t limit_bytes, struct diag *diag);
+/** Open the queue in the directory, which is made if it is missing, and take what waits there. One process at a time
+    has it; wait_ms: how long to wait for another one to leave it. Return 0, or a negative errno with the reason in
+    `diag`. End it with push_queue_close() in any case. */
+int push_queue_open(struct push_queue *queue, const char *path, uint64_t limit_bytes, uint64_t wait_ms,
+		    struct diag *diag);
 
 /** Add a profile for this address: write(context, out). The oldest are dropped, and counted, where the limit or the
     disk has no room for it. Return 0, or a negative errno with the reason in `diag`: then this one is dropped. */
@@ -50,8 +52,7 @@ int push_queue_add(struct push_queue *queue, const char *url, void (*write)(void
 		   void *context, struct diag *diag);
 
 /** Return the oldest profile, a file that is read from where the profile begins, and set *url. The caller closes the
-    one
-    and frees the other. -1: nothing waits. */
+    one and frees the other. -1: nothing waits. */
 int push_queue_first(struct push_queue *queue, char **url);
 
 /** Remove that profile: it was pushed, or the place has refused it. */

@@ -267,6 +267,22 @@ def check_hanging():
     target.stop()
 
 
+def check_restart():
+    """A session that begins again while the pusher of the one before still tries to send: it is pushed, and nothing stays of it but profiles."""
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        place = f"otlp+http://127.0.0.1:{nobody.getsockname()[1]}"
+        target = Target("again", "-o", "none", "--push", place, "--push-every", "1s")
+        target.step()
+        until(lambda: (target.query() or {"waiting": 0})["waiting"], target.query)
+        target.stop("-q")
+        target = Target("again", "-o", "none", "--push", place, "--push-every", "1s")
+        target.step()
+        until(target.query, target.query)
+    target.stop("-q")
+    until(lambda: not os.path.exists("state/xheap/push/again.xht"), lambda: os.listdir("state/xheap/push"))
+
+
 # ---- words ----
 
 def check_words():
@@ -278,6 +294,7 @@ def check_words():
         (["push", "words", "file:"], "a directory is missing"), (["push", "words", "file:.", "--every", "10ms"], "--every"), (["push", "words", "file:.", "--label", "a"], "KEY=VALUE"),
         (["push", "words", "file:.", "--label", "a b=c"], "KEY=VALUE"), (["push", "words", "file:.", "--token-file", "/nosuch"], "cannot be read"), (["push", "words", "file:.", "x"], "not expected"),
         (["start", "other", "--push", "ftp://h"], "begins with"), (["start", "other", "--service", "x"], "--push PLACE"),
+        (["start", "other", "--push-every", "2s"], "--push PLACE"),
         (["push", "words", f"file:{os.path.abspath('nowhere')}", "--once"], "nowhere"),
     ):
         said = run(*words, status=2).stderr
@@ -309,6 +326,7 @@ def main():
         check_pyroscope()
         check_failures()
         check_hanging()
+        check_restart()
         check_words()
     print(*skipped, sep="\n")
     sys.exit(77 if skipped else 0)

@@ -221,7 +221,9 @@ static int queue_open(struct pushing *pushing)
 		snprintf(path, sizeof(path), "%s", pushing->options->queue);
 	else
 		error = push_queue_path(path, pushing->options->words.name, true, &diag);
-	error = error ? error : push_queue_open(&pushing->queue, path, pushing->options->queue_bytes, &diag);
+	error = error ? error
+		      : push_queue_open(&pushing->queue, path, pushing->options->queue_bytes,
+					pushing->options->waits ? 2 * END_MS : 0, &diag);
 	snprintf(pushing->queue.counts.place, sizeof(pushing->queue.counts.place), "%s", pushing->place.given);
 	return error ? cli_fail("push: %s", diag.text) : CLI_OK;
 }

@@ -46,6 +46,8 @@ static const struct option push_rows[] = {
 	 .help = "where profiles wait that could not be sent"},
 	{"queue-size", .type = VALUE_SIZE, AT(queue_bytes), .value = "SIZE", .least = QUEUE_BYTES_LEAST,
 	 .initial = PUSH_QUEUE_BYTES, .help = "how much may wait; then the oldest are dropped, and counted"},
+	{"wait", .type = VALUE_ON, AT(waits),
+	 .help = "wait for a push that still sends what another session of this name has left"},
 	{"once", .type = VALUE_ON, AT(is_once), .help = "make one profile now, and end when it is sent"},
 	{"quiet", .letter = 'q', .type = VALUE_ON, AT(is_quiet),
 	 .help = "print nothing but errors of the command itself"},
@@ -91,8 +93,9 @@ int push_start_check(const struct push_start *start, const char *command)
 	struct push_place place;
 	struct diag diag = {""};
 	if (!start->place)
-		return start->service || start->label_count || start->token_file
-			       ? cli_fail("%s: --service, --label and --token-file are for --push PLACE", command)
+		return start->every_ms || start->service || start->label_count || start->token_file
+			       ? cli_fail("%s: --push-every, --service, --label and --token-file are for --push PLACE",
+					  command)
 			       : CLI_OK;
 	int error = push_place_parse(&place, start->place, &diag);
 	push_place_fini(&place);
@@ -126,6 +129,7 @@ int push_start_begin(const struct push_start *start, const char *session)
 	words[count++] = session;
 	words[count++] = start->place;
 	words[count++] = "--quiet";
+	words[count++] = "--wait";
 	word_add(words, &count, "--every", start->every_ms ? every : NULL);
 	word_add(words, &count, "--service", start->service);
 	word_add(words, &count, "--token-file", start->token_file);

@@ -13,7 +13,7 @@ struct push_options {
 	uint64_t queue_bytes;
 	const char *queue, *token_file;
 	struct push_labels labels;
-	bool with_lines, is_once, is_quiet;
+	bool with_lines, is_once, is_quiet, waits;
 };
 
 /** How a command that begins a session has it pushed. Zero it. */
