@@ -16,7 +16,6 @@ struct report_part {
 	struct diff_counts counts; /**< of two sides */
 };
 
-/** Without B, A has one source and no scale. */
 struct export_past;
 
 /** A text that says what a profile is of: of OpenTelemetry, an attribute of the resource. */
@@ -24,6 +23,7 @@ struct report_label {
 	const char *key, *value;
 };
 
+/** Without B, A has one source and no scale. */
 struct report {
 	struct diff diff;
 	struct report_part *parts;

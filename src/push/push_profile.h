@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/** A profile of what a session has recorded since the last one, put into a queue, or into a file of a directory. */
+/** A profile of what a session has recorded since the last one of this process, put into a queue, or into a file of a
+    directory. */
 #ifndef XHEAP_PUSH_PROFILE_H
 #define XHEAP_PUSH_PROFILE_H
 

@@ -42,7 +42,7 @@ static int say(enum push_result result, long wait_s, const char *what, const cha
 	return (int)result;
 }
 
-/* Keep the beginning of the answer, and read no more than that twice over. */
+/* Keep the beginning of the answer. */
 static size_t answer_take(char *data, size_t size, size_t count, void *context)
 {
 	struct server_answer *answer = context;
