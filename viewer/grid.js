@@ -10,7 +10,7 @@ const HEAD = 32;
 /** Rows above and below those that are seen. */
 const SPARE = 6;
 /** Columns that need a pane as wide as this. Pixels. */
-const WIDE_TABLE = 1100;
+const WIDE_TABLE = 1160;
 
 /** @template V, T @param {string} id @param {string} title @param {string} hint @param {V} value @param {T} text @param {boolean} [isWide] @returns a column of numbers */
 export function numberColumn(id, title, hint, value, text, isWide = false) {
