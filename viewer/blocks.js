@@ -40,14 +40,10 @@ const BLOCK_COLUMNS = [
 export class Blocks extends Grid {
 	/** @param {App} app */
 	constructor(app) {
-		super(app, "blocks");
+		super(app, "blocks", BLOCK_COLUMNS);
 		this.rowsOf = "";
 		/** Pages that are asked for. @type {Set<number>} */
 		this.pages = new Set();
-	}
-
-	get columns() {
-		return BLOCK_COLUMNS;
 	}
 
 	/** @returns {Record<string, string>} what is asked for, but for the page */

@@ -85,13 +85,16 @@ function counted(app) {
 	return (state.view !== "flame" ? state.sort === "blocks" : state.measure === "blocks") ? "c" : "";
 }
 
-/** @param {Side} side @param {boolean} isFiltered @returns {{key: string, words: string[]}} what selects the blocks. All of `-at` live at its peak; only there do blocks from before the trace count. */
-function selectionWords({choice, model, isPeak, isWhole}, isFiltered) {
+/** @param {Side} side @param {boolean} isFiltered @param {boolean} [isDump] which has no keys @returns {{key: string, words: string[]}} what selects the blocks. All of `-at` live at its peak; only there do blocks from before the trace count. */
+function selectionWords({choice, model, isPeak, isWhole}, isFiltered, isDump) {
 	const {bounds} = model.cells;
 	if (choice.kind === "moment")
-		return {key: "sp", words: isPeak && !isFiltered ? [] : ["-at", commandTime(Math.max(0, bounds[choice.at]))]};
+		return {
+			key: "sp",
+			words: isPeak && !isFiltered && !isDump ? [] : ["-at", commandTime(Math.max(0, bounds[choice.at]))],
+		};
 	if (isWhole && choice.classes === (AIFI | AIFO)) return {key: "st", words: []};
-	if (isWhole && choice.classes === AIFO) return {key: "so", words: []};
+	if (isWhole && choice.classes === AIFO && !isDump) return {key: "so", words: []};
 	const classes = CLASSES.filter((_, i) => choice.classes & (1 << i)).join("+");
 	return {
 		key: "st",
@@ -163,7 +166,8 @@ export function optionsOf(trace, filters, typed) {
 export function commandOf(app) {
 	const {state} = app.store,
 		{trace} = app,
-		{key, words} = selectionWords({...app.picture, isWithout: false}, state.filters.length > 0),
+		isDump = state.view === "blocks",
+		{key, words} = selectionWords({...app.picture, isWithout: false}, state.filters.length > 0, isDump),
 		typed = splitWords(state.words),
 		{words: options, lacks} = optionsOf(trace, state.filters, typed);
 	// The command takes one window: the one that was chosen by hand.
@@ -173,10 +177,10 @@ export function commandOf(app) {
 		lacks.push("the window of the typed filter");
 	}
 	if (state.view === "compare") return comparedCommand(app);
-	if (state.view === "blocks") {
-		const filters = [...words, ...typed, ...options];
+	if (isDump) {
+		if (state.item) lacks.push("what is selected");
 		return {
-			words: ["xheap", "dump", String(trace.path ?? ""), "-allocations", ...filters],
+			words: ["xheap", "dump", String(trace.path ?? ""), "-allocations", ...words, ...typed, ...options],
 			lacks: [...lacks, "the order"],
 		};
 	}

@@ -30,12 +30,9 @@ const COMPARED_COLUMNS = [
 
 /** @extends {Grid<ComparedRow, ComparedColumn>} */
 class ComparedTable extends Grid {
-	get columns() {
-		return COMPARED_COLUMNS.filter((column) => !column.isWide || this.box.clientWidth >= 1100);
-	}
-
 	/** @param {Side} a @param {Side} b */
 	render(a, b) {
+		this.findWidth();
 		const {state} = this.app.store,
 			{value, id} = this.sorted,
 			sign = state.isRising ? 1 : -1,
@@ -48,7 +45,6 @@ class ComparedTable extends Grid {
 				(one.name < other.name ? -1 : 1),
 		);
 		this.most = largestOf(this.rows.map(({bytes: [first, second]}) => Math.abs(second - first))).value || 1;
-		this.box.classList.toggle("wide", this.columns.length > 6);
 		this.drawHead();
 		this.drawRows();
 	}
@@ -146,7 +142,7 @@ export class Compare {
 	constructor(app) {
 		this.app = app;
 		this.flame = new ComparedFlame(app);
-		this.table = new ComparedTable(app, "compare-table");
+		this.table = new ComparedTable(app, "compare-table", COMPARED_COLUMNS);
 	}
 
 	/** @param {Side} side @param {boolean} isOther @returns {string} */

@@ -9,6 +9,8 @@ export const ROW = 28;
 const HEAD = 32;
 /** Rows above and below those that are seen. */
 const SPARE = 6;
+/** Columns that need a pane as wide as this. Pixels. */
+const WIDE_TABLE = 1160;
 
 /** @template V, T @param {string} id @param {string} title @param {string} hint @param {V} value @param {T} text @param {boolean} [isWide] @returns a column of numbers */
 export function numberColumn(id, title, hint, value, text, isWide = false) {
@@ -22,9 +24,11 @@ export function nameColumn(title = "") {
 
 /** @template {GridRow} R @template {GridColumn} C */
 export class Grid {
-	/** @param {App} app @param {string} id of its box */
-	constructor(app, id) {
+	/** @param {App} app @param {string} id of its box @param {C[]} columns */
+	constructor(app, id, columns) {
 		this.app = app;
+		this.allColumns = columns;
+		this.isWide = false;
 		this.box = byId(id);
 		this.head = make("div.table-head", {role: "row"});
 		this.body = make("div.table-body", {role: "rowgroup"});
@@ -44,7 +48,12 @@ export class Grid {
 
 	/** @returns {C[]} those that are shown */
 	get columns() {
-		return [];
+		return this.allColumns.filter((column) => !column.isWide || this.isWide);
+	}
+
+	findWidth() {
+		this.isWide = this.box.clientWidth >= WIDE_TABLE;
+		this.box.classList.toggle("wide", this.isWide);
 	}
 
 	/** @returns {C} by which rows are sorted */

@@ -30,8 +30,6 @@ const CURVES_MAX = 400;
 /** Callers and callees that are shown, each. */
 const NEIGHBOURS_MAX = 8;
 const NONE = new Float64Array(0);
-/** Columns that need a pane as wide as this. Pixels. */
-const WIDE_TABLE = 1100;
 
 /** @type {Column[]} */
 const TABLE_COLUMNS = [
@@ -95,13 +93,12 @@ const TABLE_COLUMNS = [
 export class Table extends Grid {
 	/** @param {App} app */
 	constructor(app) {
-		super(app, "table");
+		super(app, "table", TABLE_COLUMNS);
 		this.detailRows = 0;
 		/** @type {GroupSums} */
 		this.sums = this.groupSums = {bytes: NONE, blocks: NONE, made: NONE, calls: NONE, change: NONE};
 		/** @type {Model | null} whose groups the rows are */
 		this.rowsOf = null;
-		this.isWide = false;
 		/** @type {any[]} what the sums were made for: the selection, and what its cells are grouped by */
 		this.sumsOf = [];
 		/** @type {Map<number, HTMLCanvasElement>} */
@@ -136,6 +133,7 @@ export class Table extends Grid {
 	}
 
 	render() {
+		this.findWidth();
 		const {state} = this.app.store,
 			column = this.sorted,
 			sign = state.isRising ? 1 : -1;
@@ -159,17 +157,11 @@ export class Table extends Grid {
 			this.rows.push(...others);
 		}
 		this.most = Math.max(1, largestOf(this.sums.bytes).value || 0);
-		this.isWide = this.box.clientWidth >= WIDE_TABLE;
 		byId("nothing").hidden = this.rows.length > 0;
-		this.box.classList.toggle("wide", this.isWide);
 		this.drawHead();
 		if (this.updateRows()) return;
 		this.makeDetail();
 		this.drawRows();
-	}
-
-	get columns() {
-		return TABLE_COLUMNS.filter((column) => !column.isWide || this.isWide);
 	}
 
 	/** The callers and callees of the expanded row. */

@@ -793,6 +793,18 @@ test("check 24: sizes and themes; the page does not scroll, no text overlaps", a
 		}
 });
 
+test("windows in between: the table stays, and its columns have room", async () => {
+	for (const width of [1440, 1490]) {
+		const page = await open("server", {width, hash: "#view=table"});
+		for (const key of ["w", "p", "w"]) {
+			await press(page, key);
+			assert.equal(await page.isVisible("#table"), true, `${width}, ${key}`);
+			assert.equal(await page.$eval("#table", (box) => box.scrollWidth <= box.clientWidth), true, `${width}, ${key}`);
+		}
+		await close(page);
+	}
+});
+
 test("small windows: the panel lies over the pane, and nothing is lost at 200 %", async () => {
 	const page = await open("server", {width: 640, height: 600});
 	assert.equal(await page.isVisible("#panel"), false);

@@ -83,6 +83,7 @@ test("xheap takes each command", () => {
 	const asked = [
 		...choices.map((choice) => [STATES[0], choice]),
 		...STATES.map((state, i) => [state, choices[i % choices.length]]),
+		...choices.map((choice) => [{view: "blocks"}, choice]),
 	].map(([state, choice]) => ({state, text: commandText(wordsOf(state, choice).slice(1))}));
 	const script = asked.map(({text}) => `"$0" ${text} 2>&1 >/dev/null; echo "status $?"`).join("\n");
 	const done = spawnSync("bash", ["-c", script, XHEAP], {encoding: "utf8"});
@@ -92,6 +93,17 @@ test("xheap takes each command", () => {
 		const [, said, status] = answers[i];
 		assert.ok(status === "0" || (status === "1" && state.filters), `xheap ${text}: ${status} ${said}`);
 	});
+});
+
+test("a dump has no key of a report: its options say all that is selected", () => {
+	const optionsOf = (name, state) =>
+		wordsOf({view: "blocks", ...state}, CHOICES[name])
+			.slice(4)
+			.join(" ");
+	assert.equal(optionsOf("peak"), "-at 9600us");
+	assert.equal(optionsOf("never"), "-window AIFO 0 24576us");
+	assert.equal(optionsOf("never", {words: "-window AIFI 0 1s -closed"}), "-window AIFO 0 24576us -closed");
+	assert.equal(optionsOf("whole"), "");
 });
 
 test("a window is given once: the one that was chosen by hand", () => {
@@ -117,6 +129,9 @@ test("what the command cannot be told is said", () => {
 			picture: {isPeak: false, isWhole: true, choice, model: {cells: {bounds}}},
 		}).lacks.length;
 	assert.equal(lacksOf({}), 0);
+	assert.equal(lacksOf({item: {kind: "path", path: "1"}}), 0);
+	assert.equal(lacksOf({view: "blocks"}), 1);
+	assert.equal(lacksOf({view: "blocks", item: {kind: "path", path: "1"}}), 2);
 	for (const state of [
 		{isInverted: true},
 		{focus: "a"},

@@ -399,6 +399,14 @@ test("blocks one by one: those of the dump, in any order, and all that is known 
 	await page.click("#panel .button >> text=Its blocks");
 	await page.waitForFunction((words) => document.getElementById("blocks-controls").textContent === words, `${blocks} blocks, ${selected}`);
 	assert.match(await text(page, "#command"), /^xheap dump .*libstdcxx.xht -allocations$/);
+	assert.match(await text(page, "#lacks"), /what is selected, the order$/);
+	for (const selection of ["peak", "-1~~AIFO"]) {
+		await goTo(page, `#trace=0&view=blocks&selection=${selection}`);
+		const shown = await text(page, "#command"),
+			dumped = run(...shown.split(" ").slice(1), "-format", "json").trim().split("\n").map((line) => JSON.parse(line)),
+			total = formatBytes(dumped.reduce((sum, {size}) => sum + size, 0));
+		await page.waitForFunction((words) => document.getElementById("blocks-controls").textContent === words, `${formatWhole(dumped.length)} blocks, ${total}`);
+	}
 	await close(page);
 });
 
