@@ -51,6 +51,8 @@ static int take_operand(void *context, char *word)
 
 static int options_settle(const struct leaks_options *options)
 {
+	if (options->is_at_end && (options->pid || options->input.session))
+		return cli_fail("--at-end records a command: leave out -p and -session");
 	if (options->is_at_end)
 		return options->word_count
 			       ? 0

@@ -133,7 +133,8 @@ def cores():
 def commands():
     """What cannot be looked at is said, with status 2; a status of the command is told; nothing is left behind; the trace stays where it is asked for."""
     program = build()
-    for words, said in ((("--", "./no_such_program"), "no_such_program"), ((), "command is missing"), (("--", "sh", "-c", "kill -9 $$"), "did not end by itself")):
+    for words, said in ((("--", "./no_such_program"), "no_such_program"), ((), "command is missing"), (("--", "sh", "-c", "kill -9 $$"), "did not end by itself"),
+                        (("-p", "1", "--", program, "tree"), "leave out -p"), (("-session", "some", "--", program, "tree"), "leave out -p")):
         reason = xheap("leaks", "--at-end", *words, status=2)
         expect(said in reason, f"{words} is refused by {reason}, not by {said}")
     # A process whose core cannot be written ends all the same, at once.
