@@ -137,6 +137,7 @@ def commands():
                         (("-p", "1", "--", program, "tree"), "leave out -p"), (("-session", "some", "--", program, "tree"), "leave out -p")):
         reason = xheap("leaks", "--at-end", *words, status=2)
         expect(said in reason, f"{words} is refused by {reason}, not by {said}")
+    expect("there is no session" in xheap("leaks", "-session", "x" * 1000, status=2), "a long name of no session")
     # A process whose core cannot be written ends all the same, at once.
     os.makedirs("gone", exist_ok=True)
     began = os.times().elapsed
