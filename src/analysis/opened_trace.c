@@ -18,10 +18,9 @@
 #include "table/index_cache.h"
 #include "table/index_file.h"
 #include "trace/code_rows.h"
+#include "trace/index_events.h"
 #include "trace/reader.h"
 #include "trace/trace.h"
-
-enum { INDEX_EVENTS_DEFAULT = 1000000 };
 
 static char *copy(const char *text)
 {
@@ -77,13 +76,7 @@ void opened_trace_release(struct opened_trace *opened)
 
 bool opened_trace_is_worth_an_index(const struct trace *trace)
 {
-	const char *word = getenv("XHEAP_INDEX_EVENTS");
-	uint64_t least = INDEX_EVENTS_DEFAULT;
-	if (word && !strcmp(word, "none"))
-		return false;
-	if (word && *word)
-		text_parse_count(word, &least);
-	return trace_dictionary(trace)->is_complete && trace_dictionary(trace)->event_count >= least;
+	return trace_dictionary(trace)->is_complete && trace_dictionary(trace)->event_count >= index_events_least();
 }
 
 /* One line: the size, the place, and how to get rid of it. */

@@ -9,7 +9,7 @@
 #include "analysis/caller.h"
 #include "query/frame_names.h"
 
-/** What indexes are used for. Traces of XHEAP_INDEX_EVENTS events (a million) are worth one. */
+/** What indexes are used for. Traces of index_events_least() events are worth one. */
 enum index_use {
 	INDEX_MADE, /**< of a trace that is worth one: read if there is one, else made */
 	INDEX_READ, /**< read if there is one */

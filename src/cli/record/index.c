@@ -63,7 +63,8 @@ static int refuse(const struct diag *diag)
 struct indexing_limits {
 	bool is_idle; /* nobody asked for it */
 	struct idle idle;
-	uint64_t limit_bytes; /* of all indexes */
+	uint64_t limit_bytes;  /* of all indexes */
+	uint64_t memory_bytes; /* that this process may use */
 	int index_fd;
 };
 
@@ -71,7 +72,6 @@ static int size_check(const struct indexing_limits *limits, const struct indexin
 {
 	struct rusage usage;
 	struct stat status = {.st_size = 0};
-	uint64_t memory_bytes = limits_memory_bytes() / IDLE_MEMORY_PART;
 	if (cut->event_count > IDLE_EVENTS_MOST)
 		return diag_fail(diag, EFBIG, "the trace has more than %s events", text_count(IDLE_EVENTS_MOST).data);
 	if (cut->size_bytes > limits->limit_bytes / IDLE_TRACE_PART)
@@ -80,8 +80,9 @@ static int size_check(const struct indexing_limits *limits, const struct indexin
 	if (!fstat(limits->index_fd, &status) && (uint64_t)status.st_size > limits->limit_bytes / IDLE_INDEX_PART)
 		return diag_fail(diag, EFBIG, "it needs more than a fourth of the %s for all indexes",
 				 text_bytes(limits->limit_bytes).data);
-	if (!getrusage(RUSAGE_SELF, &usage) && (uint64_t)usage.ru_maxrss * KIB > memory_bytes)
-		return diag_fail(diag, ENOMEM, "it needs more than %s of memory", text_bytes(memory_bytes).data);
+	if (!getrusage(RUSAGE_SELF, &usage) && (uint64_t)usage.ru_maxrss * KIB > limits->memory_bytes)
+		return diag_fail(diag, ENOMEM, "it needs more than %s of memory",
+				 text_bytes(limits->memory_bytes).data);
 	return 0;
 }
 
@@ -222,7 +223,8 @@ static void limits_begin(struct indexing_limits *limits, int index_fd)
 {
 	char directory[CACHE_PATH_BYTES];
 	struct diag ignored = {""};
-	*limits = (struct indexing_limits){.is_idle = true, .index_fd = index_fd};
+	*limits = (struct indexing_limits){
+		.is_idle = true, .memory_bytes = limits_memory_bytes() / IDLE_MEMORY_PART, .index_fd = index_fd};
 	if (!index_cache_directory(directory, &ignored))
 		limits->limit_bytes = index_cache_limit_bytes(directory);
 	idle_look(&limits->idle);

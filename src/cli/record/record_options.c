@@ -109,13 +109,12 @@ static int check_file_mode(const struct record *record, const char *command)
 	return 0;
 }
 
-/* An index belongs to one file. The variable is the user's word that there are to be none. */
+/* An index belongs to one file. */
 static int settle_index(struct session_options *session, const char *command)
 {
-	const char *word = getenv("XHEAP_INDEX_EVENTS");
 	bool is_one_file =
 		session->file_mode == SESSION_FILE_SEQUENTIAL && !session->generations && !session->waits_for_directory;
-	if (session->index == SESSION_INDEX_IDLE && (!is_one_file || (word && !strcmp(word, "none"))))
+	if (session->index == SESSION_INDEX_IDLE && !is_one_file)
 		session->index = SESSION_INDEX_NEVER;
 	if (session->index != SESSION_INDEX_ALWAYS || is_one_file)
 		return 0;

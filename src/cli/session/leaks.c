@@ -51,6 +51,8 @@ static int take_operand(void *context, char *word)
 
 static int options_settle(const struct leaks_options *options)
 {
+	if (options->is_at_end && (options->pid || options->input.session))
+		return cli_fail("--at-end records a command: leave out -p and -session");
 	if (options->is_at_end)
 		return options->word_count
 			       ? 0
@@ -334,24 +336,28 @@ static int processes_look(const struct leaks_options *options, const char *sessi
 	return status;
 }
 
-static int session_find(const struct leaks_options *options, char *name, size_t size)
+/* Return the name of the session that was named, or that records the process; NULL after a message. */
+static const char *session_find(const struct leaks_options *options, char *name, size_t size)
 {
 	struct proc_life life;
 	if (!options->pid)
-		return snprintf(name, size, "%s", options->input.session) < (int)size ? CLI_OK : CLI_FAILED;
+		return options->input.session;
 	if (!proc_read_life((pid_t)options->pid, &life))
-		return cli_fail("-p: there is no process %" PRIu32, options->pid);
-	if (session_of_process((pid_t)options->pid, name, size) && name[0] != '/')
-		return CLI_OK;
-	return cli_fail("process %" PRIu32 " is recorded by no session: xheap start NAME -p %" PRIu32 " begins one",
+		cli_say("-p: there is no process %" PRIu32, options->pid);
+	else if (session_of_process((pid_t)options->pid, name, size) && name[0] != '/')
+		return name;
+	else
+		cli_say("process %" PRIu32 " is recorded by no session: xheap start NAME -p %" PRIu32 " begins one",
 			options->pid, options->pid);
+	return NULL;
 }
 
 static int running_show(struct leaks_options *options)
 {
 	struct leaks_place place = {.count = 0};
-	char name[600];
-	if (session_find(options, name, sizeof(name)) || place_make(&place))
+	char found[600];
+	const char *name = session_find(options, found, sizeof(found));
+	if (!name || place_make(&place))
 		return CLI_FAILED;
 	int status = processes_look(options, name, &place);
 	/* What was recorded until the pause is written now. */

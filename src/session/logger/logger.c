@@ -51,6 +51,7 @@
 #include "session/store/store_keep.h"
 #include "session/store/store_place.h"
 #include "session/tracer/hook_cache.h"
+#include "trace/index_events.h"
 #include "trace/row_ids.h"
 #include "trace/statistics.h"
 
@@ -334,7 +335,7 @@ static void index_begin(struct logger *logger, bool is_idle)
 static void index_check(struct logger *logger)
 {
 	if (logger->options->index == SESSION_INDEX_IDLE && !logger->is_index_begun &&
-	    writer_event_count(logger->writer) >= INDEXING_LEAST_EVENTS)
+	    writer_event_count(logger->writer) >= index_events_least())
 		index_begin(logger, true);
 }
 

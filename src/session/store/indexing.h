@@ -13,12 +13,8 @@
 #define INDEXING_WORD "--index"
 #define INDEXING_IDLE "idle"
 
-enum {
-	/** Traces with fewer events are worth no index (analysis/opened_trace.h), so that none is begun. */
-	INDEXING_LEAST_EVENTS = 1000000,
-	/** How long the end of a recording may be put off for an index that nobody asked for. */
-	INDEXING_END_MS = 500
-};
+/** How long the end of a recording may be put off for an index that nobody asked for. */
+enum { INDEXING_END_MS = 500 };
 
 /** A message to the indexer's standard input: everything up to until_ns is in the first size_bytes of the file, which
     has this many events; until_ns 0: nothing is. End of input: the trace is whole. */

@@ -133,9 +133,11 @@ def cores():
 def commands():
     """What cannot be looked at is said, with status 2; a status of the command is told; nothing is left behind; the trace stays where it is asked for."""
     program = build()
-    for words, said in ((("--", "./no_such_program"), "no_such_program"), ((), "command is missing"), (("--", "sh", "-c", "kill -9 $$"), "did not end by itself")):
+    for words, said in ((("--", "./no_such_program"), "no_such_program"), ((), "command is missing"), (("--", "sh", "-c", "kill -9 $$"), "did not end by itself"),
+                        (("-p", "1", "--", program, "tree"), "leave out -p"), (("-session", "some", "--", program, "tree"), "leave out -p")):
         reason = xheap("leaks", "--at-end", *words, status=2)
         expect(said in reason, f"{words} is refused by {reason}, not by {said}")
+    expect("there is no session" in xheap("leaks", "-session", "x" * 1000, status=2), "a long name of no session")
     # A process whose core cannot be written ends all the same, at once.
     os.makedirs("gone", exist_ok=True)
     began = os.times().elapsed

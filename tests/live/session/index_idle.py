@@ -127,11 +127,19 @@ def large():
 
 
 def silent():
-    """Small traces, and users who want none."""
+    """Traces that are too small, and users who want none."""
     with Processors(True):
-        for rounds, words, environment in ((0, (), {}), (3, ("--index", "never"), {}), (3, (), {"XHEAP_INDEX_EVENTS": "none"})):
+        for rounds, words, environment in ((0, (), {}), (3, ("--index", "never"), {}), (3, (), {"XHEAP_INDEX_EVENTS": "none"}),
+                                           (8, (), {"XHEAP_INDEX_EVENTS": "20000000"})):
             said = recorded(rounds, None, words, environment)
             expect("index" not in said and not indexes(), f"{words} {environment}: {said}")
 
 
-sys.exit(run_tests(idle, busy, large, silent))
+def small():
+    """The smallest number of events is the user's."""
+    with Processors(True):
+        said = recorded(0, environment={"XHEAP_INDEX_EVENTS": "10000"})
+        expect("index" in said, said)
+
+
+sys.exit(run_tests(idle, busy, large, silent, small))
