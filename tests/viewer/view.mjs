@@ -394,7 +394,7 @@ test("blocks one by one: those of the dump, in any order, and all that is known 
 	await settle(page);
 	assert.doesNotMatch(await text(page, "#panel"), /^Block/);
 	await page.keyboard.press("2");
-	await page.click(".table-row");
+	await page.click("#table .table-row");
 	const [selected, blocks] = await page.$$eval("#panel .numbers dd", (all) => [0, 2].map((i) => all[i].textContent));
 	await page.click("#panel .button >> text=Its blocks");
 	await page.waitForFunction((words) => document.getElementById("blocks-controls").textContent === words, `${blocks} blocks, ${selected}`);
