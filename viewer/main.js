@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Makes the parts of the page and connects them: a change of the state becomes one picture, which each view draws.
-import {makeModel, groupName, findGroup, pathKey} from "./cells.js";
+import {makeModel, pathKey} from "./cells.js";
 import {decodeCells} from "./decode.js";
 import {byId, fill, make} from "./elements.js";
 import {formatBytes, formatCount, formatShare, formatTime} from "./format.js";
@@ -79,13 +79,6 @@ class Page {
 	readPalette() {
 		const style = getComputedStyle(document.documentElement);
 		return readPalette((name) => style.getPropertyValue(`--${name}`), isDark());
-	}
-
-	/** @param {Filter} filter @returns {string} */
-	groupWords(filter) {
-		const by = /** @type {Grouping} */ (filter.by),
-			key = findGroup(this.whole, by, filter.key);
-		return key < 0 ? by : groupName(this.whole, by, key).name;
 	}
 
 	/** @returns {boolean} */

@@ -66,11 +66,21 @@ function section(title, right = "") {
 	return make("h2", make("span", title), make("span.right", right));
 }
 
+/** @param {string[][]} numbers with their words */
+function drawNumbers(numbers) {
+	return make("dl.numbers", ...numbers.map(([value, words]) => make("div", make("dt", words), make("dd", value))));
+}
+
 /** The head of what the button for it leads to. @param {string} [base] of what the shares are */
 function freedBy(base) {
 	const head = section("Freed by", base);
 	head.id = "freed";
 	return head;
+}
+
+/** @param {{error?: string}} found without an answer */
+function tellNone({error}) {
+	return make("p.faint", error ? safeText(error) : "being found …");
 }
 
 /** @param {any[][]} rows of an answer */
@@ -157,31 +167,40 @@ export class Panel {
 		return {query: {filter: [...typed, ...options].join("\n")}, lacks};
 	}
 
+	/** Asks the server once, and renders what it says. @param {"block" | "frees"} name @param {Record<string, string>} query @returns {{answer?: any, error?: string}} the last answer */
+	find(name, query) {
+		const key = JSON.stringify(query);
+		if (this[name]?.key !== key && !this.app.store.isDragging) {
+			/** @type {any} */
+			const found = (this[name] = {key});
+			this.app.source
+				.json(name, this.app.store.state.trace, query)
+				.then(
+					(answer) => (found.answer = answer),
+					(error) => (found.error = error.message),
+				)
+				.then(() => found === this[name] && this.render());
+		}
+		return this[name] ?? {};
+	}
+
+	/** @param {Partial<State>} members without what is shown */
+	closer(members) {
+		return make(
+			"button.close",
+			{onclick: () => this.app.store.set(members), title: "Close"},
+			"close ",
+			make("kbd", "esc"),
+		);
+	}
+
 	/** @param {string} id @returns {Child[]} all that is known of a block */
 	drawBlock(id) {
 		const {app} = this;
-		if (this.block?.id !== id) {
-			/** @type {any} */
-			const block = (this.block = {id});
-			app.source
-				.json("block", app.store.state.trace, {id})
-				.then(
-					(answer) => (block.answer = answer),
-					(error) => (block.error = error.message),
-				)
-				.then(() => block === this.block && this.render());
-		}
-		const {answer, error} = this.block;
-		const head = [
-			section("Block"),
-			make(
-				"button.close",
-				{onclick: () => app.store.set({block: ""}), title: "Close"},
-				"close ",
-				make("kbd", "esc"),
-			),
-		];
-		if (!answer) return [...head, make("p.faint", error ? safeText(error) : "being found …")];
+		const found = this.find("block", {id}),
+			{answer} = found;
+		const head = [section("Block"), this.closer({block: ""})];
+		if (!answer) return [...head, tellNone(found)];
 		const numbers = [
 			[formatBytes(answer.size), "size"],
 			[answer.birth_ns === undefined ? "before the trace" : formatTime(answer.birth_ns), "made"],
@@ -208,7 +227,7 @@ export class Panel {
 			...head,
 			make("h3.item-name", answer.address),
 			make("p.item-place", name(groupName(this.picture.model, "thread", answer.thread).name)),
-			make("dl.numbers", ...numbers.map(([value, words]) => make("div", make("dt", words), make("dd", value)))),
+			drawNumbers(numbers),
 			section("Made by"),
 			this.drawFrames(readFrames(answer.made)),
 			...(answer.freed ? [section("Freed by"), this.drawFrames(readFrames(answer.freed))] : []),
@@ -415,7 +434,7 @@ export class Panel {
 		}
 		const node = this.mainNode(own),
 			about = this.describeItem(item);
-		const mark = about.placed ? /** @type {any} */ (app).flame.markOf(about.placed) : selectionMark(app.picture);
+		const mark = about.placed ? app.flame.markOf(about.placed) : selectionMark(app.picture);
 		const numbers = [
 			[mark + formatBytes(bytes), "selected"],
 			[formatShare(bytes / app.picture.selected.bytes), "of it"],
@@ -429,15 +448,10 @@ export class Panel {
 		];
 		return [
 			section(about.kind, ""),
-			make(
-				"button.close",
-				{onclick: () => app.store.set({item: null}), title: "Close"},
-				"close ",
-				make("kbd", "esc"),
-			),
+			this.closer({item: null}),
 			make("h3.item-name", {title: cutText(about.full, 400)}, name(cutText(about.full, 600))),
 			about.place && make("p.item-place", name(cutText(about.place, 300))),
-			make("dl.numbers", ...numbers.map(([value, words]) => make("div", make("dt", words), make("dd", value)))),
+			drawNumbers(numbers),
 			this.drawButtons(item, about.frame),
 			...this.drawCallers(item, about.frame),
 			...(node >= 0 ? this.drawStack(node, item) : []),
@@ -481,7 +495,7 @@ export class Panel {
 		const {model} = this.picture,
 			{cells} = model;
 		if (item.kind === "path") {
-			const placed = /** @type {any} */ (this.app).flame.layout.frames.find(
+			const placed = this.app.flame.layout.frames.find(
 					(/** @type {Placed} */ {path, kind}) =>
 						path === item.path && ["frame", "chain", "group"].includes(kind),
 				),
@@ -656,22 +670,9 @@ export class Panel {
 	drawFrees(asked, selected) {
 		if (!this.app.source.isServer)
 			return [freedBy(), make("p.faint", "This file does not say who freed; xheap view does.")];
-		const query = {...asked.query, ...askedSelection(this.picture)};
-		const key = JSON.stringify(query);
-		if (this.frees?.key !== key && !this.app.store.isDragging) {
-			this.frees = {key, answer: null, error: ""};
-			const {frees} = this;
-			this.app.source
-				.json("frees", this.app.store.state.trace, query)
-				.then(
-					(answer) => (frees.answer = answer),
-					(error) => (frees.error = error.message),
-				)
-				.then(() => frees === this.frees && this.render());
-		}
-		if (!this.frees?.answer)
-			return [freedBy(), make("p.faint", this.frees?.error ? safeText(this.frees.error) : "being found …")];
-		const {stacks, bytes, left_out: leftOut, never_freed: never} = this.frees.answer,
+		const found = this.find("frees", {...asked.query, ...askedSelection(this.picture)});
+		if (!found.answer) return [freedBy(), tellNone(found)];
+		const {stacks, bytes, left_out: leftOut, never_freed: never} = found.answer,
 			shown = stacks.slice(0, FREED_MAX),
 			more = stacks.length + leftOut - shown.length,
 			rest = shown.reduce(

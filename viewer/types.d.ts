@@ -235,13 +235,13 @@ interface App {
 	cursor: number; // a bound under the pointer, or -1
 	say: (text: string) => void; // to screen readers
 	warn: (text: string) => void; // a line of text
-	groupWords: (filter: Filter) => string;
 	isResidentOff: () => boolean; // whether resident memory is left out of the timeline
 	other: {model: Model; trace: any} | null; // cells to compare with, when they are there
 	otherOf: () => Other | null; // what is compared with
-	panel: any;
+	panel: any; // views that others ask
 	timeline: any;
-	compare: any; // views that others ask
+	compare: any;
+	flame: any;
 	fail: (error: unknown) => void; // says what went wrong
 	redraw: () => void;
 	redrawTimeline: () => void;
