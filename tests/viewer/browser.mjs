@@ -746,7 +746,7 @@ const overlaps = () => {
 			}),
 		);
 		for (const [child, box] of boxes)
-			if (box.right > window.innerWidth + 1) found.push(`${child.id || child.className} beyond the window`);
+			if (box.right > row.getBoundingClientRect().right + 1) found.push(`${child.id || child.className} beyond its row`);
 	}
 	return found;
 };
