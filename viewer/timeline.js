@@ -591,8 +591,7 @@ export class Timeline {
 
 	/** @returns {Other | null} what the selection is compared with, if that is shown */
 	get other() {
-		const {state} = this.app.store;
-		return state.view === "compare" || state.other ? this.app.otherOf() : null;
+		return this.app.store.state.view === "compare" ? this.app.otherOf() : null;
 	}
 
 	/** What the selection is compared with: its place, or the live bytes of the other trace. @param {CanvasRenderingContext2D} context @param {number} bottom */
