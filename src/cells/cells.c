@@ -110,9 +110,21 @@ static void tree_make(struct cells_making *making)
 /* Cells with which trees are tried: a sample has the same part of all that any tree would have. */
 struct cells_sample {
 	struct cell_set set;
-	unsigned level;
+	double scale;         /* cells of all for each of the sample */
 	struct cell_set made; /* of the last tree */
 };
+
+/* Some cells have many blocks, so a sample may have too many of them, or too few. Its share of the blocks tells, but
+   too loudly: the mean of that and of the level is nearer than either. */
+static double scale_of(const struct cells_making *making, const struct cell_set *sample, unsigned level)
+{
+	double all = 0, own = 0;
+	for (uint32_t i = 0; i < making->paths.node_count; i++)
+		all += (double)making->found.weights[i].blocks;
+	for (uint32_t i = 0; i < sample->count; i++)
+		own += (double)sample->cells[i].sums.blocks;
+	return ((double)(UINT64_C(1) << level) + (own > 0 ? all / own : 1)) / 2;
+}
 
 /* Make the tree. Return whether there is room for it, and for its cells. */
 static bool is_fit(struct cells_making *making, struct cells_sample *sample, unsigned percent)
@@ -121,7 +133,8 @@ static bool is_fit(struct cells_making *making, struct cells_sample *sample, uns
 	cell_set_clear(&sample->made);
 	const struct cell_change change = {making->tree.of_path, making->tree.is_plain};
 	return making->tree.count <= CELLS_NODES_MAX / 100 * percent &&
-	       cell_set_add_changed(&sample->made, &sample->set, &change, CELLS_MAX / 100 * percent >> sample->level);
+	       cell_set_add_changed(&sample->made, &sample->set, &change,
+				    (uint32_t)(CELLS_MAX / 100 * percent / sample->scale));
 }
 
 /* Find the most that fits of what is chosen, up to `most`. */
@@ -144,14 +157,16 @@ static void tree_choose(struct cells_making *making)
 	uint32_t room = paths->count < CELLS_NODES_MAX ? paths->count : CELLS_NODES_MAX;
 	const uint32_t most[] = {paths->functions, room, CELL_LEVELS, paths->count};
 	making->kept = (struct cell_kept){paths->functions, paths->count, CELL_LEVELS, paths->count};
-	struct cells_sample sample = {.set = making->found.set, .level = making->found.level};
+	unsigned level = making->found.level;
+	struct cells_sample sample = {.set = making->found.set, .scale = (double)(UINT64_C(1) << level)};
 	bool is_all = is_fit(making, &sample, 100);
 	sample.set = (struct cell_set){.cells = NULL};
 	if (!is_all) {
 		making->kept = (struct cell_kept){.functions = 0};
 		for (uint32_t left = making->found.set.count; left > SAMPLE_MAX; left /= 2)
-			sample.level++;
-		cell_set_add_sample(&sample.set, &making->found.set, sample.level);
+			level++;
+		cell_set_add_sample(&sample.set, &making->found.set, level);
+		sample.scale = scale_of(making, &sample.set, level);
 		for (size_t i = 0; i < sizeof(choices) / sizeof(*choices); i++)
 			choice_make(making, &choices[i], &sample, most[i]);
 		tree_make(making);

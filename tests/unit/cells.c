@@ -531,6 +531,23 @@ static void samples_are_parts_of_all_cells(void **state)
 	subject_fini(&subject);
 }
 
+/* In each stretch of a thread's time a sample has about as many beginnings as it says. */
+static void samples_are_spread_over_times(void **state)
+{
+	enum { THREADS = 100, STRETCHES = 8, BIRTHS = 64, LEVEL = 3, WANTED = BIRTHS >> LEVEL };
+	(void)state;
+	for (uint32_t i = 0; i < THREADS * STRETCHES; i++) {
+		uint32_t found = 0;
+		for (uint32_t k = 0; k < BIRTHS; k++) {
+			uint32_t birth = i % STRETCHES * BIRTHS + k;
+			const struct cell_keys keys = {.thread = i / STRETCHES, .birth = birth, .end = birth};
+			const struct cell cell = cell_with(&keys);
+			found += cell_is_in(&cell, LEVEL);
+		}
+		assert_in_range(found, WANTED - 2, WANTED + 2);
+	}
+}
+
 /* The level of the sample of a trace that has so many stacks with one block each, and then blocks of one stack. */
 static unsigned level_of(uint32_t stacks, bool is_guessing)
 {
@@ -670,6 +687,7 @@ int main(void)
 		cmocka_unit_test(classes_of_lifetimes_are_two_a_power),
 		cmocka_unit_test(lumping_loses_the_path_only),
 		cmocka_unit_test(samples_are_parts_of_all_cells),
+		cmocka_unit_test(samples_are_spread_over_times),
 		cmocka_unit_test(a_guess_changes_no_sample),
 		cmocka_unit_test(what_is_too_much_is_lumped),
 		cmocka_unit_test(cancelled_cells_are_not_written),
