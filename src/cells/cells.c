@@ -17,7 +17,7 @@
 #include "trace/trace.h"
 
 enum {
-	SCANNED_MAX = 500000, /* cells of a pass; of more, a sample is taken */
+	SCANNED_MAX = 500000, /* cells of a pass; of more, a sample is taken, or classes are lost */
 	SAMPLE_MAX = 1 << 17  /* cells with which trees are tried */
 };
 
@@ -175,6 +175,32 @@ static void tree_choose(struct cells_making *making)
 	cell_set_fini(&sample.made);
 }
 
+/* Take cells that are in the tree. If there are too many, more of them lose their classes. */
+static bool cells_thin(struct cells_making *making, struct cell_set *cells)
+{
+	struct cell_kept *kept = &making->kept;
+	if (cells->count <= CELLS_MAX) {
+		making->set = *cells;
+		*cells = (struct cell_set){.cells = NULL};
+		return true;
+	}
+	uint32_t *same = memory_zeroed(making->tree.count, sizeof(*same));
+	bool *is_plain = memory_zeroed(making->tree.count, sizeof(*is_plain)), is_fit = false;
+	const struct cell_change change = {same, is_plain};
+	for (uint32_t i = 0; i < making->tree.count; i++)
+		same[i] = i;
+	while (!is_fit && kept->classed) {
+		kept->classed /= 2;
+		tree_make(making);
+		cell_tree_spread_plain(&making->tree, &making->paths, is_plain);
+		cell_set_clear(&making->set);
+		is_fit = cell_set_add_changed(&making->set, cells, &change, CELLS_MAX);
+	}
+	free(same);
+	free(is_plain);
+	return is_fit;
+}
+
 /* Bring the cells into the tree: those that were found, or, of a sample, by another pass. */
 static bool cells_take(struct cells_making *making)
 {
@@ -195,12 +221,10 @@ static bool cells_take(struct cells_making *making)
 				       .nodes = nodes,
 				       .is_plain = is_plain,
 				       .sites = making->sites,
-				       .most = CELLS_MAX};
+				       .most = SCANNED_MAX};
 	struct cell_scan_result result;
 	cell_scan(&scan, &result);
-	making->set = result.set;
-	result.set = (struct cell_set){.cells = NULL};
-	bool is_fit = !result.is_over;
+	bool is_fit = !result.is_over && cells_thin(making, &result.set);
 	cell_scan_result_fini(&result);
 	free(nodes);
 	free(is_plain);
