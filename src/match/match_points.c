@@ -661,23 +661,30 @@ bool matching_waits(const struct matching *matching, const struct heap_run *run)
 	       run->places[run->count - 1].time_ns > matching->until_ns;
 }
 
+/* Note that a point has the time of the one before it. */
+static void instant_add(struct matching *matching, uint32_t ordinal)
+{
+	struct heap_table *table = matching->table;
+	struct heap_instant *last = table->instant_count ? &table->instants[table->instant_count - 1] : NULL;
+	if (last && last->first_point + last->point_count == ordinal) {
+		last->point_count++;
+		return;
+	}
+	memory_grow(table->instants, table->instant_count, matching->instant_capacity);
+	table->instants[table->instant_count++] = (struct heap_instant){ordinal - 1, 2};
+}
+
 /* Note the instants that have several points. */
 static void instants_note(struct matching *matching, const struct heap_run *run, uint32_t count)
 {
-	struct heap_table *table = matching->table;
-	for (uint32_t i = 0; i < (run->is_crowded ? count : 1); i++) {
-		uint32_t ordinal = (uint32_t)matching->done + i;
-		struct heap_instant *last = table->instant_count ? &table->instants[table->instant_count - 1] : NULL;
-		if (!ordinal || run->places[i].time_ns != matching->instant_ns) {
-			matching->instant_ns = run->places[i].time_ns;
-		} else if (last && last->first_point + last->point_count == ordinal) {
-			last->point_count++;
-		} else {
-			memory_grow(table->instants, table->instant_count, matching->instant_capacity);
-			table->instants[table->instant_count++] = (struct heap_instant){ordinal - 1, 2};
-		}
-	}
-	matching->instant_ns = run->places[count - 1].time_ns;
+	const struct point_place *places = run->places;
+	uint32_t first = (uint32_t)matching->done;
+	if (first && places[0].time_ns == matching->instant_ns)
+		instant_add(matching, first);
+	for (uint32_t i = 1; run->is_crowded && i < count; i++)
+		if (places[i].time_ns == places[i - 1].time_ns)
+			instant_add(matching, first + i);
+	matching->instant_ns = places[count - 1].time_ns;
 }
 
 /* Note the times of the points that are asked for. */

@@ -369,16 +369,25 @@ static uint64_t thread_code(uint32_t end_thread, uint32_t thread)
 }
 
 /* Beginnings ascend. The first one is stored before the column, so that all differences are small. */
-static void points_code(struct bytes strips[PACK_STRIPS], uint64_t (*columns)[PACK_ROWS],
-			const struct heap_details *details, uint32_t count)
+WIDE_REGISTERS static void points_code(struct bytes *first, uint64_t *births, uint64_t *ends,
+				       const struct heap_details *details, uint32_t count)
 {
-	uint64_t before = count ? or_none(details[0].birth_point) : 0;
-	bytes_number(&strips[PACK_BIRTH_POINT], before);
+	uint64_t before = count ? or_none(details[0].birth_point) : 0, points[PACK_ROWS + 1];
+	bool has_none = false;
+	points[0] = before;
+	bytes_number(first, before);
 	for (uint32_t i = 0; i < count; i++) {
 		uint64_t birth = or_none(details[i].birth_point), end = or_none(details[i].end_point);
-		columns[PACK_BIRTH_POINT][i] = birth - before;
-		columns[PACK_END_POINT][i] = end ? (uint32_t)(end - birth) : 0;
-		before = birth ? birth : before;
+		points[i + 1] = birth;
+		has_none |= !birth;
+		ends[i] = end ? (uint32_t)(end - birth) : 0;
+	}
+	/* Blocks from before the trace are rare. */
+	for (uint32_t i = 0; i < count && !has_none; i++)
+		births[i] = points[i + 1] - points[i];
+	for (uint32_t i = 0; i < count && has_none; i++) {
+		births[i] = points[i + 1] - before;
+		before = points[i + 1] ? points[i + 1] : before;
 	}
 }
 
@@ -394,7 +403,7 @@ void pack_details(struct bytes strips[PACK_STRIPS], const struct heap_allocation
 		columns[PACK_PREVIOUS][i] = details[i].previous == HEAP_NONE ? 0 : first + i - details[i].previous;
 		columns[PACK_END_THREAD][i] = thread_code(details[i].end_thread, allocations[i].thread);
 	}
-	points_code(strips, columns, details, count);
+	points_code(&strips[PACK_BIRTH_POINT], columns[PACK_BIRTH_POINT], columns[PACK_END_POINT], details, count);
 	for (unsigned i = PACK_ADDRESS; i < PACK_LATE_ENDS; i++)
 		put_column(&strips[i], columns[i], count);
 }
