@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "cells/cell_row.h"
 #include "table/weight.h"
 #include "trace/trace.h"
 
@@ -25,7 +26,7 @@ static struct cell_keys keys_of(const struct growing_cells *cells, const struct 
 {
 	uint32_t birth = row->flags & HEAP_EARLIER ? 0 : moment_of(cells, row->birth_ns),
 		 end = row->end == HEAP_END_OPEN ? GROWING_NEVER : moment_of(cells, row->end_ns);
-	return cell_keys_make(table, row, row->site, birth, end);
+	return cell_row_keys(table, row, row->site, birth, end);
 }
 
 static struct cell_sums sums_of(const struct heap_table *table, const struct heap_allocation *row)
@@ -35,6 +36,16 @@ static struct cell_sums sums_of(const struct heap_table *table, const struct hea
 				  .bytes = weight.bytes,
 				  .reallocs = row->flags & HEAP_REALLOC ? weight.count : 0,
 				  .temporaries = row->flags & HEAP_TEMPORARY ? 1 : 0};
+}
+
+/* Return false if there are too many cells. */
+static bool set_add(struct cell_set *set, const struct cell_keys *keys, const struct cell_sums *sums, uint32_t most)
+{
+	const struct cell like = cell_with(keys);
+	struct cell_sums *to = cell_set_at(set, &like, most);
+	if (to)
+		cell_sums_add(to, sums);
+	return to;
 }
 
 /* ---- intervals ---- */
@@ -54,7 +65,7 @@ static void intervals_merge(struct growing_cells *cells)
 		keys.birth = moment_halve(keys.birth);
 		keys.end = moment_halve(keys.end);
 		if (cell->sums.blocks)
-			cell_set_add(&merged, &keys, &cell->sums, cells->most);
+			set_add(&merged, &keys, &cell->sums, cells->most);
 	}
 	cell_set_fini(&cells->set);
 	cells->set = merged;
@@ -76,7 +87,7 @@ static void cell_change(struct growing_cells *cells, const struct heap_table *ta
 			const struct cell_sums *sums)
 {
 	const struct cell_keys keys = keys_of(cells, table, row);
-	cells->is_over |= !cell_set_add(&cells->set, &keys, sums, cells->most);
+	cells->is_over |= !set_add(&cells->set, &keys, sums, cells->most);
 }
 
 static void call_count(struct growing_cells *cells, int64_t time_ns, uint64_t count)
@@ -112,11 +123,21 @@ void growing_cells_end(struct growing_cells *cells, const struct heap_table *tab
 
 /* ---- looks ---- */
 
+/* Of now, and of the whole time. */
+static void weights_add(struct cell_weights *weights, const struct cell_keys *keys, const struct cell_sums *sums)
+{
+	weights->made_bytes += keys->birth ? sums->bytes : 0;
+	weights->bytes += sums->bytes;
+	weights->blocks += sums->blocks;
+	weights->live_bytes += keys->kind == CELL_OPEN ? sums->bytes : 0;
+	weights->never_freed_bytes += keys->kind != CELL_FREED ? sums->bytes : 0;
+}
+
 void growing_cells_take(struct growing_cells *cells, int64_t until_ns, const uint32_t *nodes, uint32_t node_count,
 			struct cell_bounds *bounds, struct cell_scan_result *result)
 {
 	uint32_t count = growing_cells_reach(cells, until_ns);
-	cell_bounds_make_each(bounds, cells->shift, until_ns);
+	cell_bounds_make(bounds, -1, ((int64_t)count << cells->shift) - 1, count, NULL, 0);
 	*result = (struct cell_scan_result){.calls = memory_zeroed(count, sizeof(*result->calls)),
 					    .weights = memory_zeroed(node_count, sizeof(*result->weights)),
 					    .is_over = cells->is_over};
@@ -129,8 +150,8 @@ void growing_cells_take(struct growing_cells *cells, int64_t until_ns, const uin
 			continue;
 		keys.node = nodes[keys.node];
 		keys.end = keys.end == GROWING_NEVER ? bounds->count : keys.end;
-		cell_weights_add(&result->weights[keys.node], &keys, &cell->sums, bounds->count - 1);
-		result->is_over |= !cell_set_add(&result->set, &keys, &cell->sums, cells->most);
+		weights_add(&result->weights[keys.node], &keys, &cell->sums);
+		result->is_over |= !set_add(&result->set, &keys, &cell->sums, cells->most);
 	}
 }
 
