@@ -15,6 +15,8 @@
 #include "query/cull.h"
 #include "query/filter.h"
 
+struct growing_cells;
+
 /** What an answer may have: a page draws so much in the time of a picture. */
 enum { CELLS_NODES_MAX = 20000, CELLS_MAX = 400000 };
 
@@ -28,6 +30,10 @@ struct cells_source {
 	    is_partial */
 	const struct heap_filter *filter;
 	struct heap_cull *cull; /**< NULL: nothing is culled, so each stack is its own asker */
+	/** of a trace that goes on, whose table has no rows: its cells, and by interval of them the most that was live in
+	    it. Only the whole run can be asked for, without a filter. NULL: the table is gone through */
+	struct growing_cells *growing;
+	const uint64_t *growing_max_bytes;
 };
 
 /** What is asked. Zero it to begin: the whole run, in the usual number of intervals. */

@@ -19,7 +19,10 @@ static int answer_make(void *context, struct analysis *analysis, struct diag *di
 {
 	struct cells_answer *answer = context;
 	const struct action_source *source = analysis->input.sources;
-	const struct cells_source cells = {source->table, source->names, source->filter, analysis->input.cull};
+	const struct cells_source cells = {.table = source->table,
+					   .names = source->names,
+					   .filter = source->filter,
+					   .cull = analysis->input.cull};
 	answer->out->used = 0;
 	action_input_settle(&analysis->input);
 	return cells_write(answer->out, &cells, &answer->request, diag);
