@@ -74,6 +74,10 @@ install: all
 uninstall: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) --quiet uninstall
 
+# The Python package, for pip: pure Python, one for all versions.
+wheel:
+	@python3 python/backend.py $(BUILD)
+
 fuzz: setup-check
 	@scripts/fuzz --with $(ENGINE) $(SECONDS_EACH)
 
@@ -120,4 +124,4 @@ distcheck:
 clean:
 	@rm -rf $(BUILD)
 
-.PHONY: all setup-check setup-demo strict check check-boot clang quick check-yama golden-update demo pictures install uninstall fuzz soak tested-with first-screen bench deb check-deb distcheck clean
+.PHONY: all setup-check setup-demo strict check check-boot clang quick check-yama golden-update demo pictures install uninstall wheel fuzz soak tested-with first-screen bench deb check-deb distcheck clean

@@ -6,7 +6,7 @@
 //
 // Records objects.py (default 50 million events), with heaptrack, too, where there is one, or takes files. Each round begins a server and opens the page in a
 // fresh browser context: the first one without an index, the others with it. Each ends with dragged windows, zooms to random places, and filters. Then the same
-// run is loaded by heaptrack_print, and its stacks by speedscope. Prints medians and the 95th percentiles of times and of processor times, which
+// run is loaded by heaptrack_print and heaptrack_gui, and its stacks by speedscope. Prints medians and the 95th percentiles of times and of processor times, which
 // other work on the machine changes little, and ends with what was asked for and measured.
 import {spawn, spawnSync} from "node:child_process";
 import {mkdtempSync, readFileSync, readdirSync, rmSync} from "node:fs";
@@ -34,6 +34,8 @@ const HERE = path.dirname(fileURLToPath(import.meta.url)),
 	ASK_AGAIN_MS = 20,
 	TICK_MS = 10 /* of times in /proc */,
 	DRAG_STEPS = 40,
+	QUIET_MS = 3000,
+	OFFSCREEN = {env: {...process.env, QT_QPA_PLATFORM: "offscreen"}, stdio: "ignore"},
 	LIMITS = [
 		["first picture with an index", "ms", median, 1000],
 		["zoom, the server's answer", "ms", p95, 300],
@@ -242,6 +244,23 @@ function heaptrackPrint(file) {
 	note("heaptrack_print", {ms: performance.now() - begin, CPU: ended() - cpu});
 }
 
+/** The window of heaptrack_gui says nothing when it is done: it is, when it has used no processor time for a while. */
+async function heaptrackGui(file) {
+	const begin = performance.now(),
+		child = spawn("heaptrack_gui", [file], OFFSCREEN);
+	let cpu = 0,
+		last = begin;
+	while (child.exitCode === null && performance.now() - last < QUIET_MS) {
+		await new Promise((done) => setTimeout(done, TICK_MS));
+		const now = processorMs([child.pid]);
+		if (now > cpu) last = performance.now();
+		cpu = Math.max(cpu, now);
+	}
+	if (child.exitCode !== null) throw new Error(`heaptrack_gui has ended: ${child.exitCode}`);
+	note("heaptrack_gui", {ms: last - begin, CPU: cpu, MiB: privateMib([child.pid])});
+	child.kill();
+}
+
 const folder = mkdtempSync(path.join(os.tmpdir(), "xheap-view-"));
 try {
 	const trace = options.trace ?? path.join(folder, "objects.xht");
@@ -261,7 +280,10 @@ try {
 	for (let i = 0; i < Number(options.rounds); i++) await round(trace, browser, i === 0);
 	await speedscope(trace, browser, folder);
 	await browser.close();
-	if (heaptrack) heaptrackPrint(heaptrack);
+	if (heaptrack) {
+		heaptrackPrint(heaptrack);
+		if (!spawnSync("heaptrack_gui", ["--version"], OFFSCREEN).error) await heaptrackGui(heaptrack);
+	}
 } finally {
 	rmSync(folder, {recursive: true, force: true});
 }

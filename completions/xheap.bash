@@ -249,7 +249,7 @@ _xheap() {
 
 	COMPREPLY=()
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		_xheap_reply "record start update query sessions flush stop launch image autologger boottrace top report view recover heap diff check symbols merge clean dump export dx info help version" "$current"
+		_xheap_reply "record start update query sessions flush stop launch image autologger boottrace top report view recover heap diff check explain symbols merge clean dump export dx info help version" "$current"
 		return
 	fi
 	case ${COMP_WORDS[1]} in
@@ -284,6 +284,13 @@ _xheap() {
 		*,-*) _xheap_reply "-top -more -shortLived -noDefaultCull -range -at -lifetime -size -requireFrames -requireFreeFrames -pids -threads -heap -innermost -window -closed -format -o -session -noIndex -width -fullNames -allFrames --help" "$current" ;;
 		*) _xheap_traces "$current" ;;
 		esac ;;
+	explain)
+		case $previous,$current in
+		-format,* | --format,*) _xheap_reply "text json" "$current" ;;
+		-o,* | --o,*) COMPREPLY=($(compgen -f -- "$current")) ;;
+		*,-*) _xheap_reply "-trace -pid -at -format -o -session -noIndex -width -fullNames -allFrames --help" "$current" ;;
+		*) _xheap_traces "$current" ;;
+		esac ;;
 	view)
 		case $current in
 		-*) _xheap_reply "--port --open --no-open --idle --html --limit -noIndex --help" "$current" ;;
@@ -297,7 +304,7 @@ _xheap() {
 		case $previous in
 		image) _xheap_reply "add list show remove enable disable watch" "$current" ;;
 		autologger) _xheap_reply "add list show enable disable remove run stop" "$current" ;;
-		*) _xheap_reply "record start update query sessions flush stop launch image autologger boottrace top report view recover heap diff check symbols merge clean dump export dx info version --help" "$current" ;;
+		*) _xheap_reply "record start update query sessions flush stop launch image autologger boottrace top report view recover heap diff check explain symbols merge clean dump export dx info version --help" "$current" ;;
 		esac ;;
 	version) _xheap_reply "--help" "$current" ;;
 	esac

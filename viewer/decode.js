@@ -165,8 +165,9 @@ function checkIndexes(cells, threads, heaps) {
  * @param {Cells} cells
  */
 function sortCells(cells) {
-	const {node, count, nodeCount} = cells,
-		next = new Uint32Array(nodeCount + 1),
+	const {node, count, nodeCount} = cells;
+	if (node.every((value, i) => !i || node[i - 1] <= value)) return; // as servers send them
+	const next = new Uint32Array(nodeCount + 1),
 		order = new Uint32Array(count);
 	for (let i = 0; i < count; i++) next[node[i] + 1]++;
 	for (let i = 0; i < nodeCount; i++) next[i + 1] += next[i];

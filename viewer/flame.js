@@ -5,7 +5,7 @@ import {byId, fill, fitText, make, name, placeTip, prepareCanvas} from "./elemen
 import {cutText, DRAWN_MAX, safeText} from "./hostile.js";
 import {cellsOnPath, layoutFlame} from "./tree.js";
 import {frameColors} from "./palette.js";
-import {selectionMark} from "./picture.js";
+import {selectionMark, sumOf} from "./picture.js";
 import {MARK_WORD} from "./decode.js";
 import {cached, chosenBits} from "./cells.js";
 /** @import {Model} from "./cells.js" */
@@ -39,8 +39,8 @@ export class Flame {
 		this.spacer = make("div", {class: "flame-spacer"});
 		this.tip = byId("tip");
 		this.box.replaceChildren(this.canvas, this.spacer);
-		/** @type {{frames: Placed[], total: number, rows: number}} */
-		this.layout = {frames: [], total: 0, rows: 0};
+		/** @type {{frames: Placed[], total: number, rows: number, focusNode: number}} */
+		this.layout = {frames: [], total: 0, rows: 0, focusNode: -1};
 		/** @type {Map<number, number> | null} */
 		this.settled = null;
 		this.hovered = -1;
@@ -60,7 +60,7 @@ export class Flame {
 
 	/** @returns {FlameQuestion} */
 	question() {
-		const {store, picture} = this.app,
+		const {store, detail: picture} = this.app,
 			{state} = store;
 		const title =
 			picture.title +
@@ -72,6 +72,7 @@ export class Flame {
 		return {
 			hits: picture.selected.hits,
 			selected: picture.selected,
+			total: picture === this.app.picture ? undefined : sumOf(this.app.picture, state.measure),
 			classes: chosenBits(picture.choice),
 			measure: state.measure,
 			by: state.by,
@@ -87,7 +88,7 @@ export class Flame {
 	}
 
 	render() {
-		const {picture, store} = this.app;
+		const {detail: picture, store} = this.app;
 		this.layout = layoutFlame(picture.model, this.question());
 		if (!store.isDragging) this.settled = new Map(this.layout.frames.map((frame) => [frame.key, frame.x]));
 		this.spacer.style.height = `${this.layout.rows * FRAME_ROW + 4}px`;
@@ -127,7 +128,7 @@ export class Flame {
 
 	/** @param {Placed} frame @returns {boolean} whether a search hits it */
 	isHit(frame) {
-		const {hitFrames} = this.app.picture;
+		const {hitFrames} = this.app.detail;
 		if (!hitFrames) return false;
 		return frame.kind === "chain"
 			? frame.run.some((member) => hitFrames[member] === 1)
@@ -137,7 +138,7 @@ export class Flame {
 	/** @param {Placed} frame @returns {"plain" | "pale" | "dim" | "hit"} */
 	styleOf(frame) {
 		if (this.isHit(frame)) return "hit";
-		if (this.app.picture.hitFrames) return "dim";
+		if (this.app.detail.hitFrames) return "dim";
 		return frame.kind === "chain" || frame.kind === "small" ? "pale" : "plain";
 	}
 
@@ -200,7 +201,7 @@ export class Flame {
 	 * @returns {string} the mark before its value: stacks beside it may be lumped, so that it may have more
 	 */
 	markOf(frame) {
-		const {picture, store} = this.app,
+		const {detail: picture, store} = this.app,
 			{cells} = picture.model;
 		const isLess =
 			cells.lumpedStacks > 0 &&
@@ -239,6 +240,7 @@ export class Flame {
 					? {
 							key: `frame ${frame.path} ${state.by}${state.isInverted}${state.isMerged}${state.isFolded}`,
 							mask: (model) => cellsOnPath(model, frame.path, state),
+							model: this.app.detail.model,
 						}
 					: null,
 			);
@@ -256,7 +258,7 @@ export class Flame {
 	showTip(frame, event) {
 		const {app, tip} = this,
 			{measure} = app.store.state,
-			{cells} = app.picture.model,
+			{cells} = app.detail.model,
 			row = frame.frame >= 0 ? cells.frames[frame.frame] : null;
 		const line =
 			frame.node >= 0 && cells.line[frame.node] && frame.kind === "frame" && !app.store.state.isInverted

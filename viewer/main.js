@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Makes the parts of the page and connects them: a change of the state becomes one picture, which each view draws.
-import {makeModel, groupName, findGroup, nearestBound} from "./cells.js";
+import {makeModel, groupName, findGroup, nearestBound, pathKey} from "./cells.js";
 import {decodeCells} from "./decode.js";
 import {byId, fill, make} from "./elements.js";
 import {formatBytes, formatCount, formatShare, formatTime} from "./format.js";
 import {cutText, safeText} from "./hostile.js";
 import {readPalette} from "./palette.js";
-import {describe, makePicture, searchSum, selectionMark} from "./picture.js";
+import {describe, hasBoundsOf, makePicture, searchSum, selectionMark} from "./picture.js";
 import {keepToken, openSource, Replaced, Unreachable} from "./request.js";
 import {readAddress, Store} from "./store.js";
 import {commandOf, commandText, splitWords} from "./command.js";
@@ -19,7 +19,7 @@ import {Table} from "./table.js";
 import {Timeline} from "./timeline.js";
 import {WindowBar} from "./window_bar.js";
 /** @import {Filter, Grouping, Measure, Model} from "./cells.js" */
-/** @import {Ink} from "./picture.js" */
+/** @import {Ink, Picture} from "./picture.js" */
 /** @import {CellsQuery, Source} from "./request.js" */
 /** @import {Selection, State} from "./store.js" */
 
@@ -38,14 +38,18 @@ const MEASURES = /** @type {Record<Measure, string>} */ ({
 });
 
 class Page {
-	/** @param {Source} source @param {Store} store @param {any} trace @param {Model} whole */
-	constructor(source, store, trace, whole) {
+	/** @param {Source} source @param {Store} store @param {any} trace @param {Model} whole @param {number[]} bounds that it was asked for */
+	constructor(source, store, trace, whole, bounds) {
 		this.source = source;
 		this.store = store;
 		this.trace = trace;
 		/** The run without words of a filter: it decides about colours. */
 		this.base = whole;
 		this.whole = this.shown = whole;
+		/** Times that cells have as bounds because they were asked for. @type {WeakMap<Model, number[]>} */
+		this.boundsAsked = new WeakMap([[whole, bounds]]);
+		/** Cells of the stacks below a focus. @type {{key: string, focus: string, model: Model | null}} */
+		this.finer = {key: "", focus: "", model: null};
 		this.cursor = -1;
 		/** @type {Ink | null} */
 		this.ink = null;
@@ -53,6 +57,8 @@ class Page {
 		this.isTimelineOnly = true;
 		this.palette = this.readPalette();
 		this.picture = makePicture(this);
+		/** @type {Picture} */
+		this.detail = this.picture;
 		this.timeline = new Timeline(this);
 		this.legend = new Legend(this);
 		this.bar = new WindowBar(this);
@@ -78,6 +84,7 @@ class Page {
 		return key < 0 ? by : groupName(this.whole, by, key).name;
 	}
 
+	/** @returns {boolean} */
 	isResidentOff() {
 		return Boolean(this.timeline?.isResidentOff);
 	}
@@ -224,7 +231,8 @@ class Page {
 	drawAll() {
 		const {state} = this.store,
 			isFlame = state.view === "flame";
-		this.picture = makePicture(this);
+		const {detail} = this;
+		this.detail = this.picture = makePicture(this);
 		this.bar.render();
 		byId("flame").hidden = !isFlame;
 		byId("table").hidden = isFlame;
@@ -234,13 +242,59 @@ class Page {
 			byId(`view-${view}`).setAttribute("aria-selected", String(state.view === view));
 			byId(`view-${view}`).tabIndex = state.view === view ? 0 : -1;
 		}
-		if (isFlame) this.flame.render();
+		if (isFlame) this.drawFlame(detail);
 		else this.table.render();
 		this.panel.render();
 		drawFilters(this);
 		this.drawControls();
 		this.drawFooter();
 		if (!this.store.isDragging) this.say(describe(this.picture));
+	}
+
+	/** A focus shows finer cells, if stacks are lumped, as soon as the server has sent them. @param {Picture} before */
+	drawFlame(before) {
+		const {store, picture, finer} = this,
+			{focus, isInverted, isMerged} = store.state,
+			canBeFiner =
+				this.source.isServer && focus && !isInverted && !isMerged && picture.model.cells.lumpedStacks > 0;
+		if (canBeFiner && finer.model && finer.focus === focus && hasBoundsOf(finer.model, picture.model))
+			this.detail = makePicture({...this, whole: finer.model, shown: finer.model, picture: before});
+		this.flame.render();
+		const node = this.flame.layout.focusNode;
+		if (canBeFiner && node >= 0 && this.detail === picture && !store.isDragging) this.askForFiner(node);
+	}
+
+	/** @param {number} node that is focused */
+	async askForFiner(node) {
+		const {model} = this.picture,
+			{bounds, whole} = model.cells,
+			{trace, focus} = this.store.state;
+		const query = {
+			...(!whole && {from: bounds[0], to: bounds[model.last]}),
+			n: intervals(),
+			bounds: this.boundsAsked.get(model),
+			filter: this.filter,
+			node: pathKey(model, node),
+		};
+		const key = JSON.stringify(query);
+		if (this.finer.key === key) return;
+		/** @type {{key: string, focus: string, model: Model | null}} */
+		const finer = {key, focus, model: null};
+		this.finer = finer;
+		try {
+			finer.model = this.modelOf(await this.source.cells(trace, query), query.bounds);
+			if (finer === this.finer) this.redraw();
+		} catch (error) {
+			this.fail(error);
+		}
+	}
+
+	/** @param {ArrayBuffer} buffer cells @param {number[]} [bounds] that they were asked for @returns {Model} */
+	modelOf(buffer, bounds = []) {
+		const cells = decodeCells(buffer, this.trace.threads.length, this.trace.heaps.length),
+			model = makeModel(cells, this.trace, this.base);
+		this.boundsAsked.set(model, bounds);
+		return model;
 	}
 
 	drawControls() {
@@ -304,21 +358,9 @@ class Page {
 		const {state} = this.store,
 			{words} = state;
 		try {
-			const whole = words
-				? makeModel(
-						decodeCells(
-							await this.source.cells(state.trace, {
-								n: intervals(),
-								bounds: boundsOf(state.selection),
-								filter: this.filter,
-							}),
-							this.trace.threads.length,
-							this.trace.heaps.length,
-						),
-						this.trace,
-						this.base,
-					)
-				: this.base;
+			const bounds = boundsOf(state.selection),
+				query = {n: intervals(), bounds, filter: this.filter};
+			const whole = words ? this.modelOf(await this.source.cells(state.trace, query), bounds) : this.base;
 			if (words !== this.store.state.words) return;
 			this.whole = this.shown = whole;
 			if (state.range) this.askForRange();
@@ -352,11 +394,7 @@ class Page {
 			const buffer = await this.source.cells(this.store.state.trace, query);
 			const {range} = this.store.state;
 			if (range?.from !== query.from || range?.to !== query.to || query.filter !== this.filter) return;
-			this.shown = makeModel(
-				decodeCells(buffer, this.trace.threads.length, this.trace.heaps.length),
-				this.trace,
-				this.base,
-			);
+			this.shown = this.modelOf(buffer, query.bounds);
 			this.redraw();
 		} catch (error) {
 			this.fail(error);
@@ -419,20 +457,17 @@ async function exactBounds(source, state, trace, whole) {
 /** @param {Source} source */
 async function load(source) {
 	const state = readAddress(location.hash),
-		trace = await source.trace(state.trace);
+		[trace, bytes] = await Promise.all([source.trace(state.trace), source.cells(state.trace, {n: intervals()})]);
 	if (trace.schema !== 1) throw new Error("this page is older than its server");
-	const cells = decodeCells(
-		await source.cells(state.trace, {n: intervals()}),
-		trace.threads.length,
-		trace.heaps.length,
-	);
-	const whole = await exactBounds(source, state, trace, makeModel(cells, trace));
+	const cells = decodeCells(bytes, trace.threads.length, trace.heaps.length);
+	const first = makeModel(cells, trace),
+		whole = await exactBounds(source, state, trace, first);
 	/** @type {Page | null} */
 	let page = null;
 	const store = new Store((before) => page?.changed(before));
 	if (trace.processes.length > 1 && !new URLSearchParams(location.hash.slice(1)).has("by"))
 		store.set({by: "process"}, "replace");
-	page = new Page(source, store, trace, whole);
+	page = new Page(source, store, trace, whole, whole === first ? [] : boundsOf(state.selection));
 	drawHeader(page, (number) => {
 		location.hash = `#trace=${number}`;
 		location.reload();

@@ -87,7 +87,7 @@ export class Panel {
 			this.box.scrollTop = 0;
 		}
 		document.body.classList.toggle("has-item", item !== null);
-		if (item && this.app.picture.itemMask) fill(this.box, ...this.drawItem(item, this.app.picture.itemMask));
+		if (item && this.picture.itemMask) fill(this.box, ...this.drawItem(item, this.picture.itemMask));
 		else fill(this.box, ...this.drawFindings(), ...this.drawResident(), ...this.drawProcesses());
 	}
 
@@ -210,12 +210,17 @@ export class Panel {
 		];
 	}
 
+	/** What is selected in the flame may be in its finer cells alone. */
+	get picture() {
+		return this.app.store.state.item?.kind === "path" ? this.app.detail : this.app.picture;
+	}
+
 	/** @param {Uint8Array} mask @returns {{facts: ReturnType<typeof factsOf>, cells: Uint32Array}} what does not depend on the selection is kept */
 	factsOfItem(mask) {
 		if (this.known?.mask !== mask)
 			this.known = {
 				mask,
-				facts: factsOf(this.app.picture.model, mask),
+				facts: factsOf(this.picture.model, mask),
 				cells: new Uint32Array(mask.length).map((_, i) => i).filter((i) => mask[i] === 1),
 			};
 		return this.known;
@@ -224,7 +229,7 @@ export class Panel {
 	/** @param {Item} item @param {Uint8Array} mask @returns {Child[]} */
 	drawItem(item, mask) {
 		const {app} = this,
-			{model, selected} = app.picture,
+			{model, selected} = this.picture,
 			{cells} = model;
 		let bytes = 0,
 			blocks = 0;
@@ -239,7 +244,7 @@ export class Panel {
 		const mark = about.placed ? /** @type {any} */ (app).flame.markOf(about.placed) : selectionMark(app.picture);
 		const numbers = [
 			[mark + formatBytes(bytes), "selected"],
-			[formatShare(bytes / selected.bytes), "of it"],
+			[formatShare(bytes / app.picture.selected.bytes), "of it"],
 			[mark + formatWhole(blocks), "blocks"],
 			[`≥\u2009${formatBytes(facts.most)}`, `at most, ${formatTime(cells.bounds[facts.mostAt])}`],
 			[app.picture.made + formatBytes(facts.made), cells.whole ? "made in all" : "made in range"],
@@ -271,7 +276,7 @@ export class Panel {
 	 * @returns {number} the node that asked for most of these bytes: in the selection, else in the run
 	 */
 	mainNode(own) {
-		const {model, selected} = this.app.picture,
+		const {model, selected} = this.picture,
 			{node, asker, bytes, nodeCount} = model.cells;
 		const sums = new Float64Array(nodeCount),
 			inside = new Float64Array(nodeCount);
@@ -291,7 +296,7 @@ export class Panel {
 	 * panel says
 	 */
 	describeItem(item) {
-		const {model} = this.app.picture,
+		const {model} = this.picture,
 			{cells} = model;
 		const of = (
 			/** @type {string} */ kind,
@@ -375,7 +380,7 @@ export class Panel {
 
 	/** @param {number} node @param {Item} item @returns {Child[]} frames, innermost first */
 	drawStack(node, item) {
-		const {cells} = this.app.picture.model,
+		const {cells} = this.picture.model,
 			frames = [];
 		for (let at = node; at >= 0; at = cells.parent[at])
 			frames.push({
@@ -446,12 +451,11 @@ export class Panel {
 	drawFrees(node) {
 		if (!this.app.source.isServer)
 			return [freedBy(), make("p", {class: "faint"}, "This file does not say who freed; xheap view does.")];
-		const {choice, model} = this.app.picture,
+		const {choice, model} = this.picture,
 			{bounds} = model.cells;
-		if (this.app.store.state.words)
-			return [freedBy(), make("p", {class: "faint"}, "Not known for filtered blocks: remove the filter.")];
 		const query = {
 			node: pathKey(model, node),
+			...(this.app.filter && {filter: this.app.filter}),
 			...(choice.kind === "moment"
 				? {at: String(bounds[choice.at])}
 				: {

@@ -2,6 +2,7 @@
 // What the views show: the state of the page applied to the cells. It is computed once for a change, and each view reads it.
 import {
 	bothMasks,
+	cellWeights,
 	filterCells,
 	findFrames,
 	findGroup,
@@ -19,7 +20,7 @@ import {
 import {cellsOnPath} from "./tree.js";
 import {formatBytes, formatTime, formatCount} from "./format.js";
 import {classNames} from "./store.js";
-/** @import {Choice, Filter, Model, Selected} from "./cells.js" */
+/** @import {Choice, Filter, Measure, Model, Selected} from "./cells.js" */
 /** @import {Palette} from "./palette.js" */
 /** @import {Source} from "./request.js" */
 /** @import {Item, Selection, State, Store} from "./store.js" */
@@ -37,18 +38,18 @@ import {classNames} from "./store.js";
  *
  * @typedef {object} App
  * @property {Store} store @property {Source} source @property {any} trace
- * @property {Model} whole @property {Model} shown
- * @property {Picture} picture @property {Palette} palette
+ * @property {Model} whole @property {Model} shown @property {string | undefined} filter words of the state, as a request has them
+ * @property {Picture} picture @property {Picture} detail of the flame: as picture, or of the finer cells of its focus @property {Palette} palette
  * @property {(ink: Ink | null) => void} hover @property {Ink | null} ink what the pointer is on @property {number} cursor a bound under the pointer, or -1
  * @property {(text: string) => void} say to screen readers @property {(text: string) => void} warn a line of text
  * @property {(filter: Filter) => string} groupWords @property {() => boolean} isResidentOff whether resident memory is left out of the timeline
  * @property {() => void} redraw @property {() => void} redrawTimeline
  *
- * @typedef {{key: string, mask: (model: Model) => Uint8Array}} Ink cells whose live curve is drawn; `key` tells one from another
+ * @typedef {{key: string, mask: (model: Model) => Uint8Array, model?: Model}} Ink cells whose live curve is drawn; `key` tells one from another; `model` has them, if its bounds are the shown ones
  */
 
 /**
- * @param {App} app
+ * @param {Pick<App, "shown">} app
  * @param {Selection} selection
  * @returns {boolean} whether cells of the shown range have these times as bounds
  */
@@ -129,7 +130,7 @@ function hasState(trace, kinds) {
 	return (trace.state ?? []).some((/** @type {any} */ row) => kinds.includes(row.kind));
 }
 
-/** @param {App} app @returns {Picture} */
+/** @param {Pick<App, "store" | "trace" | "whole" | "shown" | "picture">} app @returns {Picture} */
 export function makePicture(app) {
 	const {state} = app.store,
 		model = isInShown(app, state.selection) ? app.shown : app.whole;
@@ -180,7 +181,11 @@ export function currentInk(app) {
 	if (app.ink) return app.ink;
 	if (state.item) {
 		const {item} = state;
-		return {key: `item ${JSON.stringify(item)}`, mask: (model) => itemCells(model, item, state)};
+		return {
+			key: `item ${JSON.stringify(item)}`,
+			mask: (model) => itemCells(model, item, state),
+			model: item.kind === "path" ? app.detail.model : undefined,
+		};
 	}
 	if (state.search.trim()) {
 		return {
@@ -200,8 +205,20 @@ export function currentInk(app) {
 
 /** @param {App} app @param {Ink} ink @returns {Float64Array} live bytes of the ink at each shown bound */
 export function inkCurve(app, ink) {
-	const mask = bothMasks(ink.mask(app.shown), filterCells(app.shown, app.store.state.filters));
-	return liveCurve(app.shown, mask);
+	const model = ink.model && hasBoundsOf(ink.model, app.shown) ? ink.model : app.shown,
+		mask = bothMasks(ink.mask(model), filterCells(model, app.store.state.filters));
+	return liveCurve(model, mask);
+}
+
+/** @param {Model} model @param {Model} other @returns {boolean} */
+export function hasBoundsOf(model, other) {
+	return model.last === other.last && model.cells.bounds.every((time, i) => time === other.cells.bounds[i]);
+}
+
+/** @param {Picture} picture @param {Measure} measure @returns {number} of the selection */
+export function sumOf({model, selected}, measure) {
+	const weights = cellWeights(model, measure);
+	return selected.hits.reduce((sum, hit, i) => sum + (hit && weights[i]), 0);
 }
 
 /**

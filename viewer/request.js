@@ -5,14 +5,15 @@ import {readJson} from "./decode.js";
 
 /** How long a request may take. Milliseconds. */
 const PATIENCE_MS = 600000;
-/** The status of an answer that is being made, and how long to wait before asking again. */
+/** The status of an answer that is being made, and how long to wait before asking again: the server has waited, too. */
 const BEING_MADE = 202,
-	PROGRESS_MS = 300;
+	PROGRESS_MS = 20;
 
 /**
  * @typedef {object} CellsQuery
  * @property {number} [from] nanoseconds @property {number} [to] @property {number} [n] intervals
  * @property {number[]} [bounds] times that must be bounds @property {string} [filter] words with line feeds between them
+ * @property {string} [node] outermost frames of stacks: only these
  *
  * @typedef {object} Source
  * @property {boolean} isServer whether it answers more than the whole run
@@ -42,16 +43,20 @@ class Server {
 		this.running = new Map();
 	}
 
-	/** @param {string} name @param {Record<string, string | number | undefined>} query @returns {Promise<Response>} */
-	async ask(name, query) {
-		this.running.get(name)?.abort(new Replaced("replaced"));
+	/**
+	 * @param {string} name @param {Record<string, string | number | undefined>} query
+	 * @param {string} [lane] which requests this one replaces
+	 * @returns {Promise<Response>}
+	 */
+	async ask(name, query, lane = "") {
+		this.running.get(name + lane)?.abort(new Replaced("replaced"));
 		const controller = new AbortController();
-		this.running.set(name, controller);
+		this.running.set(name + lane, controller);
 		const words = Object.entries(query).filter(([, value]) => value !== undefined && value !== "");
 		const address = `${name}?${new URLSearchParams(words.map(([key, value]) => [key, String(value)]))}`;
 		const headers = {
 			"X-Xheap-Token": this.token,
-			"X-Xheap-Page": this.page,
+			"X-Xheap-Page": this.page + lane,
 			"X-Xheap-Request": String(++this.number),
 		};
 		const signal = AbortSignal.any([controller.signal, AbortSignal.timeout(PATIENCE_MS)]);
@@ -88,8 +93,9 @@ class Server {
 	}
 
 	/** @param {number} trace @param {CellsQuery} query */
-	async cells(trace, {from, to, n, bounds, filter}) {
-		return (await this.ask("cells", {trace, from, to, n, bounds: bounds?.join(","), filter})).arrayBuffer();
+	async cells(trace, {from, to, n, bounds, filter, node}) {
+		const query = {trace, from, to, n, bounds: bounds?.join(","), filter, node};
+		return (await this.ask("cells", query, node && "node")).arrayBuffer();
 	}
 
 	/** @param {number} trace @param {Record<string, string>} query */

@@ -55,7 +55,7 @@ const COLORS = SERIES_MAX + 1;
  * @property {string} path for the address
  *
  * @typedef {object} FlameQuestion
- * @property {Uint8Array} hits @property {Selected | null} [selected] that has these hits @property {number} [classes] bits of it that are hits @property {Measure} measure @property {Grouping} by of the timeline
+ * @property {Uint8Array} hits @property {Selected | null} [selected] that has these hits @property {number} [total] of the selection, if these cells are a part of it @property {number} [classes] bits of it that are hits @property {Measure} measure @property {Grouping} by of the timeline
  * @property {boolean} isFolded @property {boolean} isInverted @property {boolean} isMerged recursive calls are one
  * @property {number} width @property {Set<number>} opened keys of chains @property {string} focus a path, or empty
  * @property {Map<number, number> | null} order places of keys while dragging, or null to sort by value @property {string} title
@@ -648,12 +648,12 @@ function findFocus(layout, branches, root, path) {
 
 /**
  * @param {Model} model @param {FlameQuestion} question
- * @returns {{frames: Placed[], total: number, rows: number, isFocused: boolean}} frames, each behind its parent. `total` is the root's value
+ * @returns {{frames: Placed[], total: number, rows: number, isFocused: boolean, focusNode: number}} frames, each behind its parent. `total` is the root's value; focusNode is a node or -1
  */
 export function layoutFlame(model, question) {
 	const layout = new Layout(model, question),
 		branches = firstBranches(model, question);
-	const total = branches.reduce((sum, branch) => sum + branch.value, 0);
+	const total = question.total ?? branches.reduce((sum, branch) => sum + branch.value, 0);
 	/** @type {Placed} */
 	const root = {
 		kind: "root",
@@ -701,6 +701,7 @@ export function layoutFlame(model, question) {
 		total,
 		rows: layout.frames.reduce((most, frame) => Math.max(most, frame.depth + 1), 0),
 		isFocused: Boolean(focus),
+		focusNode: focus ? focus.placed.node : -1,
 	};
 }
 

@@ -20,8 +20,8 @@ from ._table import Table, Text
 from ._trace import Info, Report, Trace, diff, open
 
 __all__ = [
-    "Aggregate", "ClosedError", "CommandError", "DamagedError", "DeniedError", "Error", "ExistsError", "Expression", "GoneError", "Info", "InvalidError", "LibraryError", "NoMatchError",
-    "NotFoundError", "OutOfMemoryError", "Recording", "Report", "Rows", "Table", "Text", "Trace", "col", "count", "diff", "open", "record", "when",
+    "Aggregate", "ClosedError", "CommandError", "DamagedError", "DeniedError", "Error", "ExistsError", "Expression", "GoneError", "Info", "InvalidError",
+    "LibraryError", "NoMatchError", "NotFoundError", "OutOfMemoryError", "Recording", "Report", "Rows", "Table", "Text", "Trace", "col", "count", "diff", "open", "record", "when",
 ]
 
 

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Runs the command xheap for the answers that libxheap does not give."""
 import json
+import re
 import subprocess
-from typing import Any, List, Optional
+from typing import Any, List, Tuple
 
-from ._library import DamagedError, DeniedError, Error, InvalidError, NoMatchError, NotFoundError, command
+from ._library import Error, InvalidError, NoMatchError, command
 
 #: Columns of a text: the command does not know the terminal of a notebook.
 WIDTH = 100
@@ -16,22 +17,29 @@ class CommandError(Error):
     exit_status: int = 2
 
 
-def run(words: List[str], accepted: int = 0) -> str:
-    """What the command prints on standard output. An exit status above `accepted` is an error."""
+def completed(words: List[str]) -> Tuple[str, str]:
+    """What the command prints on standard output and on standard error. An exit status other than 0 is an exception."""
     try:
         done = subprocess.run([command(), *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     except ValueError as error:
         raise InvalidError(f"a word of the command has a NUL in it: {words}") from error
-    said = done.stderr.decode("utf-8", "backslashreplace").strip()
-    if not 0 <= done.returncode <= accepted:
-        lines = [line for line in said.splitlines() if line.startswith("xheap: ")] or said.splitlines()
-        reason = "\n".join(lines).replace("xheap: ", "", 1)
-        failed = CommandError(reason or f"xheap {words[0]} was ended by signal {-done.returncode}" if done.returncode < 0 else reason or f"xheap {words[0]} failed")
-        failed.exit_status = done.returncode
-        raise failed
-    return done.stdout.decode("utf-8", "backslashreplace")
+    said, notes = (text.decode("utf-8", "backslashreplace") for text in (done.stdout, done.stderr))
+    if done.returncode == 0:
+        return said, notes
+    # Notes stand before the reason.
+    reason = re.split(r"^xheap: ", notes.strip(), flags=re.M)[-1] or f"xheap {words[0]} ended with status {done.returncode}"
+    if done.returncode == 1:
+        raise NoMatchError(reason)
+    failed = CommandError(reason if done.returncode > 0 else f"xheap {words[0]} was ended by signal {-done.returncode}")
+    failed.exit_status = done.returncode
+    raise failed
 
 
-def answer(words: List[str], accepted: int = 0) -> Any:
+def run(words: List[str]) -> str:
+    """What the command prints on standard output."""
+    return completed(words)[0]
+
+
+def answer(words: List[str]) -> Any:
     """Its answer in JSON."""
-    return json.loads(run([*words, "-format", "json"], accepted))
+    return json.loads(run([*words, "-format", "json"]))

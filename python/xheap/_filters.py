@@ -14,6 +14,8 @@ _UNITS: Dict[str, int] = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9}
 _SIZES: Dict[str, int] = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 _CLASSES = {"AIFI": layouts.XHEAP_AIFI, "AIFO": layouts.XHEAP_AIFO, "AOFI": layouts.XHEAP_AOFI, "AOFO": layouts.XHEAP_AOFO}
 _LAST_NS = (1 << 63) - 1
+# What the command takes as a time at most is less: thirty years are behind every trace.
+_LAST_WORD_NS = 10**18
 _LAST_SIZE = (1 << 64) - 1
 
 
@@ -123,16 +125,16 @@ def _lists(pointer: str, count: str) -> Callable[[Any], Dict[str, Any]]:
     return members
 
 
-def _bounds(pair: Tuple[int, int], unit: str) -> List[str]:
-    return [f"{max(bound, 0)}{unit}" for bound in pair]
+def _time_words(pair: Tuple[int, int]) -> List[str]:
+    return [f"{min(max(bound, 0), _LAST_WORD_NS)}ns" for bound in pair]
 
 
 _FILTERS = {
-    "range": _Kind(_times, lambda value: {"from_ns": value[0], "to_ns": value[1]}, lambda value: ["-range", *_bounds(value, "ns")]),
-    "size": _Kind(_sizes, lambda value: {"size_from": value[0], "size_to": value[1]}, lambda value: ["-size", *_bounds(value, "")]),
-    "lifetime": _Kind(_lifetimes, lambda value: {"lifetime_from_ns": value[0], "lifetime_to_ns": value[1]}, lambda value: ["-lifetime", *_bounds(value, "ns")]),
+    "range": _Kind(_times, lambda value: {"from_ns": value[0], "to_ns": value[1]}, lambda value: ["-range", *_time_words(value)]),
+    "size": _Kind(_sizes, lambda value: {"size_from": value[0], "size_to": value[1]}, lambda value: ["-size", *map(str, value)]),
+    "lifetime": _Kind(_lifetimes, lambda value: {"lifetime_from_ns": value[0], "lifetime_to_ns": value[1]}, lambda value: ["-lifetime", *_time_words(value)]),
     "window": _Kind(_window, lambda value: {"window_class": _CLASSES[value[0]], "window_from_ns": value[1], "window_to_ns": value[2]},
-                    lambda value: ["-window", value[0], *_bounds(value[1:], "ns")]),
+                    lambda value: ["-window", value[0], *_time_words(value[1:])]),
     "function": _Kind(_patterns, _lists("require_frames", "require_frame_count"), lambda value: ["-requireFrames", *value]),
     "freed_by": _Kind(_patterns, _lists("require_free_frames", "require_free_frame_count"), lambda value: ["-requireFreeFrames", *value]),
     "pid": _Kind(_numbers, _lists("pids", "pid_count"), lambda value: ["-pids", *map(str, value)]),

@@ -152,7 +152,9 @@ def _load() -> ctypes.CDLL:
         if version < layouts.XHEAP_API_VERSION:
             raise LibraryError(f"{path} has version {version} of its interface, and this package needs {layouts.XHEAP_API_VERSION}: install a newer xheap, or an older package")
         for name, (result, arguments) in layouts.FUNCTIONS.items():
-            function = getattr(library, name)
+            function = getattr(library, name, None)
+            if function is None:
+                raise LibraryError(f"{path} has no {name}(): it is of another build than this package")
             function.restype, function.argtypes = result, arguments
         return library
     raise LibraryError(f"cannot load libxheap: {'; '.join(failures)}. Install xheap, or set XHEAP_LIBRARY to the path of {LIBRARY}")

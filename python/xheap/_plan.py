@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Questions over the columns of allocations and events: expressions, which become plans of the library."""
 import ctypes
-from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence
 
 from . import _layouts as layouts
 from ._filters import nanoseconds
@@ -109,6 +109,13 @@ class Expression:
         for one in found[1:]:
             made = made | one
         return made
+
+    def lookup(self, values: Sequence[int]) -> "Expression":
+        """The number at this place of the list: a fact about each stack, thread or other id, found before. It is absent behind the end of the list."""
+        numbers = list(values)
+        if any(isinstance(number, float) or not 0 <= number < 1 << 64 for number in numbers):
+            raise InvalidError("lookup has numbers of 64 bits")
+        return Expression("lookup", [self], _NUMBER, numbers)
 
     def as_number(self) -> "Expression":
         """A time as a number of nanoseconds."""
@@ -271,6 +278,8 @@ class _Builder:
             made = library().xheap_plan_time(self._plan, value)
         elif operation == "word":
             made = library().xheap_plan_word(self._plan, self.node(expression._operands[0]), encoded(value, "a word"))
+        elif operation == "lookup":
+            made = library().xheap_plan_lookup(self._plan, self.node(expression._operands[0]), (ctypes.c_uint64 * len(value))(*value), len(value))
         else:
             made = self._apply(operation, *map(self.node, expression._operands))
         assert made is not None

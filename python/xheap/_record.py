@@ -13,19 +13,22 @@ from ._trace import Trace
 
 _YAMA = "/proc/sys/kernel/yama/ptrace_scope"
 _PR_SET_PTRACER = 0x59616D61
-_ANY = ctypes.c_ulong(-1)
+_ANY = -1
 _numbers = itertools.count(1)
 
 
-def _let_trace(tracer: Any) -> None:
-    """Where Yama lets only parents trace a process, let this one trace us as well."""
+def _is_limited() -> bool:
+    """Whether Yama lets only its parents trace a process."""
     try:
         with open(_YAMA) as file:
-            is_limited = file.read().strip() == "1"
+            return file.read().strip() == "1"
     except OSError:
-        return
-    if is_limited:
-        ctypes.CDLL(None).prctl(_PR_SET_PTRACER, tracer, 0, 0, 0)
+        return False
+
+
+def _let_trace(tracer: int) -> None:
+    """Let this process trace us as well, or any, or (0) none."""
+    ctypes.CDLL(None).prctl(_PR_SET_PTRACER, ctypes.c_ulong(tracer), 0, 0, 0)
 
 
 class Recording(contextlib.ContextDecorator):
@@ -56,7 +59,7 @@ class Recording(contextlib.ContextDecorator):
         if self._handle and self._owner == os.getpid():
             raise InvalidError(f"{self._handle.what} records already: a second one needs an xheap.record() of its own")
         name = self._name or f"python{os.getpid()}-{next(_numbers)}"
-        is_own = self._pids is None
+        is_limited = self._pids is None and _is_limited()
         pids = [os.getpid()] if self._pids is None else self._pids
         options = initialised(layouts.xheap_session_options, "xheap_session_options")
         self.path = self._path or os.path.abspath(f"xheap.{name}.xht")
@@ -66,16 +69,16 @@ class Recording(contextlib.ContextDecorator):
         options.words, options.word_count = texts(self._options, "an option")
         options.command = command().encode()
         session = ctypes.c_void_p()
-        if is_own:
+        if is_limited:
             _let_trace(_ANY)
         try:
             call("xheap_session_start", encoded(name, "the name"), ctypes.byref(options), ctypes.byref(session))
         except Error:
-            if is_own:
+            if is_limited:
                 _let_trace(0)
             raise
         self._handle, self._owner, self.summary = Handle(f"session {name}", session, library().xheap_session_close), os.getpid(), None
-        if is_own:
+        if is_limited:
             # From here on it is the logger alone, which detaches later.
             _let_trace(self._logger_pid())
         return self
@@ -112,7 +115,7 @@ class Recording(contextlib.ContextDecorator):
         finally:
             self._handle = None
             handle.close()
-            if self._pids is None:
+            if self._pids is None and _is_limited():
                 _let_trace(0)
         facts = [(name, getattr(summary, name)) for name, *_ in layouts.xheap_summary._fields_ if name != "size"]
         self.summary = Table(["fact", "value"], facts, self.path or "")

@@ -124,17 +124,22 @@ def _capsule(stream: _Stream) -> Any:
     return _new_capsule(address, _NAME, ctypes.cast(_release, ctypes.c_void_p))
 
 
+#: Rows of a batch at most, where fewer are wanted.
+BATCH_ROWS = 65536
+
+
 class Rows:
     """Rows of a trace, which are read when they are asked for, and anew each time.
 
     pandas, polars, pyarrow and DuckDB take them as they are, through `__arrow_c_stream__`. Iteration gives plain rows, named tuples, and needs none of these.
     """
 
-    def __init__(self, what: str, opened: Callable[[], Any]):
+    def __init__(self, what: str, opened: Callable[[int], Any]):
         self._what, self._opened = what, opened
 
-    def _stream(self) -> _Stream:
-        return _Stream(self._opened())
+    def _stream(self, batch_rows: int = 0) -> _Stream:
+        """Of batches of the library's size, or of this one."""
+        return _Stream(self._opened(batch_rows))
 
     @property
     def columns(self) -> Tuple[str, ...]:
@@ -150,7 +155,10 @@ class Rows:
             stream.close()
 
     def __iter__(self) -> Iterator[Any]:
-        stream = self._stream()
+        return self._read(0)
+
+    def _read(self, batch_rows: int) -> Iterator[Any]:
+        stream = self._stream(batch_rows)
         try:
             schema = stream.schema()
             try:
@@ -170,13 +178,19 @@ class Rows:
 
     def table(self, top: Optional[int] = None) -> Table:
         """The first `top` rows, or all of them, in memory."""
-        return Table(self.columns, itertools.islice(self, top), self._what)
+        if top is not None and top < 1:
+            raise InvalidError(f"top is a number of rows, at least 1, not {top!r}")
+        return Table(self.columns, itertools.islice(self._read(min(top or 0, BATCH_ROWS)), top), self._what)
 
     def __repr__(self) -> str:
         return f"<xheap.Rows: {self._what}>"
 
     def _head(self) -> Table:
-        return self.table(SHOWN_ROWS)
+        table = self.table(SHOWN_ROWS + 1)
+        if len(table) > SHOWN_ROWS:
+            table.title += f", the first {SHOWN_ROWS} rows"
+            table.rows.pop()
+        return table
 
     def __str__(self) -> str:
         return str(self._head())

@@ -13,7 +13,7 @@ SHOWN_ROWS = 60
 SHOWN_CHARACTERS = 100
 # Columns whose numbers are read as they are: addresses in hexadecimal, and ids without commas.
 ADDRESSES = re.compile(r"(.*_)?(address|handle|offset)|heap")
-IDS = re.compile(r"(.*_)?(id|pid|tid|seq|parent|process|line|frame|index)")
+IDS = re.compile(r"(.*_)?(id|pid|tid|seq|parent|process|line|frame|index)", re.I)
 STYLE = "text-align: right; font-variant-numeric: tabular-nums"
 
 

@@ -3,16 +3,18 @@
 import contextlib
 import csv
 import ctypes
+import functools
 import os
+import threading
 from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
 from . import _layouts as layouts
-from ._command import WIDTH, answer, run
+from ._command import WIDTH, answer, completed, run
 from ._filters import filter_struct, filter_words
 from ._library import Error, Handle, InvalidError, Path, call, encoded, initialised, library, text, texts
 from ._plan import Expression, Plan
 from ._rows import Rows
-from ._sql import run as run_sql
+from ._sql import Database
 from ._table import Table, Text
 
 # What rows of a report are, as the library names it, and the column of their names.
@@ -77,11 +79,23 @@ class Info(Table):
 
 
 class Report(Table):
-    """The rows of a report of xheap heap. `text` is the report as the command prints it, and `totals` its sums."""
+    """The rows of a report of xheap heap. `totals` are its sums, and `text` is the report as the command prints it."""
 
-    def __init__(self, columns: Sequence[str], rows: Sequence[Sequence[Any]], shown_columns: Sequence[str], totals: Dict[str, Any], said: str, title: str):
+    def __init__(self, columns: Sequence[str], rows: Sequence[Sequence[Any]], shown_columns: Sequence[str], totals: Dict[str, Any], title: str, handle: Handle):
         super().__init__(columns, rows, title, shown_columns)
-        self.totals, self.text = totals, said
+        self.totals, self._handle = totals, handle
+        self._writing = threading.Lock()
+
+    @functools.cached_property
+    def text(self) -> str:
+        said, length = ctypes.c_char_p(), ctypes.c_size_t()
+        # A report is for one thread at a time.
+        with self._writing, self._handle.use() as report:
+            call("xheap_report_write", report, layouts.XHEAP_FORMAT_TEXT, ctypes.byref(said), ctypes.byref(length))
+        try:
+            return text(said.value)
+        finally:
+            library().xheap_text_free(said)
 
 
 def _numbers_of(struct: Any) -> List[Any]:
@@ -112,12 +126,13 @@ def _rows_of(report: Any, subject: str, by: str) -> Tuple[List[str], List[List[A
 
 
 def _collection(elements: List[Any], title: str) -> Table:
-    """A table of a collection's elements: a column for each member that one of them has, or the column `value`. Keys of elements are in `index`, if they are not 0, 1, 2."""
-    values = [element["value"] if isinstance(element, dict) and "value" in element else element for element in elements]
-    keys = [element.get("index") if isinstance(element, dict) else None for element in elements]
-    rows: List[Dict[str, Any]] = [dict(value) if isinstance(value, dict) else {"value": value} for value in values]
-    if any(key not in (None, place) for place, key in enumerate(keys)):
-        rows = [{"index": key, **row} for key, row in zip(keys, rows)]
+    """A table of a collection's elements: a column for each member that one of them has, or the column `value`. `index` is the key in the collection, if elements have one."""
+    rows: List[Dict[str, Any]] = []
+    for element in elements:
+        is_keyed = isinstance(element, dict) and "value" in element and set(element) <= {"index", "value"}
+        value = element["value"] if is_keyed else element
+        key = {"index": element["index"]} if is_keyed and "index" in element else {}
+        rows.append({**key, **(value if isinstance(value, dict) else {"value": value})})
     columns = list(dict.fromkeys(name for row in rows for name in row))
     return Table(columns, [[row.get(name) for name in columns] for row in rows], title)
 
@@ -152,6 +167,7 @@ class Trace:
         self.session = session
         call(function, encoded(named, "the path" if session is None else "the name"), ctypes.byref(options), ctypes.byref(pointer))
         self._handle = Handle(self.path or f"session {session}", pointer, library().xheap_trace_close)
+        self._database = Database(_TABLES, self.table)
         self._options = [*(["-noIndex"] if without_index else [])]
 
     def close(self) -> None:
@@ -218,24 +234,18 @@ class Trace:
         report = ctypes.c_void_p()
         with self._handle.use() as trace:
             call("xheap_report_make", trace, ctypes.byref(options), ctypes.byref(report))
-        with Handle("the report", report, library().xheap_report_free).use() as made:
-            totals = library().xheap_report_get_totals(made).contents
+        handle = Handle(f"the report of {self._handle.what}", report, library().xheap_report_free)
+        with handle.use() as made:
+            totals = _totals_of(library().xheap_report_get_totals(made).contents)
             columns, rows = _rows_of(made, by, split or "")
-            said, length = ctypes.c_char_p(), ctypes.c_size_t()
-            call("xheap_report_write", made, layouts.XHEAP_FORMAT_TEXT, ctypes.byref(said), ctypes.byref(length))
-            try:
-                written = text(said.value)
-            finally:
-                library().xheap_text_free(said)
-            shown = [by, *([split] if split else []), *_SHOWN]
-            return Report(columns, rows, shown, _totals_of(totals), written, self._handle.what)
+        return Report(columns, rows, [by, *([split] if split else []), *_SHOWN], totals, self._handle.what, handle)
 
     # ---- rows ----
 
-    def _opened(self, table: str, columns: Optional[Sequence[str]], filters: Dict[str, Any], plan: Optional[Plan]) -> Any:
+    def _opened(self, table: str, columns: Optional[Sequence[str]], filters: Dict[str, Any], plan: Optional[Plan], batch_rows: int) -> Any:
         """A new stream of the library's."""
         query = initialised(layouts.xheap_query, "xheap_query")
-        query.table = _TABLES[table]
+        query.table, query.batch_rows = _TABLES[table], batch_rows
         if filters:
             query.filter = ctypes.pointer(filter_struct(filters))
         if columns is not None:
@@ -254,7 +264,7 @@ class Trace:
         given = {name: value for name, value in (filters or {}).items() if value is not None}
         filter_struct(given)  # what is wrong with them is said here, not when rows are read
         with self._handle.use():
-            return Rows(f"{table} of {self._handle.what}", lambda: self._opened(table, columns, given, plan))
+            return Rows(f"{table} of {self._handle.what}", lambda batch_rows: self._opened(table, columns, given, plan, batch_rows))
 
     def _functions_called(self, name: str) -> List[int]:
         """Ids of the allocation functions with the name."""
@@ -297,11 +307,12 @@ class Trace:
 
     def sql(self, query: str, parameters: Sequence[Any] = ()) -> Any:
         """Ask in SQL, where DuckDB is installed, over the tables of `table()`. The answer is a relation of DuckDB's: `.fetchall()`, `.df()`, `.pl()`, `.write_parquet(path)`."""
-        return run_sql(query, {name: self.table(name) for name in _TABLES}, parameters)
+        with self._handle.use():
+            return self._database.run(query, parameters)
 
     def export(self, format: str, path: Path, **filters: Any) -> str:
-        """Write the trace in the format of another tool, as `xheap export`, and return what this format, or the trace, does not hold."""
-        return run(["export", *self._words(filters), "-format", format, "-o", os.fsdecode(path)])
+        """Write the trace in the format of another tool, as `xheap export`, and return what the command says: what this format, or the trace, does not hold."""
+        return completed(["export", *self._words(filters), "-format", format, "-o", os.fsdecode(path)])[1].replace("xheap: ", "").strip()
 
     def dx(self, query: str) -> Any:
         """Ask in the debugger's language, as `xheap dx`. A collection is a table with the members of its elements, an object a dict, any other value itself."""
@@ -333,13 +344,21 @@ def _number(value: str) -> Any:
     return value or None
 
 
+def _side(side: Union[Trace, Path]) -> str:
+    """A side of a comparison as a word of the command; a path that begins with - is no option."""
+    if isinstance(side, Trace):
+        return side._side()
+    path = os.fsdecode(side)
+    return os.path.join(".", path) if path.startswith("-") else path
+
+
 def diff(a: Union[Trace, Path], b: Union[Trace, Path], by: str = "function", sort: str = "outstanding_bytes", top: int = 10000, **filters: Any) -> Table:
     """What changed from `a` to `b`, as `xheap diff`: a row for each `by`, those that changed most first. `state` is new, gone or both.
 
     `a` and `b` are traces or paths; a path may have a window behind it, as in "server.xht@0..60s". `by` is stack, function, inclusive, image or tree.
     """
     kind, key = _one_of("by", by, _DIFFS), _one_of("sort", sort, _KEYS)
-    words = ["diff", *(side._side() if isinstance(side, Trace) else os.fsdecode(side) for side in (a, b)), *filter_words(filters)]
+    words = ["diff", _side(a), _side(b), *filter_words(filters)]
     words += [*(["-frames", key, kind] if kind == "-inclusive" else [kind, key]), "-top", str(top)]
     lines = list(csv.reader(run([*words, "-format", "csv"]).splitlines()))
     heads = lines[0] if lines else []

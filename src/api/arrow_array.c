@@ -41,6 +41,34 @@ static char *text_copy(const char *text)
 	return memcpy(memory_resize(NULL, size, 1), text, size);
 }
 
+enum { REPLACEMENT_BYTES = 3 };
+
+/* Return how many bytes from the beginning on are ASCII, or a few less. */
+static size_t ascii_length(const char *text, size_t length)
+{
+	size_t at = 0;
+	for (uint64_t eight = 0; at + sizeof(eight) <= length; at += sizeof(eight)) {
+		memcpy(&eight, text + at, sizeof(eight));
+		if (eight & UINT64_C(0x8080808080808080))
+			break;
+	}
+	return at;
+}
+
+/* Write the text with U+FFFD for each byte that is not UTF-8: at most REPLACEMENT_BYTES for each byte. Return the
+   end. */
+static char *text_write(char *to, const char *text, size_t length)
+{
+	size_t at = ascii_length(text, length);
+	to = mempcpy(to, text, at);
+	while (at < length) {
+		unsigned size = text_utf8_length((const unsigned char *)text + at);
+		to = mempcpy(to, size ? text + at : "\xef\xbf\xbd", size ? size : REPLACEMENT_BYTES);
+		at += size ? size : 1;
+	}
+	return to;
+}
+
 /* ---- lists of texts ---- */
 
 struct arrow_words {
@@ -61,10 +89,15 @@ struct arrow_words *arrow_words_new(uint32_t numbers)
 	return words;
 }
 
+/* Texts that read alike are one: readers want each once. */
 void arrow_words_set(struct arrow_words *words, uint32_t number, const char *text)
 {
 	assert(number < words->numbers);
-	words->places[number] = text ? intern_text(&words->texts, text) : XHEAP_NONE;
+	size_t length = text ? strlen(text) : 0;
+	char *valid = memory_resize(NULL, REPLACEMENT_BYTES * length + 1, 1);
+	*text_write(valid, text, length) = 0;
+	words->places[number] = text ? intern_text(&words->texts, valid) : XHEAP_NONE;
+	free(valid);
 }
 
 struct arrow_words *arrow_words_hold(struct arrow_words *words)
@@ -190,8 +223,9 @@ void arrow_put_absent(struct arrow_column *column)
 /* Room for a text of so many bytes, which may become three times as many. */
 static char *text_room(struct arrow_column *column, size_t length)
 {
-	size_t needed = column->text_bytes + 3 * length;
-	if (length > (SIZE_MAX - column->text_bytes) / 3 || (column->field->kind == ARROW_TEXT && needed > INT32_MAX))
+	size_t needed = column->text_bytes + REPLACEMENT_BYTES * length;
+	if (length > (SIZE_MAX - column->text_bytes) / REPLACEMENT_BYTES ||
+	    (column->field->kind == ARROW_TEXT && needed > INT32_MAX))
 		memory_exhausted(length);
 	if (needed > column->text_capacity) {
 		column->text_capacity = memory_capacity(column->text_capacity, needed);
@@ -208,13 +242,7 @@ void arrow_put_text(struct arrow_column *column, const char *text)
 		return;
 	}
 	size_t length = strlen(text);
-	char *to = text_room(column, length);
-	for (size_t at = 0; at < length;) {
-		unsigned size = text_utf8_length((const unsigned char *)text + at);
-		to = mempcpy(to, size ? text + at : "\xef\xbf\xbd", size ? size : 3);
-		at += size ? size : 1;
-	}
-	column->text_bytes = (size_t)(to - column->text);
+	column->text_bytes = (size_t)(text_write(text_room(column, length), text, length) - column->text);
 	put_validity(column, true);
 	put_offset(column);
 	column->count++;

@@ -11,7 +11,13 @@
 #include "trace/code_rows.h"
 #include "trace/trace.h"
 
-enum { CHUNK = PACK_ROWS, BITS_OF_ID = 32 };
+enum { CHUNK = PACK_ROWS, BITS_OF_ID = 32, KEPT = 1024, KEPT_BYTES_MOST = 16 << 10 };
+
+/* The text of a stack that rows had last: few stacks have most rows. */
+struct kept_text {
+	uint32_t stack; /* 0: none */
+	char *text;
+};
 
 struct arrow_rows {
 	struct xheap_plan *plan; /* has the lookups */
@@ -24,6 +30,7 @@ struct arrow_rows {
 	uint32_t at;                       /* rows of them that were taken */
 	uint32_t places[PLAN_OUTPUTS_MAX]; /* by field: its value in a row */
 	struct heap_names *names;          /* for texts of stacks */
+	struct kept_text *kept;            /* KEPT of them, by the low bits of the stack */
 };
 
 /* ---- fields ---- */
@@ -105,17 +112,32 @@ static void field_add(struct arrow_source *source, const struct api_plan_shown *
 
 /* ---- rows ---- */
 
-static void put_stacks(struct arrow_column *to, struct heap_names *names, const struct arrow_cells *cells,
+static void put_stack(struct arrow_rows *rows, struct arrow_column *to, uint32_t stack)
+{
+	struct kept_text *kept = &rows->kept[stack % KEPT];
+	if (kept->stack == stack && stack) {
+		arrow_put_text(to, kept->text);
+		return;
+	}
+	char *text = heap_names_text(rows->names, heap_names_stack(rows->names, stack), 0);
+	arrow_put_text(to, text);
+	if (strlen(text) > KEPT_BYTES_MOST) {
+		free(text);
+		return;
+	}
+	free(kept->text);
+	*kept = (struct kept_text){stack, text};
+}
+
+static void put_stacks(struct arrow_rows *rows, struct arrow_column *to, const struct arrow_cells *cells,
 		       uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++) {
 		size_t at = (size_t)i * cells->stride;
-		bool is_absent = cells->absent[at] >> cells->bit & 1;
-		char *text = is_absent
-				     ? NULL
-				     : heap_names_text(names, heap_names_stack(names, (uint32_t)cells->values[at]), 0);
-		arrow_put_text(to, text);
-		free(text);
+		if (cells->absent[at] >> cells->bit & 1)
+			arrow_put_absent(to);
+		else
+			put_stack(rows, to, (uint32_t)cells->values[at]);
 	}
 }
 
@@ -124,11 +146,14 @@ static int64_t rows_next(struct arrow_source *source, struct arrow_column *colum
 	struct arrow_rows *rows = source->state;
 	if (rows->at == rows->rows.count) {
 		rows->at = 0;
-		int status = plan_next(rows->run, &rows->rows, diag);
-		if (status == -EIO && rows->target.table)
-			status = api_trace_check(source->trace, diag);
-		if (status <= 0)
-			return status;
+		struct diag reason = {""};
+		int status = plan_next(rows->run, &rows->rows, &reason);
+		/* The index has a name, and something can be done about it. */
+		int damage = status < 0 && rows->target.table ? api_trace_check(source->trace, diag) : 0;
+		if (status < 0)
+			return damage ? damage : diag_fail(diag, -status, "%s", reason.text);
+		if (!status)
+			return 0;
 	}
 	uint32_t left = rows->rows.count - rows->at, count = left < room ? left : room;
 	count = count < CHUNK ? count : CHUNK;
@@ -138,7 +163,7 @@ static int64_t rows_next(struct arrow_source *source, struct arrow_column *colum
 		const struct arrow_cells cells = {first + place, first + plan_width(&rows->run_plan), rows->rows.stride,
 						  place};
 		if (columns[i].field->kind == ARROW_LONG_TEXT)
-			put_stacks(&columns[i], rows->names, &cells, count);
+			put_stacks(rows, &columns[i], &cells, count);
 		else
 			arrow_put_cells(&columns[i], &cells, count);
 	}
@@ -154,6 +179,9 @@ static void rows_end(struct arrow_source *source)
 		plan_fini(&rows->run_plan);
 	api_request_fini(&rows->question);
 	xheap_plan_free(rows->plan);
+	for (uint32_t i = 0; rows->kept && i < KEPT; i++)
+		free(rows->kept[i].text);
+	free(rows->kept);
 	free(rows);
 }
 
@@ -264,8 +292,10 @@ int arrow_rows_begin(struct arrow_source *source, const xheap_query *query, stru
 		return error;
 	for (uint32_t i = 0; i < rows->plan->shown_count; i++)
 		field_add(source, &rows->plan->shown[i]);
-	if (source->needs_lock)
+	if (source->needs_lock) {
+		rows->kept = memory_zeroed(KEPT, sizeof(*rows->kept));
 		error = api_trace_names(source->trace, false, &rows->names, diag);
+	}
 	if (error)
 		return error;
 	rows->target.trace = source->trace->trace;

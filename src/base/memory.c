@@ -46,6 +46,9 @@ bool memory_try(void (*work)(void *context), void *context)
 	if (is_done)
 		work(context);
 	innermost = attempt.outer;
+	/* Nobody gives up what is done. What has a guard may go on in another thread, and end there. */
+	if (!innermost)
+		guards = attempt.guards;
 	return is_done;
 }
 

@@ -35,8 +35,8 @@ struct memory_guard {
 	struct memory_guard *outer;
 };
 
-/** Have end(context) called if this thread's innermost memory_try() is given up, until memory_unguard(); end() may call
-    that itself. */
+/** Have end(context) called if this thread's innermost memory_try() is given up, until memory_unguard() or the end of
+    the outermost memory_try(); end() may call memory_unguard() itself. */
 void memory_guard(struct memory_guard *guard, void (*end)(void *context), void *context);
 /** Remove the guard. No effect if it is not set. */
 void memory_unguard(struct memory_guard *guard);

@@ -59,6 +59,7 @@ struct worker_pool *worker_pool_new(unsigned task_count)
 	unsigned most = thread_processors(HELPERS_MAX + 1) - 1;
 	struct worker_pool *pool = memory_zeroed(1, sizeof(*pool));
 	pool->last = &pool->first;
+	/* When the owner gives up its work, the data that the threads work on is about to vanish. */
 	memory_guard(&pool->guard, worker_pool_end, pool);
 	pthread_mutex_init(&pool->lock, NULL);
 	pthread_cond_init(&pool->has_work, NULL);
@@ -97,14 +98,10 @@ void worker_pool_wait(struct worker_pool *pool, struct worker_task *task)
 		memory_exhausted(0);
 }
 
-/* End the threads of a pool whose owner gives up its work: the data that they work on is about to vanish. */
+/* Do all remaining tasks and end the threads. The pool stays: its owner may free it later. */
 static void worker_pool_end(void *context)
 {
-	worker_pool_free(context);
-}
-
-void worker_pool_free(struct worker_pool *pool)
-{
+	struct worker_pool *pool = context;
 	memory_unguard(&pool->guard);
 	pthread_mutex_lock(&pool->lock);
 	while (worker_pool_do_one(pool))
@@ -113,8 +110,13 @@ void worker_pool_free(struct worker_pool *pool)
 	pthread_cond_broadcast(&pool->has_work);
 	assert(!pool->first);
 	pthread_mutex_unlock(&pool->lock);
-	for (unsigned i = 0; i < pool->count; i++)
-		pthread_join(pool->threads[i], NULL);
+	for (; pool->count; pool->count--)
+		pthread_join(pool->threads[pool->count - 1], NULL);
+}
+
+void worker_pool_free(struct worker_pool *pool)
+{
+	worker_pool_end(pool);
 	pthread_mutex_destroy(&pool->lock);
 	pthread_cond_destroy(&pool->has_work);
 	pthread_cond_destroy(&pool->has_result);

@@ -51,20 +51,30 @@ static void cells_weigh(struct scan_found *found, unsigned level)
 			weights_add(found, &found->set.cells[i], &found->set.cells[i].sums);
 }
 
+/* Take a sample of this level, or of a higher one if there is no room for it. */
 static void found_thin(struct scan_found *found, unsigned level)
 {
-	if (level == found->level)
-		return;
-	cells_weigh(found, level);
-	found->level = level;
-	cell_set_thin(&found->set, level);
+	while (level > found->level) {
+		struct cell_set kept = {.cells = NULL};
+		cells_weigh(found, level);
+		cell_set_add_sample(&kept, &found->set, level);
+		cell_set_fini(&found->set);
+		found->set = kept;
+		found->level = level;
+		level += kept.count > found->of->sample_most && level < LEVEL_MAX;
+	}
+}
+
+static uint32_t room_of(const struct scan_found *found)
+{
+	return found->level ? found->of->sample_most : found->of->most;
 }
 
 /* Return false if there are too many. */
 static inline bool found_add(struct scan_found *found, const struct cell *like, const struct cell_sums *sums)
 {
 	while (cell_is_in(like, found->level)) {
-		struct cell_sums *to = cell_set_at(&found->set, like, found->of->most);
+		struct cell_sums *to = cell_set_at(&found->set, like, room_of(found));
 		if (to) {
 			cell_sums_add(to, sums);
 			return true;
@@ -189,9 +199,7 @@ static void part_run(void *context)
 static bool found_merge(struct scan_found *to, struct scan_found *from)
 {
 	bool is_fit = true;
-	unsigned level = to->level > from->level ? to->level : from->level;
-	found_thin(to, level);
-	found_thin(from, level);
+	found_thin(to, from->level);
 	for (uint32_t i = 0; i < from->set.count && is_fit; i++) {
 		const struct cell *cell = &from->set.cells[i];
 		is_fit = found_add(to, cell, &cell->sums);

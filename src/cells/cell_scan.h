@@ -16,6 +16,7 @@ struct cell_scan {
 	const bool *is_plain;  /**< by site: its cells have no classes of size and lifetime; NULL: none is so */
 	const bool *sites;     /**< by site: those wanted; NULL: all */
 	uint32_t most;         /**< cells */
+	uint32_t sample_most;  /**< cells of a sample, with node_count */
 	/** nodes, which are weighed: then calls and the most bytes are found, too, and of too many cells a sample.
 	    0: cells alone */
 	uint32_t node_count;

@@ -98,14 +98,11 @@ bool cell_set_add_changed(struct cell_set *set, const struct cell_set *from, con
 	return true;
 }
 
-void cell_set_thin(struct cell_set *set, unsigned level)
+void cell_set_add_sample(struct cell_set *set, const struct cell_set *from, unsigned level)
 {
-	struct cell_set kept = {.cells = NULL};
-	for (uint32_t i = 0; i < set->count; i++)
-		if (cell_is_in(&set->cells[i], level))
-			cell_add(&kept, &set->cells[i], &set->cells[i].sums, UINT32_MAX);
-	cell_set_fini(set);
-	*set = kept;
+	for (uint32_t i = 0; i < from->count; i++)
+		if (cell_is_in(&from->cells[i], level))
+			cell_add(set, &from->cells[i], &from->cells[i].sums, UINT32_MAX);
 }
 
 static int cell_compare(const void *a, const void *b)
@@ -148,6 +145,13 @@ void cell_set_sort(struct cell_set *set)
 	free(set->places);
 	set->places = NULL;
 	set->bits = 0;
+}
+
+void cell_set_clear(struct cell_set *set)
+{
+	set->count = 0;
+	if (set->bits)
+		memset(set->places, 0, sizeof(*set->places) << set->bits);
 }
 
 void cell_set_fini(struct cell_set *set)

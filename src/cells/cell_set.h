@@ -131,8 +131,11 @@ static inline bool cell_is_in(const struct cell *cell, unsigned level)
 	return !level || !hash_bits(mixed ^ mixed >> 32, level);
 }
 
-/** Remove all cells that are not in the sample. */
-void cell_set_thin(struct cell_set *set, unsigned level);
+/** Add the cells of `from` that are in the sample. */
+void cell_set_add_sample(struct cell_set *set, const struct cell_set *from, unsigned level);
+
+/** Remove all cells, and keep the room that they had. */
+void cell_set_clear(struct cell_set *set);
 
 /** Bring the cells into the order of their keys: node, thread, heap, birth, end, and classes. No cell may be added any
     more. */

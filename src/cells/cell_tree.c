@@ -60,18 +60,40 @@ static uint32_t function_of(const struct cell_paths *paths, const struct heap_na
 }
 
 /* Shares of nodes, with all that they call. */
-static void levels_find(struct cell_paths *paths, const struct cell_weights *weights, const struct cell_weights *all,
-			const struct heap_names *names)
+static void levels_find(struct cell_paths *paths, const struct cell_weights *weights, const struct cell_weights *all)
 {
 	struct cell_weights *sums = memory_zeroed(paths->node_count, sizeof(*sums));
-	for (uint32_t node = paths->node_count; node-- > 1;) {
+	for (uint32_t i = paths->all_count; i-- > 0;) {
+		uint32_t node = paths->all[i].node;
 		double share;
 		weights_add(&sums[node], &weights[node]);
-		weights_add(&sums[heap_names_frame(names, node)->parent], &sums[node]);
+		weights_add(&sums[paths->all[i].parent], &sums[node]);
 		for (share = share_of(&sums[node], all); paths->levels[node] < CELL_LEVELS && share < 1; share *= 2)
 			paths->levels[node]++;
 	}
 	free(sums);
+}
+
+/* Nodes of paths, and of all that is around them. */
+static void all_list(struct cell_paths *paths, const struct heap_names *names)
+{
+	bool *is_on = memory_zeroed(paths->node_count, sizeof(*is_on));
+	for (uint32_t i = 0; i < paths->count; i++)
+		is_on[paths->nodes[i]] = true;
+	is_on[0] = false;
+	for (uint32_t node = paths->node_count; node-- > 1;) {
+		paths->all_count += is_on[node];
+		if (is_on[node])
+			is_on[heap_names_frame(names, node)->parent] = true;
+	}
+	paths->all = memory_zeroed(paths->all_count, sizeof(*paths->all));
+	for (uint32_t node = 1, at = 0; node < paths->node_count; node++) {
+		if (!is_on[node])
+			continue;
+		const struct heap_frame *frame = heap_names_frame(names, node);
+		paths->all[at++] = (struct cell_path_node){node, frame->parent, frame->name};
+	}
+	free(is_on);
 }
 
 static void functions_rank(struct cell_paths *paths, const struct cell_share *items, const struct cell_weights *all,
@@ -129,14 +151,16 @@ void cell_paths_find(struct cell_paths *paths, const struct cell_weights *weight
 		paths->nodes[i] = items[i].number;
 		paths->bytes[i] = items[i].weights.made_bytes;
 	}
+	all_list(paths, names);
 	functions_rank(paths, items, &all, names);
-	levels_find(paths, weights, &all, names);
+	levels_find(paths, weights, &all);
 	free(items);
 }
 
 void cell_paths_fini(struct cell_paths *paths)
 {
 	free(paths->nodes);
+	free(paths->all);
 	free(paths->bytes);
 	free(paths->askers);
 	free(paths->ranks);
@@ -171,22 +195,20 @@ static void kept_add(struct tree_making *making, const struct cell_kept *kept)
 	for (uint32_t i = 0; i < kept->paths; i++)
 		if (paths->ranks[paths->nodes[i]] < kept->functions)
 			making->places[paths->nodes[i]] = 1;
-	for (uint32_t node = paths->node_count; node-- > 1;) {
-		uint32_t parent = heap_names_frame(making->names, node)->parent;
-		if (making->places[node] && parent)
-			making->places[parent] = 1;
-	}
+	for (uint32_t i = paths->all_count; i-- > 0;)
+		if (making->places[paths->all[i].node] && paths->all[i].parent)
+			making->places[paths->all[i].parent] = 1;
 	if (making->places[0])
 		making->places[0] = node_add(making->tree, 0, HEAP_NONE, CELL_NO_STACK) + 1;
-	for (uint32_t node = 1; node < paths->node_count; node++) {
-		const struct heap_frame *frame = heap_names_frame(making->names, node);
-		making->above[node] = making->above[frame->parent];
-		if (!making->places[node])
+	for (uint32_t i = 0; i < paths->all_count; i++) {
+		const struct cell_path_node *at = &paths->all[i];
+		making->above[at->node] = making->above[at->parent];
+		if (!making->places[at->node])
 			continue;
-		uint32_t parent = frame->parent ? making->places[frame->parent] : 0;
-		making->places[node] = node_add(making->tree, parent, node, frame->name) + 1;
-		if (paths->levels[node] <= kept->levels)
-			making->above[node] = making->places[node];
+		uint32_t parent = at->parent ? making->places[at->parent] : 0;
+		making->places[at->node] = node_add(making->tree, parent, at->node, at->name) + 1;
+		if (paths->levels[at->node] <= kept->levels)
+			making->above[at->node] = making->places[at->node];
 	}
 }
 
@@ -217,20 +239,26 @@ static uint32_t path_lump(struct tree_making *making, uint32_t path, bool has_fu
 void cell_tree_make(struct cell_tree *tree, const struct cell_paths *paths, const struct cell_kept *kept,
 		    const struct heap_names *names)
 {
-	struct tree_making making = {.tree = tree,
-				     .paths = paths,
-				     .names = names,
-				     .places = memory_zeroed(paths->node_count, sizeof(uint32_t)),
-				     .above = memory_zeroed(paths->node_count, sizeof(uint32_t))};
-	*tree = (struct cell_tree){.of_path = memory_zeroed(paths->node_count, sizeof(uint32_t)),
-				   .is_lumped = memory_zeroed(paths->node_count, sizeof(bool)),
-				   .is_plain = memory_zeroed(paths->node_count, sizeof(bool)),
-				   .lumped_functions = paths->functions - kept->functions};
+	if (!tree->of_path) {
+		tree->of_path = memory_zeroed(paths->node_count, sizeof(uint32_t));
+		tree->is_lumped = memory_zeroed(paths->node_count, sizeof(bool));
+		tree->is_plain = memory_zeroed(paths->node_count, sizeof(bool));
+		tree->places = memory_zeroed(paths->node_count, sizeof(uint32_t));
+		tree->above = memory_zeroed(paths->node_count, sizeof(uint32_t));
+	}
+	struct tree_making making = {
+		.tree = tree, .paths = paths, .names = names, .places = tree->places, .above = tree->above};
+	tree->count = tree->lumped_stacks = 0;
+	tree->lumped_functions = paths->functions - kept->functions;
+	making.places[0] = 0;
+	for (uint32_t i = 0; i < paths->all_count; i++)
+		making.places[paths->all[i].node] = 0;
 	kept_add(&making, kept);
 	for (uint32_t i = 0; i < paths->count; i++) {
 		uint32_t path = paths->nodes[i];
 		bool has_function = paths->ranks[path] < kept->functions;
 		tree->is_plain[path] = i >= kept->classed;
+		tree->is_lumped[path] = false;
 		if (!making.places[path] || !has_function) {
 			tree->of_path[path] = path_lump(&making, path, has_function);
 			continue;
@@ -240,8 +268,6 @@ void cell_tree_make(struct cell_tree *tree, const struct cell_paths *paths, cons
 		tree->nodes[place].asker = asker ? asker - 1 : place;
 	}
 	map_fini(&making.lumps);
-	free(making.places);
-	free(making.above);
 }
 
 void cell_tree_fini(struct cell_tree *tree)
@@ -250,5 +276,7 @@ void cell_tree_fini(struct cell_tree *tree)
 	free(tree->of_path);
 	free(tree->is_lumped);
 	free(tree->is_plain);
+	free(tree->places);
+	free(tree->above);
 	*tree = (struct cell_tree){.nodes = NULL};
 }

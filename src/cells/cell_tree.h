@@ -20,6 +20,11 @@
 
 enum { CELL_LEVELS = 40 };
 
+/** A node of the names on a path. */
+struct cell_path_node {
+	uint32_t node, parent, name; /**< parent: 0: none */
+};
+
 /** The paths of a request. */
 struct cell_paths {
 	uint32_t *nodes; /**< of the names, the heaviest path first */
@@ -29,6 +34,8 @@ struct cell_paths {
 	uint32_t *ranks;  /**< by node: of a path, the rank of the function that asked, from 0: the heaviest */
 	uint8_t *
 		levels; /**< by node: k if its largest share, with all that it calls, is from 2^-k on, or CELL_LEVELS */
+	struct cell_path_node *all; /**< all nodes on paths, but for 0; parents come first */
+	uint32_t all_count;
 	uint32_t functions; /**< that asked */
 	uint32_t node_count;
 };
@@ -59,6 +66,7 @@ struct cell_tree {
 	bool *is_lumped;   /**< likewise */
 	bool *is_plain;    /**< likewise: the path has no classes */
 	uint32_t lumped_stacks, lumped_functions;
+	uint32_t *places, *above; /**< of its making */
 };
 
 /** Find the paths among nodes of the names that have such weights, by node. The heaviest are first: by the largest of
@@ -70,8 +78,9 @@ void cell_paths_find(struct cell_paths *paths, const struct cell_weights *weight
 /** Free the paths. */
 void cell_paths_fini(struct cell_paths *paths);
 
-/** Make the tree of what is kept. Other paths are lumped: under the last frame that they share with a kept one, and
-    whose level allows it. Those of functions that are not kept lose the function, too. */
+/** Make the tree of what is kept. It is zeroed, or was made of the same paths before. Other paths are lumped: under
+    the last frame that they share with a kept one, and whose level allows it. Those of functions that are not kept lose
+    the function, too. */
 void cell_tree_make(struct cell_tree *tree, const struct cell_paths *paths, const struct cell_kept *kept,
 		    const struct heap_names *names);
 

@@ -17,7 +17,10 @@
 #include "query/folded.h"
 #include "trace/trace.h"
 
-enum { SCANNED_MAX = 500000 /* cells of a pass; of more, a sample is taken */ };
+enum {
+	SCANNED_MAX = 500000, /* cells of a pass; of more, a sample is taken */
+	SAMPLE_MAX = 1 << 17  /* cells with which trees are tried */
+};
 
 /* An answer under construction. */
 struct cells_making {
@@ -26,7 +29,8 @@ struct cells_making {
 	struct cell_bounds bounds;
 	uint32_t peak;                 /* a bound */
 	bool *sites;                   /* by site: whether it is asked for; NULL: all are */
-	uint32_t *nodes;               /* by site: a node of the names */
+	const uint32_t *nodes;         /* by site: a node of the names */
+	uint32_t *own_nodes;           /* if they are made for this answer */
 	struct cell_scan_result found; /* with these nodes; a sample if there are many cells */
 	struct cell_paths paths;
 	struct cell_kept kept; /* in the tree */
@@ -62,18 +66,30 @@ static int bounds_make(struct cells_making *making, uint32_t intervals, struct d
 
 /* ---- stacks ---- */
 
-static void stacks_name(struct cells_making *making)
+uint32_t *cells_name_sites(const struct cells_source *source)
+{
+	const struct heap_table *table = source->table;
+	const bool *is_cancelled = source->filter->is_cancelled;
+	const struct wrapper_source wrapper = {table, source->names};
+	uint32_t *nodes = memory_zeroed((size_t)table->site_count + 1, sizeof(*nodes));
+	wrapper_source_name(&wrapper);
+	for (uint32_t i = 0; i < table->site_count && !cancel_is_asked(is_cancelled); i++)
+		nodes[i] = heap_names_site(source->names, &table->sites[i]);
+	heap_names_shorten(source->names);
+	if (!cancel_is_asked(is_cancelled))
+		return nodes;
+	free(nodes);
+	return NULL;
+}
+
+static int stacks_name(struct cells_making *making, struct diag *diag)
 {
 	const struct cells_source *source = making->source;
-	const struct heap_table *table = source->table;
-	const struct wrapper_source wrapper = {table, source->names};
-	wrapper_source_name(&wrapper);
+	const struct wrapper_source wrapper = {source->table, source->names};
 	if (source->cull)
 		heap_cull_prepare(source->cull, &wrapper, 1);
-	making->nodes = memory_zeroed(table->site_count, sizeof(*making->nodes));
-	for (uint32_t i = 0; i < table->site_count && !cancel_is_asked(cancelled_by(making)); i++)
-		making->nodes[i] = heap_names_site(source->names, &table->sites[i]);
-	heap_names_shorten(source->names);
+	making->nodes = source->nodes ? source->nodes : (making->own_nodes = cells_name_sites(source));
+	return making->nodes ? 0 : diag_fail(diag, ECANCELED, "the question was cancelled");
 }
 
 /* ---- what fits ---- */
@@ -87,28 +103,36 @@ static const struct choice {
 	       {offsetof(struct cell_kept, levels), 80},
 	       {offsetof(struct cell_kept, classed), 95}};
 
-/* Make the tree. Return whether there is room for it, and for its cells: a sample has the same part of them as of what
-   was found. */
-static bool is_fit(struct cells_making *making, unsigned percent)
+static void tree_make(struct cells_making *making)
 {
-	struct cell_set set = {.cells = NULL};
-	cell_tree_fini(&making->tree);
 	cell_tree_make(&making->tree, &making->paths, &making->kept, making->source->names);
+}
+
+/* Cells with which trees are tried: a sample has the same part of all that any tree would have. */
+struct cells_sample {
+	struct cell_set set;
+	unsigned level;
+	struct cell_set made; /* of the last tree */
+};
+
+/* Make the tree. Return whether there is room for it, and for its cells. */
+static bool is_fit(struct cells_making *making, struct cells_sample *sample, unsigned percent)
+{
+	tree_make(making);
+	cell_set_clear(&sample->made);
 	const struct cell_change change = {making->tree.of_path, making->tree.is_plain};
-	bool is_fit = making->tree.count <= CELLS_NODES_MAX / 100 * percent &&
-		      cell_set_add_changed(&set, &making->found.set, &change,
-					   CELLS_MAX / 100 * percent >> making->found.level);
-	cell_set_fini(&set);
-	return is_fit;
+	return making->tree.count <= CELLS_NODES_MAX / 100 * percent &&
+	       cell_set_add_changed(&sample->made, &sample->set, &change, CELLS_MAX / 100 * percent >> sample->level);
 }
 
 /* Find the most that fits of what is chosen, up to `most`. */
-static void choice_make(struct cells_making *making, const struct choice *choice, uint32_t most)
+static void choice_make(struct cells_making *making, const struct choice *choice, struct cells_sample *sample,
+			uint32_t most)
 {
 	enum { CLOSE = 16 /* an answer that lacks one in so many will do */ };
 	uint32_t *number = (uint32_t *)((char *)&making->kept + choice->offset), fits = 0, never = most + 1;
 	for (*number = most; never - fits > fits / CLOSE + 1 && !cancel_is_asked(cancelled_by(making));) {
-		*(is_fit(making, choice->percent) ? &fits : &never) = *number;
+		*(is_fit(making, sample, choice->percent) ? &fits : &never) = *number;
 		*number = fits + (never - fits) / 2;
 	}
 	*number = fits;
@@ -121,12 +145,20 @@ static void tree_choose(struct cells_making *making)
 	uint32_t room = paths->count < CELLS_NODES_MAX ? paths->count : CELLS_NODES_MAX;
 	const uint32_t most[] = {paths->functions, room, CELL_LEVELS, paths->count};
 	making->kept = (struct cell_kept){paths->functions, paths->count, CELL_LEVELS, paths->count};
-	if (is_fit(making, 100))
-		return;
-	making->kept = (struct cell_kept){.functions = 0};
-	for (size_t i = 0; i < sizeof(choices) / sizeof(*choices); i++)
-		choice_make(making, &choices[i], most[i]);
-	is_fit(making, 100);
+	struct cells_sample sample = {.set = making->found.set, .level = making->found.level};
+	bool is_all = is_fit(making, &sample, 100);
+	sample.set = (struct cell_set){.cells = NULL};
+	if (!is_all) {
+		making->kept = (struct cell_kept){.functions = 0};
+		for (uint32_t left = making->found.set.count; left > SAMPLE_MAX; left /= 2)
+			sample.level++;
+		cell_set_add_sample(&sample.set, &making->found.set, sample.level);
+		for (size_t i = 0; i < sizeof(choices) / sizeof(*choices); i++)
+			choice_make(making, &choices[i], &sample, most[i]);
+		tree_make(making);
+	}
+	cell_set_fini(&sample.set);
+	cell_set_fini(&sample.made);
 }
 
 /* Bring the cells into the tree: those that were found, or, of a sample, by another pass. */
@@ -171,7 +203,7 @@ static bool cells_fit(struct cells_making *making)
 			return false;
 		*kept = (struct cell_kept){kept->functions * 3 / 4, kept->paths * 3 / 4, kept->levels / 2,
 					   kept->classed / 2};
-		is_fit(making, 100);
+		tree_make(making);
 	}
 	return true;
 }
@@ -234,6 +266,7 @@ static int cells_scan(struct cells_making *making, uint32_t intervals, struct di
 				       .nodes = making->nodes,
 				       .sites = making->sites,
 				       .most = SCANNED_MAX,
+				       .sample_most = SAMPLE_MAX,
 				       .node_count = heap_names_node_count(source->names),
 				       .moment =
 					       making->peak == CELL_NO_BOUND ? making->bounds.count - 1 : making->peak};
@@ -288,7 +321,7 @@ static int cells_find(struct cells_making *making, struct diag *diag)
 static void making_fini(struct cells_making *making)
 {
 	found_fini(making);
-	free(making->nodes);
+	free(making->own_nodes);
 	free(making->sites);
 }
 
@@ -298,8 +331,7 @@ int cells_write(struct sink *out, const struct cells_source *source, const struc
 	struct cells_making making = {.source = source, .request = request};
 	const struct heap_range all = {0, source->table->duration_ns};
 	int error = heap_folded_check(source->table, source->filter, all, HEAP_BY_NONE, diag);
-	if (!error)
-		stacks_name(&making);
+	error = error ? error : stacks_name(&making, diag);
 	if (!error && request->node && *request->node) {
 		making.sites = cell_below_find(source->table, source->names, making.nodes, request->node);
 		if (!making.sites)

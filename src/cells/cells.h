@@ -30,11 +30,16 @@ struct cells_source {
 	    is_partial */
 	const struct heap_filter *filter;
 	struct heap_cull *cull; /**< NULL: nothing is culled, so each stack is its own asker */
+	/** of cells_name_sites(), for who asks more than once; NULL: they are made */
+	const uint32_t *nodes;
 	/** of a trace that goes on, whose table has no rows: its cells, and by interval of them the most that was live in
 	    it. Only the whole run can be asked for, without a filter. NULL: the table is gone through */
 	struct growing_cells *growing;
 	const uint64_t *growing_max_bytes;
 };
+
+/** Name the code of all sites. Return by site its node of the names, which the caller frees; NULL: it was cancelled. */
+uint32_t *cells_name_sites(const struct cells_source *source);
 
 /** What is asked. Zero it to begin: the whole run, in the usual number of intervals. */
 struct cells_request {

@@ -34,10 +34,11 @@ struct command {
 };
 
 extern const struct command command_autologger, command_boottrace;
-extern const struct command command_check, command_clean, command_diff, command_dump, command_dx, command_export,
-	command_flush, command_fold, command_heap, command_help, command_image, command_index, command_info,
-	command_launch, command_merge, command_query, command_record, command_recover, command_report, command_sessions,
-	command_start, command_stop, command_symbols, command_top, command_update, command_version, command_view;
+extern const struct command command_check, command_clean, command_diff, command_dump, command_dx, command_explain,
+	command_export, command_flush, command_fold, command_heap, command_help, command_image, command_index,
+	command_info, command_launch, command_merge, command_query, command_record, command_recover, command_report,
+	command_sessions, command_start, command_stop, command_symbols, command_top, command_update, command_version,
+	command_view;
 
 /** The command with this name in any case, or NULL. */
 const struct command *command_find(const char *name);
@@ -69,9 +70,9 @@ void cli_print_words(FILE *out, const char *words, unsigned column, unsigned wid
     lines of its width. */
 __attribute__((format(printf, 1, 2))) void cli_say(const char *format, ...);
 
-/** Return "next: " and the command that reports on a trace, as one types it, for the caller to free. */
-char *cli_next(const char *trace);
-/** Say it. */
+/** Return "next: " and a command that reads a trace, as one types it, for the caller to free. */
+char *cli_next(const char *command, const char *trace);
+/** Say it of xheap report. */
 void cli_say_next(const char *trace);
 
 /** Say "xheap: what: why" on stderr; returns CLI_FAILED. */

@@ -70,18 +70,18 @@ void cli_say(const char *format, ...)
 	va_end(arguments);
 }
 
-char *cli_next(const char *trace)
+char *cli_next(const char *command, const char *trace)
 {
 	struct sink out;
 	sink_to_memory(&out);
-	sink_text(&out, "next: xheap report");
+	sink_format(&out, "next: xheap %s", command);
 	sink_shell_word(&out, trace);
 	return sink_take(&out, NULL);
 }
 
 void cli_say_next(const char *trace)
 {
-	char *next = cli_next(trace);
+	char *next = cli_next("report", trace);
 	if (next)
 		cli_say("%s", next);
 	free(next);

@@ -119,7 +119,7 @@ struct column {
 	const char *name; /**< NULL: the source lacks it */
 	enum column_type type;
 	int width; /**< in dump's text; negative: aligned to the left; 0: dump leaves the column out */
-	/** what allocations need for it: PACK_TIMES, ...; of events: PACK_ADDRESSES or 0 */
+	/** what allocations need for it: PACK_TIMES, ...; of events: PACK_ADDRESSES, PACK_TIMES or 0 */
 	unsigned strips;
 	/** Set the value and return true. If it is absent, return false and set the value that the C interface has. */
 	bool (*get)(const struct column_row *row, uint64_t *value);

@@ -138,9 +138,9 @@ VALUES(stack, row->event.stack, row->event.stack && !has_flag(row, EVENT_NO_STAC
 const struct column column_of_events[COLUMN_COUNT] = {
 	[COLUMN_ID] = {"seq", TYPE_NUMBER, 8, 0, OF(id),
 		.help = "Number of the event in the trace."},
-	[COLUMN_TIME] = {"time_ns", TYPE_TIME, 12, 0, OF(time),
+	[COLUMN_TIME] = {"time_ns", TYPE_TIME, 12, PACK_TIMES, OF(time),
 		.help = "When the call returned, or a free was entered, in nanoseconds since T = 0."},
-	[COLUMN_DURATION] = {"duration_ns", TYPE_TIME, 11, 0, OF(duration),
+	[COLUMN_DURATION] = {"duration_ns", TYPE_TIME, 11, PACK_TIMES, OF(duration),
 		.help = "How long the call took, in nanoseconds.", .absent = "not recorded"},
 	[COLUMN_PROCESS] = {"process", TYPE_PROCESS, 7, 0, OF(process),
 		.help = "Id of the process in the trace."},

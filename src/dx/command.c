@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/text.h"
 #include "base/text_width.h"
@@ -23,8 +24,9 @@
 enum { LEVELS_MAX = 50, LINE_MAX_SHOWN = 400 };
 
 const struct dx_method *const dx_method_tables[] = {
-	dx_methods_of_sequences, dx_methods_of_order,  dx_methods_of_sets,      dx_methods_of_texts,
-	dx_methods_of_positions, dx_methods_of_traces, dx_methods_of_questions, NULL};
+	dx_methods_of_sequences, dx_methods_of_order,     dx_methods_of_sets,
+	dx_methods_of_texts,     dx_methods_of_positions, dx_methods_of_traces,
+	dx_methods_of_questions, dx_methods_of_peaks,     NULL};
 
 /* ---- lines ---- */
 
@@ -33,18 +35,22 @@ static const char *skip_blanks(const char *text)
 	return text + strspn(text, " \t\n\r");
 }
 
-/* "0:000> " and "0:0:000> ", as documents and prompts have them before a command. */
+/* "0:000> ", "0:0:000> ", "kd> " and "0: kd> ", as documents and prompts have them before a command; also with the sign
+   that some pages have before them. */
 const char *dx_skip_prompt(const char *text)
 {
 	text = skip_blanks(text);
-	const char *at = text + strspn(text, "0123456789:");
-	return at > text && memchr(text, ':', (size_t)(at - text)) && *at == '>' ? skip_blanks(at + 1) : text;
+	const char *start = *text == '#' ? skip_blanks(text + 1) : text, *at = start + strspn(start, "0123456789:");
+	bool has_numbers = memchr(start, ':', (size_t)(at - start)), is_kernel = !strncasecmp(skip_blanks(at), "kd", 2);
+	bool is_prompt = is_kernel ? at == start || has_numbers : has_numbers;
+	at = is_kernel ? skip_blanks(at) + 2 : at;
+	return is_prompt && *at == '>' ? skip_blanks(at + 1) : text;
 }
 
 static bool take_word(const char **text, const char *word)
 {
 	size_t length = strlen(word);
-	if (strncmp(*text, word, length) != 0 || ((*text)[length] && !isspace((unsigned char)(*text)[length])))
+	if (strncasecmp(*text, word, length) != 0 || ((*text)[length] && !isspace((unsigned char)(*text)[length])))
 		return false;
 	*text = skip_blanks(*text + length);
 	return true;
@@ -81,7 +87,7 @@ int dx_command_parse(const char *line, struct dx_command *command, struct diag *
 	struct dx_layout *layout = &command->layout;
 	const char *text = dx_skip_prompt(line);
 	take_word(&text, "dx");
-	while (*text == '-' && isalpha((unsigned char)text[1])) {
+	while (*text == '-' && (isalpha((unsigned char)text[1]) || text[1] == '?')) {
 		const char *start = text;
 		if (take_word(&text, "-g"))
 			layout->is_grid = true;
@@ -105,7 +111,7 @@ int dx_command_parse(const char *line, struct dx_command *command, struct diag *
 				(int)strcspn(start, " \t\n"), start);
 	}
 	command->text = text;
-	if (!*text)
+	if (!*text && !command->wants_help)
 		return diag_fail(diag, EINVAL, "an expression is missing, such as @$cursession.TTD.Data.Heap()");
 	return 0;
 }
@@ -143,9 +149,9 @@ static enum dx_status refuse(struct sink *errors, const char *text, const struct
 /* ---- answers ---- */
 
 /* What the value is, and which plans there were on the way to it. */
-static void explain(struct dx_query *query, const struct dx_value *value, struct sink *out)
+static void explain(struct dx_query *query, const char *text, const struct dx_value *value, struct sink *out)
 {
-	dx_print_help(query, value, out);
+	dx_print_help(query, text, value, out);
 	char *plans = sink_take(query->explanation->out, NULL);
 	sink_text(out, plans);
 	free(plans);
@@ -158,7 +164,7 @@ static void answer(struct dx_query *query, const struct dx_command *command, con
 	if (*limits && command->format == DX_FORMAT_TEXT)
 		sink_format(out, "(%s)\n", limits);
 	if (command->wants_help)
-		explain(query, value, out);
+		explain(query, text, value, out);
 	else if (command->format == DX_FORMAT_JSON)
 		dx_print_json(query, text, value, layout, out);
 	else if (command->format == DX_FORMAT_CSV)
@@ -167,6 +173,8 @@ static void answer(struct dx_query *query, const struct dx_command *command, con
 		dx_print_grid(query, text, value, layout, out);
 	else
 		dx_print_tree(query, text, value, layout, out);
+	if (*query->note && command->format == DX_FORMAT_TEXT)
+		sink_format(out, "(%s)\n", query->note);
 }
 
 /* The number of elements that an expression in brackets asks for. Columns are those of the whole command. */
@@ -183,10 +191,10 @@ static int read_count(struct dx_query *query, const char *command, struct dx_lay
 	}
 	struct dx_value count = dx_evaluate(query, node, NULL);
 	complaint->column = column;
-	if (*end || count.kind != DX_NUMBER)
+	if (*end || count.kind != DX_NUMBER || (count.is_signed && (int64_t)count.number < 0))
 		return diag_fail(&complaint->diag, EINVAL, "[%s] is no number of elements", text);
 	layout->specifier.has_count = true;
-	layout->specifier.count = count.is_signed && (int64_t)count.number < 0 ? 0 : count.number;
+	layout->specifier.count = count.number;
 	return 0;
 }
 
@@ -214,8 +222,8 @@ static enum dx_status query_run(struct dx_query *query, const struct dx_command 
 	if (read_specifier(query, command->text, rest, &layout, &complaint))
 		return refuse(errors, command->text, &complaint);
 	layout.specifier.is_raw |= layout.is_raw;
-	/* The expression without its specifiers is what the answer repeats. */
-	size_t length = *rest ? (size_t)(rest - command->text - 1) : strlen(command->text);
+	/* The answer repeats the expression with its specifiers. */
+	size_t length = strlen(command->text);
 	while (length && isspace((unsigned char)command->text[length - 1]))
 		length--;
 	const char *text = dx_copy_text(&query->whole, command->text, length);

@@ -151,14 +151,18 @@ void export_blocks_check(const struct report *report)
 void export_blocks_visit(struct export_tree *tree, const struct export_block_visit *visit, struct sink *out)
 {
 	struct block_walk walk = {.tree = tree, .visit = visit};
+	const struct report *report = tree->report;
 	struct heap_scan scan;
 	const struct heap_rows *rows;
 	scan_begin(&scan, tree->source, visit->wants_details);
-	while (!out->error && (rows = heap_scan_next(&scan)))
+	while (!out->error && (rows = heap_scan_next(&scan))) {
+		if (report->progress)
+			report->progress(scan.next, heap_scan_places(&scan));
 		heap_rows_each (rows, i) {
 			const struct heap_allocation allocation = heap_rows_get(rows, i);
 			block_visit(&walk, &allocation, visit->wants_details ? &rows->details[i] : NULL);
 		}
+	}
 	heap_scan_end(&scan);
 	ends_visit(&walk, UINT64_MAX);
 	for (unsigned i = 0; i < BUCKETS; i++)

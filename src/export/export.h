@@ -37,7 +37,7 @@ enum { EXPORT_BLOCKS_MAX = 2000000 };
 	X(CALLGRIND, "callgrind", EXPORT_ALL_STACKS | EXPORT_LINES, export_callgrind, \
 	  "KCachegrind, QCachegrind, callgrind_annotate", "lifetimes or times; its calls are allocations") \
 	X(FIREFOX, "firefox", EXPORT_ALL_STACKS | EXPORT_LINES | EXPORT_EACH_BLOCK | EXPORT_SUMS_MANY, export_firefox, \
-	  "profiler.firefox.com", "peaks of stacks or findings") \
+	  "profiler.firefox.com", "peaks of stacks") \
 	X(HEAPTRACK, "heaptrack", EXPORT_ALL_STACKS | EXPORT_LINES | EXPORT_EACH_BLOCK, export_heaptrack, \
 	  "heaptrack_gui, heaptrack_print", "threads, addresses or resident memory") \
 	X(DHAT, "dhat", EXPORT_ALL_STACKS | EXPORT_LINES | EXPORT_EACH_BLOCK, export_dhat, "dh_view.html of Valgrind", \

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "action/summary/summary.h"
 #include "base/digits.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -31,6 +32,7 @@ enum {
 	SLICES_OF_LIVE = 1000, /* of the range, for the curve of live bytes */
 	RESOURCE_LIBRARY = 1,
 	NS_PER_MS = 1000000,
+	MARKER_INSTANT = 0,
 	MARKER_INTERVAL = 1,
 	LINE_DEPTH = 2
 };
@@ -69,6 +71,8 @@ struct firefox {
 	size_t sum_count, sum_capacity;
 	struct map sum_of;              /* (process, stack) -> place in sums */
 	struct process_rows by_process; /* events */
+	struct summary summary;         /* has the findings */
+	uint32_t first_process;         /* that has a thread */
 };
 
 /* ---- numbers ---- */
@@ -394,32 +398,67 @@ static void no_samples_write(struct firefox *fox)
 	json_end_object(json);
 }
 
-/* The life of a process is a marker, with its command line. */
-static void markers_write(struct firefox *fox, const struct trace_process *process)
+/* A marker: the life of a process, with its command line, or a finding. */
+struct firefox_marker {
+	const char *name;
+	struct heap_range time; /* a moment: both are it */
+	const struct trace_process *process;
+	const struct summary_finding *finding; /* NULL: it is the process */
+};
+
+static void marker_data(struct json *json, const struct firefox_marker *marker)
+{
+	const struct summary_finding *finding = marker->finding;
+	json_begin_object(json, NULL);
+	json_text(json, "type", finding ? "Finding" : "Process");
+	if (finding) {
+		json_text(json, "text", text_shown(finding->text));
+		json_text(json, "command", text_shown(finding->command));
+	} else {
+		json_text(json, "command", marker->process->command ? text_shown(marker->process->command) : "");
+		json_text(json, "end", trace_end_word(marker->process));
+	}
+	json_end_object(json);
+}
+
+/* The markers of a process, whose main thread has them; findings about all are the first process's. */
+static size_t markers_find(const struct firefox *fox, uint32_t number, struct firefox_marker *markers)
+{
+	const struct trace_process *process = &fox->dictionary->processes[number];
+	const int64_t end_ns = trace_process_end_is_known(process) ? process->end_ns : fox->dictionary->duration_ns;
+	size_t count = 0;
+	markers[count++] = (struct firefox_marker){"process", {process->start_ns, end_ns}, process, NULL};
+	for (unsigned i = 0; i < fox->summary.finding_count; i++) {
+		const struct summary_finding *finding = &fox->summary.findings[i];
+		const uint32_t of = finding->process == TRACE_NONE ? fox->first_process : finding->process;
+		if (of == number)
+			markers[count++] = (struct firefox_marker){"finding", finding->time, process, finding};
+	}
+	return count;
+}
+
+/* `process`: of a main thread; else TRACE_NONE. */
+static void markers_write(struct firefox *fox, uint32_t process)
 {
 	struct json *json = &fox->json;
-	const size_t count = process != NULL;
+	struct firefox_marker markers[1 + SUMMARY_FINDINGS];
+	const size_t count = process == TRACE_NONE ? 0 : markers_find(fox, process, markers);
 	json_begin_object(json, "markers");
 	json_begin_array(json, "data");
-	if (process) {
-		json_begin_object(json, NULL);
-		json_text(json, "type", "Process");
-		json_text(json, "command", process->command ? text_shown(process->command) : "");
-		json_text(json, "end", trace_end_word(process));
-		json_end_object(json);
-	}
+	for (size_t i = 0; i < count; i++)
+		marker_data(json, &markers[i]);
 	json_end_array(json);
-	COLUMN(json, "name", count, string_of(fox, "process"));
-	json_begin_array(json, "startTime");
-	if (process)
-		put_ms(json, NULL, process->start_ns);
-	json_end_array(json);
+	COLUMN(json, "name", count, string_of(fox, markers[i].name));
+	TIMES(json, "startTime", count, markers[i].time.from_ns);
 	json_begin_array(json, "endTime");
-	if (process)
-		put_ms(json, NULL,
-		       trace_process_end_is_known(process) ? process->end_ns : fox->dictionary->duration_ns);
+	for (size_t i = 0; i < count; i++)
+		if (markers[i].time.to_ns > markers[i].time.from_ns)
+			put_ms(json, NULL, markers[i].time.to_ns);
+		else
+			json_literal(json, NULL, "null");
 	json_end_array(json);
-	COLUMN(json, "phase", count, MARKER_INTERVAL);
+	COLUMN(json, "phase", count,
+	       markers[i].time.to_ns > markers[i].time.from_ns ? MARKER_INTERVAL : MARKER_INSTANT);
 	COLUMN(json, "category", count, 0);
 	json_count(json, "length", count);
 	json_end_object(json);
@@ -463,7 +502,7 @@ static void thread_write(struct firefox *fox, uint32_t number)
 	json_literal(json, "unregisterTime", "null");
 	repeat(json, "pausedRanges", "null", 0);
 	no_samples_write(fox);
-	markers_write(fox, is_main ? process : NULL);
+	markers_write(fox, is_main ? thread->process : TRACE_NONE);
 	if (is_main)
 		allocations_write(fox, thread->process);
 	json_end_object(json);
@@ -602,7 +641,10 @@ static void meta_write(struct firefox *fox)
 	json_literal(json, "markerSchema",
 		     "[{\"name\": \"Process\", \"display\": [\"marker-chart\", \"marker-table\"], \"tableLabel\": "
 		     "\"{marker.data.command}\", \"fields\": [{\"key\": \"command\", \"label\": \"Command\", "
-		     "\"format\": \"string\"}, {\"key\": \"end\", \"label\": \"End\", \"format\": \"string\"}]}]");
+		     "\"format\": \"string\"}, {\"key\": \"end\", \"label\": \"End\", \"format\": \"string\"}]}, "
+		     "{\"name\": \"Finding\", \"display\": [\"marker-chart\", \"marker-table\"], \"tableLabel\": "
+		     "\"{marker.data.text}\", \"fields\": [{\"key\": \"text\", \"label\": \"Finding\", \"format\": "
+		     "\"string\"}, {\"key\": \"command\", \"label\": \"Evidence\", \"format\": \"string\"}]}]");
 	json_end_object(json);
 }
 
@@ -641,6 +683,21 @@ static void profile_write(struct firefox *fox)
 	json_end(&fox->json);
 }
 
+static void findings_make(struct firefox *fox, const struct report *report)
+{
+	const struct summary_plan plan = {.short_ns = SUMMARY_SHORT_NS,
+					  .top = 1,
+					  .filters = report->filters,
+					  .filter_count = report->filter_count,
+					  .has_range = report->has_range,
+					  .is_filtered = report->filter_count > 0,
+					  .is_screen = true};
+	summary_make(&fox->summary, report->diff.input, &plan);
+	while (fox->first_process < fox->dictionary->process_count &&
+	       fox->main_threads[fox->first_process] == TRACE_NONE)
+		fox->first_process++;
+}
+
 void export_firefox(const struct report *report, struct sink *out)
 {
 	const struct action_source *source = report_source(report);
@@ -655,6 +712,7 @@ void export_firefox(const struct report *report, struct sink *out)
 	heap_names_shorten(source->names);
 	export_tree_make(&fox.tree, report);
 	main_threads_find(&fox);
+	findings_make(&fox, report);
 	if (!fox.is_summed) {
 		/* A begin and an end of each at most. */
 		fox.event_capacity = 2 * source->window->totals.total_count;
@@ -665,6 +723,7 @@ void export_firefox(const struct report *report, struct sink *out)
 	sums_flush(&fox);
 	fox.by_process = process_rows_make(&fox, fox.event_count, process_of_event);
 	profile_write(&fox);
+	summary_fini(&fox.summary);
 	export_tree_fini(&fox.tree);
 	process_rows_fini(&fox.by_process);
 	intern_fini(&fox.strings);

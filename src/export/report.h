@@ -26,6 +26,8 @@ struct report {
 	enum diff_basis basis; /**< of diff.scales */
 	bool has_range;        /**< a range was asked for */
 	bool is_reversed;      /**< folded: the innermost frame first */
+	/** Called now and then while blocks are written: `done` of `all`; NULL: nobody wants to know. */
+	void (*progress)(uint64_t done, uint64_t all);
 };
 
 /** Check that a source's trace has the answer: 0, or -ENOTSUP with the reason in diag (query/folded.h). A

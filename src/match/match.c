@@ -356,11 +356,11 @@ static int matching_all(struct matching *matching, struct diag *diag)
 		if (cancel_is_asked(how->is_cancelled))
 			return diag_fail(diag, ECANCELED, "cancelled");
 		matching->done += matching_run(matching, run);
-		if (!how->progress || matching->done - matching->told < PROGRESS_POINTS)
+		if (!how->progress || matching->done - matching->reported < PROGRESS_POINTS)
 			continue;
 		how->progress(how->cookie, matching->done, matching->most);
 		CHECK_VALID(matching_is_valid(matching));
-		matching->told = matching->done;
+		matching->reported = matching->done;
 	}
 	return status < 0 ? status : 0;
 }

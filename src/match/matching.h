@@ -154,7 +154,7 @@ struct matching {
 	bool is_folded;            /* a part of the trace is in sums */
 	const struct trace_gap **gaps;
 	struct level level;
-	uint64_t done, told; /* points matched so far, and their number at the last call of progress */
+	uint64_t done, reported; /* points matched so far, and their number at the last call of progress */
 	int64_t instant_ns;  /* of the last point */
 	size_t instant_capacity, time_capacity, fault_capacity;
 	bool *is_annotation;    /* by entry: its blocks belong to an annotated heap; NULL: no entry is */

@@ -42,7 +42,7 @@ struct plan_evaluation {
 void plan_evaluation_begin(struct plan_evaluation *evaluation, const struct plan *plan);
 void plan_evaluation_end(struct plan_evaluation *evaluation);
 
-/** Return what the plan needs of allocations: PACK_TIMES, ...; or of events: PACK_ADDRESSES or 0. */
+/** Return what the plan needs of allocations: PACK_TIMES, ...; or of events: PACK_ADDRESSES, PACK_TIMES or 0. */
 unsigned plan_needs(const struct plan *plan);
 
 /** Remove from `passes` the rows that do not pass the filter. Return whether any is left. */

@@ -43,9 +43,12 @@ struct plan_worker {
 	uint64_t *rows;
 	size_t row_count, row_capacity;
 	uint32_t from, to;
-	/* Groups of events in the order of first rows: their places are times, and from block_first on numbers. */
-	bool has_times;
+	/* Groups of events in the order of first rows: their places are times, and from block_first on numbers. Times
+	   are read when they are needed. */
+	struct trace_cursor *cursor;
+	bool has_times, leaves_times_out;
 	uint64_t block_first;
+	const int64_t *times; /* of the batch; left out or not */
 	uint64_t read, left_out;
 	int error;
 	struct diag diag;
@@ -130,20 +133,30 @@ static void late_remove(const struct plan_worker *worker, uint64_t passes[PLAN_W
 		uint8_t is_late[64] = {0};
 		for (uint32_t i = 0; key->values && i < 64; i++)
 			is_late[i] = comes_late(order, key->values[word * 64 + i], threshold[output]);
-		uint64_t late = plan_bits_of_bytes(is_late);
-		/* Absent values come first, or last. */
-		late = order->keys[0].is_descending ? late | key->absent[word] : late & ~key->absent[word];
-		passes[word] &= ~late;
+		/* Absent values come last. */
+		passes[word] &= ~(plan_bits_of_bytes(is_late) | key->absent[word]);
 	}
 }
 
+static const int64_t *times_find(void *context)
+{
+	struct plan_worker *worker = context;
+	worker->error = trace_cursor_read_times(worker->cursor, &worker->diag);
+	worker->leaves_times_out = false;
+	return worker->error ? NULL : worker->times;
+}
+
 /* Return the places of the rows: their numbers, or those of events without numbers: their times. */
-static struct row_places places_of(const struct plan_worker *worker, const struct column_rows *batch)
+static struct row_places places_of(struct plan_worker *worker, const struct column_rows *batch)
 {
 	if (!worker->has_times)
 		return (struct row_places){.first = batch->first_id};
-	return (struct row_places){.times = batch->block->time_ns + batch->first,
-				   .first = worker->block_first + batch->first};
+	worker->times = batch->block->time_ns + batch->first;
+	return (struct row_places){.times = worker->leaves_times_out ? NULL : worker->times,
+				   .first = worker->block_first + batch->first,
+				   .find = worker->leaves_times_out ? times_find : NULL,
+				   .context = worker,
+				   .least_ns = batch->block->first_ns};
 }
 
 static void batch_take(struct plan_worker *worker, const struct column_rows *batch, uint64_t passes[PLAN_WORDS])
@@ -153,7 +166,7 @@ static void batch_take(struct plan_worker *worker, const struct column_rows *bat
 		return;
 	plan_output_batch(&worker->evaluation, batch);
 	if (ending == ENDING_GROUPS) {
-		const struct row_places places = places_of(worker, batch);
+		struct row_places places = places_of(worker, batch);
 		plan_groups_add(worker->groups, &worker->evaluation, passes, &places);
 		return;
 	}
@@ -177,6 +190,8 @@ static bool sizes_come_late(const struct plan_worker *worker, const struct heap_
 	if (!threshold || !sizes)
 		return false;
 	uint32_t output = order->keys[0].output;
+	if (threshold[order->width] >> output & 1)
+		return false;
 	const struct plan_node *node = &plan_of(worker)->nodes[plan_of(worker)->outputs[output]];
 	return node->operation == PLAN_COLUMN && node->number == COLUMN_SIZE &&
 	       comes_late(order, order->keys[0].is_descending ? sizes->greatest : sizes->least, threshold[output]);
@@ -269,7 +284,7 @@ static bool block_is_wanted(const struct plan_worker *worker, uint32_t number)
 	       head.last_ns >= bounds->from_ns;
 }
 
-static void blocks_scan(struct plan_worker *worker, struct trace_cursor *cursor)
+static void blocks_scan(struct plan_worker *worker, bool leaves_times_out)
 {
 	struct execution *execution = worker->execution;
 	const struct trace *trace = execution->run->target.trace;
@@ -286,7 +301,8 @@ static void blocks_scan(struct plan_worker *worker, struct trace_cursor *cursor)
 		worker->has_times = execution->block_ranks;
 		worker->block_first =
 			execution->block_ranks ? (uint64_t)execution->block_ranks[number] << BLOCK_ROW_BITS : 0;
-		worker->error = trace_cursor_read(cursor, number, &block, &worker->diag);
+		worker->leaves_times_out = leaves_times_out;
+		worker->error = trace_cursor_read(worker->cursor, number, &block, &worker->diag);
 		for (uint32_t at = 0; !worker->error && at < block.count; at += PLAN_BATCH) {
 			uint32_t left = block.count - at;
 			events_take(worker, &block, NULL, at, left < PLAN_BATCH ? left : PLAN_BATCH, 0);
@@ -300,13 +316,15 @@ static void blocks_scan(struct plan_worker *worker, struct trace_cursor *cursor)
 static void blocks_work(void *context)
 {
 	struct plan_worker *worker = context;
-	struct trace_cursor *cursor = trace_cursor_new(worker->execution->run->target.trace);
-	if (!cursor)
+	unsigned needs = plan_needs(plan_of(worker));
+	bool leaves_times_out = !(needs & PACK_TIMES);
+	worker->cursor = trace_cursor_new(worker->execution->run->target.trace);
+	if (!worker->cursor)
 		memory_exhausted(0);
-	if (!(plan_needs(worker->execution->run->plan) & PACK_ADDRESSES))
-		trace_cursor_leave_addresses_out(cursor);
-	blocks_scan(worker, cursor);
-	trace_cursor_free(cursor);
+	trace_cursor_leave_out(worker->cursor, (needs & PACK_ADDRESSES ? 0 : TRACE_WITHOUT_ADDRESSES) |
+						       (leaves_times_out ? TRACE_WITHOUT_TIMES : 0));
+	blocks_scan(worker, leaves_times_out);
+	trace_cursor_free(worker->cursor);
 }
 
 static bool has_id(const struct plan *plan)

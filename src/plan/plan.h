@@ -26,7 +26,7 @@
  *
  * A row passes the filter if the filter is true, not if it is false or absent. Aggregates leave out absent values:
  * a sum of none is 0, a least, greatest and average of none is absent. As a key, absent is a value like others. In an
- * order absent comes before all others; PLAN_DESCENDING turns that round, too.
+ * order absent comes behind all others, also where the greatest comes first.
  */
 #ifndef XHEAP_PLAN_PLAN_H
 #define XHEAP_PLAN_PLAN_H

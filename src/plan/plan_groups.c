@@ -309,8 +309,17 @@ static inline void first_row_take(uint64_t *first, int64_t number, uint64_t seco
 	}
 }
 
-static inline void first_row_take_at(uint64_t *first, const struct row_places *places, uint32_t row)
+static __attribute__((noinline)) bool times_find(struct row_places *places)
 {
+	places->times = places->find(places->context);
+	places->find = NULL;
+	return places->times;
+}
+
+static inline void first_row_take_at(uint64_t *first, struct row_places *places, uint32_t row)
+{
+	if (__builtin_expect(places->find != NULL, 0) && ((int64_t)first[0] < places->least_ns || !times_find(places)))
+		return;
 	bool has_times = places->times != NULL;
 	first_row_take(first, has_times ? places->times[row] : (int64_t)(places->first + row),
 		       has_times ? places->first + row : 0);
@@ -422,7 +431,7 @@ static void rows_add(const struct plan_groups *groups, const struct chosen_rows 
 }
 
 static void rows_take_first(const struct plan_groups *groups, const struct chosen_rows *chosen,
-			    const struct row_places *places)
+			    struct row_places *places)
 {
 	for (uint32_t i = 0; i < chosen->count; i++)
 		first_row_take_at((uint64_t *)(chosen->sums[i] + groups->plan->aggregate_count), places,
@@ -431,7 +440,7 @@ static void rows_take_first(const struct plan_groups *groups, const struct chose
 
 /* Add a whole batch with one key in one pass. */
 static void batch_add(struct plan_groups *groups, const uint64_t *keys, const uint64_t *values,
-		      const struct row_places *places)
+		      struct row_places *places)
 {
 	bool keeps_first = groups->plan->keeps_first_order;
 	const uint32_t *dense = groups->dense;
@@ -501,7 +510,7 @@ static void bits_count(struct plan_groups *groups, const uint64_t passes[PLAN_WO
 }
 
 void plan_groups_add(struct plan_groups *groups, const struct plan_evaluation *evaluation,
-		     const uint64_t passes[PLAN_WORDS], const struct row_places *places)
+		     const uint64_t passes[PLAN_WORDS], struct row_places *places)
 {
 	const struct plan *plan = groups->plan;
 	struct chosen_rows chosen;

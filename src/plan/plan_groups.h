@@ -28,6 +28,11 @@ struct row_places {
 	const int64_t
 		*times; /**< the first numbers; NULL: they begin with `first` and grow by 1, without second ones */
 	uint64_t first; /**< of `times`: the second numbers begin with it and grow by 1 */
+	/** Times that are not known yet: return them, when a row may be the first of its group; NULL: they cannot be
+	    found. No row is before `least_ns`. */
+	const int64_t *(*find)(void *context);
+	void *context;
+	int64_t least_ns;
 };
 
 /** The groups of one thread. A group is a record (plan/records.h): the keys, a word with a bit for each absent one, a
@@ -56,7 +61,7 @@ void plan_groups_begin(struct plan_groups *groups, const struct plan *plan, cons
 		       uint64_t memory_bytes);
 /** Add the rows of a batch that pass. */
 void plan_groups_add(struct plan_groups *groups, const struct plan_evaluation *evaluation,
-		     const uint64_t passes[PLAN_WORDS], const struct row_places *places);
+		     const uint64_t passes[PLAN_WORDS], struct row_places *places);
 /** Add a group of other groups of the plan, under these keys. */
 void plan_groups_join(struct plan_groups *groups, const uint64_t *keys, const uint64_t *group);
 /** Of a plan without keys: add its group, if no row was added. */

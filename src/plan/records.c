@@ -56,8 +56,9 @@ int record_compare(const struct record_order *order, const uint64_t *a, const ui
 	for (uint32_t i = 0; i < order->count; i++) {
 		uint32_t output = order->keys[i].output;
 		bool has_a = !(absent_a >> output & 1), has_b = !(absent_b >> output & 1);
-		int difference =
-			has_a && has_b ? value_compare(order->keys[i].type, a[output], b[output]) : has_a - has_b;
+		if (has_a != has_b)
+			return has_b - has_a;
+		int difference = has_a ? value_compare(order->keys[i].type, a[output], b[output]) : 0;
 		if (difference)
 			return order->keys[i].is_descending ? -difference : difference;
 	}

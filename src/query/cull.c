@@ -102,13 +102,13 @@ bool heap_cull_prepare(struct heap_cull *cull, const struct wrapper_source *sour
 {
 	if (cull->is_prepared)
 		return false;
-	cull->is_prepared = true;
 	if (cull->with_entries)
 		cull->wrappers = wrappers_find(sources, count, &cull->allocators, &cull->lists);
 	else if (heap_patterns_may_be_last(&cull->frames))
 		for (unsigned i = 0; i < count; i++)
 			wrapper_source_name(&sources[i]);
 	heap_patterns_settle(&cull->frames, sources[0].names);
+	cull->is_prepared = true;
 	return true;
 }
 
@@ -125,6 +125,26 @@ bool heap_cull_matches(struct heap_cull *cull, struct heap_names *names, uint32_
 	return (cull->with_entries && name->is_entry) || heap_patterns_match(&cull->lists, names, node) ||
 	       heap_patterns_match(&cull->frames, names, node) ||
 	       (cull->wrappers && wrappers_has(cull->wrappers, names, heap_names_frame(names, node)->name));
+}
+
+bool heap_cull_folds(struct heap_cull *cull, struct heap_names *names, uint32_t node)
+{
+	const struct heap_name *name = heap_names_name(names, heap_names_frame(names, node)->name);
+	if (name->is_mark)
+		return false;
+	return name->is_entry || name->is_library || (cull && heap_cull_matches(cull, names, node));
+}
+
+uint32_t heap_cull_user_node(struct heap_cull *cull, struct heap_names *names, uint32_t node)
+{
+	heap_names_shorten(names);
+	for (uint32_t at = node; at; at = heap_names_frame(names, at)->parent) {
+		if (heap_names_name(names, heap_names_frame(names, at)->name)->is_mark)
+			return node;
+		if (!heap_cull_folds(cull, names, at))
+			return at;
+	}
+	return node;
 }
 
 uint32_t heap_cull_node(struct heap_cull *cull, struct heap_names *names, uint32_t node)

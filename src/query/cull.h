@@ -45,6 +45,14 @@ void heap_cull_forget(struct heap_cull *cull);
 /** Return whether the list has the frame of this node: one that allocates on behalf of others. */
 bool heap_cull_matches(struct heap_cull *cull, struct heap_names *names, uint32_t node);
 
+/** Return whether reports for people fold the frame of this node: the list has it, it is the function that was called,
+    or it is of a library that all programs have. `cull` may be NULL. */
+bool heap_cull_folds(struct heap_cull *cull, struct heap_names *names, uint32_t node);
+
+/** Return the first frame of the stack, from inside out, that belongs to the user's own code: none that is folded.
+    Without such a frame, the node itself. */
+uint32_t heap_cull_user_node(struct heap_cull *cull, struct heap_names *names, uint32_t node);
+
 /** Return the first node of the stack, from inside out, that is not culled; the outermost real frame's if all are. */
 uint32_t heap_cull_node(struct heap_cull *cull, struct heap_names *names, uint32_t node);
 

@@ -6,8 +6,16 @@
 #include "trace/columns.h"
 #include "trace/format.h"
 #include "trace/model.h"
+#include "trace/reader.h"
 #include "trace/row_ids.h"
 #include "trace/streams.h"
+
+/* A stream of a payload. */
+struct stored_stream {
+	uint8_t id;
+	uint64_t raw, stored;
+	const uint8_t *data;
+};
 
 struct columns_decoder {
 	struct model model;
@@ -16,6 +24,10 @@ struct columns_decoder {
 	struct columns_descriptor *descriptors;
 	uint32_t descriptor_count;
 	struct columns columns;
+	struct stored_stream of_times[STREAM_COUNT - STREAM_GAP]; /* that were left out */
+	uint32_t of_times_count;
+	uint8_t *lanes; /* by event, if times were left out: stream_lane() */
+	uint8_t cut_bits;
 	uint32_t *rests; /* events some of whose seldom columns are not 0 */
 	uint32_t rest_count;
 	uint32_t capacity;
@@ -50,8 +62,10 @@ static void columns_fini(struct columns_decoder *decoder)
 	free(decoder->descriptors);
 	free(decoder->columns.uses);
 	free(decoder->rests);
+	free(decoder->lanes);
 	decoder->descriptors = NULL;
 	decoder->rests = NULL;
+	decoder->lanes = NULL;
 	decoder->columns = (struct columns){0};
 	decoder->capacity = decoder->rest_count = 0;
 }
@@ -80,7 +94,8 @@ static bool columns_reserve(struct columns_decoder *decoder, uint32_t count)
 	decoder->descriptors = malloc(count * sizeof(*decoder->descriptors));
 	decoder->columns.uses = malloc(count * sizeof(*decoder->columns.uses));
 	decoder->rests = malloc(count * sizeof(*decoder->rests));
-	if (!is_there || !decoder->descriptors || !decoder->columns.uses || !decoder->rests) {
+	decoder->lanes = malloc(count * sizeof(*decoder->lanes));
+	if (!is_there || !decoder->descriptors || !decoder->columns.uses || !decoder->rests || !decoder->lanes) {
 		columns_fini(decoder);
 		return false;
 	}
@@ -90,44 +105,56 @@ static bool columns_reserve(struct columns_decoder *decoder, uint32_t count)
 
 /* ---- streams ---- */
 
-static const char *unpack_stream(struct columns_decoder *decoder, uint32_t id, const uint8_t *data, size_t stored,
-				 size_t raw)
+static const char *unpack_stream(struct columns_decoder *decoder, const struct stored_stream *stream)
 {
-	struct bytes *bytes = &decoder->unpacked[id];
-	if (stored != raw) {
+	struct bytes *bytes = &decoder->unpacked[stream->id];
+	const uint8_t *data = stream->data;
+	if (stream->stored != stream->raw) {
 		bytes->size = 0;
-		if (!bytes_reserve(bytes, raw))
+		if (!bytes_reserve(bytes, stream->raw))
 			return "no memory";
-		size_t size = ZSTD_decompressDCtx(decoder->zstd, bytes->data, raw, data, stored);
-		if (ZSTD_isError(size) || size != raw)
+		size_t size = ZSTD_decompressDCtx(decoder->zstd, bytes->data, stream->raw, data, stream->stored);
+		if (ZSTD_isError(size) || size != stream->raw)
 			return "a column cannot be unpacked";
 		data = bytes->data;
 	}
-	decoder->streams[id] = (struct reading){.at = data, .end = data + raw};
+	decoder->streams[stream->id] = (struct reading){.at = data, .end = data + stream->raw};
 	return NULL;
 }
 
-struct stream_head {
-	uint8_t id;
-	uint64_t raw, stored;
-};
-
-static const char *unpack_streams(struct columns_decoder *decoder, struct reading *payload, uint32_t count)
+/* Unpack the stream, unless only columns that are left out need it. */
+static const char *take_stream(struct columns_decoder *decoder, const struct stored_stream *stream, unsigned left_out)
 {
-	struct stream_head heads[2 * STREAM_COUNT + 16];
+	bool is_of_addresses = stream->id == STREAM_ADDRESS || stream->id == STREAM_BIRTHS;
+	if (is_of_addresses && left_out & TRACE_WITHOUT_ADDRESSES)
+		return NULL;
+	if (stream->id < STREAM_GAP || !(left_out & TRACE_WITHOUT_TIMES))
+		return unpack_stream(decoder, stream);
+	for (uint32_t i = 0; i < decoder->of_times_count; i++)
+		if (decoder->of_times[i].id == stream->id)
+			return "a column of an impossible length";
+	decoder->of_times[decoder->of_times_count++] = *stream;
+	return NULL;
+}
+
+static const char *unpack_streams(struct columns_decoder *decoder, struct reading *payload, uint32_t count,
+				  unsigned left_out)
+{
+	struct stored_stream heads[2 * STREAM_COUNT + 16];
 	uint64_t stream_count = reading_number(payload),
 		 raw_max = (uint64_t)count * STREAM_RAW_PER_EVENT + STREAM_RAW_PER_EVENT;
 	memset(decoder->streams, 0, sizeof(decoder->streams));
+	decoder->of_times_count = 0;
 	if (stream_count > sizeof(heads) / sizeof(heads[0]))
 		return "too many columns";
 	for (uint64_t i = 0; i < stream_count; i++) {
 		const uint8_t *id = reading_bytes(payload, 1);
-		heads[i] = (struct stream_head){id ? *id : 0, reading_number(payload), 0};
+		heads[i] = (struct stored_stream){.id = id ? *id : 0, .raw = reading_number(payload)};
 		heads[i].stored = reading_number(payload);
 	}
 	for (uint64_t i = 0; i < stream_count; i++) {
-		const struct stream_head *head = &heads[i];
-		const uint8_t *data = reading_bytes(payload, head->stored);
+		struct stored_stream *head = &heads[i];
+		head->data = reading_bytes(payload, head->stored);
 		if (payload->has_failed)
 			return "columns longer than their block";
 		if (head->id >= STREAM_COUNT && head->id & STREAM_OPTIONAL)
@@ -136,7 +163,7 @@ static const char *unpack_streams(struct columns_decoder *decoder, struct readin
 			return "a column that this version does not know";
 		if (head->raw > raw_max || head->stored > head->raw || decoder->streams[head->id].at)
 			return "a column of an impossible length";
-		const char *error = unpack_stream(decoder, head->id, data, head->stored, head->raw);
+		const char *error = take_stream(decoder, head, left_out);
 		if (error)
 			return error;
 	}
@@ -242,12 +269,11 @@ static bool read_place(struct columns_decoder *decoder, uint32_t i, uint8_t how,
 }
 
 /* `end` as the encoder has it. */
-static inline __attribute__((always_inline)) void read_time(struct columns_decoder *decoder, uint32_t i, uint32_t node,
+static inline __attribute__((always_inline)) void read_time(struct columns_decoder *decoder, uint32_t i, uint32_t lane,
 							    bool is_free, uint64_t *end, uint32_t cut_bits)
 {
 	struct columns *columns = &decoder->columns;
 	struct reading *streams = decoder->streams;
-	uint32_t lane = stream_lane(node);
 	uint64_t duration = reading_number(&streams[STREAM_DURATION + lane]);
 	uint64_t time = i ? *end + (uint64_t)unzigzag(reading_number(&streams[STREAM_GAP + lane])) +
 					stream_before(is_free, duration)
@@ -271,8 +297,9 @@ static bool read_address(struct columns_decoder *decoder, uint32_t i, bool is_fr
 
 static inline __attribute__((always_inline)) bool decode_event(struct columns_decoder *decoder, uint32_t i,
 							       struct progress *progress, uint32_t cut_bits,
-							       const struct columns_scope *scope, bool with_addresses)
+							       const struct columns_scope *scope, unsigned left_out)
 {
+	bool with_addresses = !(left_out & TRACE_WITHOUT_ADDRESSES);
 	struct columns *columns = &decoder->columns;
 	struct reading *streams = decoder->streams;
 	uint8_t control = streams[STREAM_CONTROL].at[i];
@@ -315,33 +342,48 @@ static inline __attribute__((always_inline)) bool decode_event(struct columns_de
 		model_free(&decoder->model, &inspected, columns->address[i]);
 	else if (with_addresses)
 		model_allocate(&decoder->model, &inspected, i, class, how);
-	read_time(decoder, i, node, is_free, &progress->end, cut_bits);
+	if (left_out & TRACE_WITHOUT_TIMES)
+		decoder->lanes[i] = (uint8_t)stream_lane(node);
+	else
+		read_time(decoder, i, stream_lane(node), is_free, &progress->end, cut_bits);
 	return true;
 }
 
 /* Decode all events. False: one refers to what is not there. */
-static bool decode_events(struct columns_decoder *decoder, uint32_t count, uint32_t cut_bits,
-			  const struct columns_scope *scope)
-{
-	struct progress progress = {0};
-	for (uint32_t i = 0; i < count; i++)
-		if (!decode_event(decoder, i, &progress, cut_bits, scope, true))
-			return false;
-	return true;
-}
+#define DECODE(name, left_out) \
+	static bool name(struct columns_decoder *decoder, uint32_t count, uint32_t cut_bits, \
+			 const struct columns_scope *scope) \
+	{ \
+		struct progress progress = {0}; \
+		for (uint32_t i = 0; i < count; i++) \
+			if (!decode_event(decoder, i, &progress, cut_bits, scope, left_out)) \
+				return false; \
+		return true; \
+	}
+DECODE(decode_all, 0)
+DECODE(decode_without_addresses, TRACE_WITHOUT_ADDRESSES)
+DECODE(decode_without_times, TRACE_WITHOUT_TIMES)
+DECODE(decode_without_both, TRACE_WITHOUT_ADDRESSES | TRACE_WITHOUT_TIMES)
 
-static bool decode_without_addresses(struct columns_decoder *decoder, uint32_t count, uint32_t cut_bits,
-				     const struct columns_scope *scope)
+static bool (*const decoders[])(struct columns_decoder *decoder, uint32_t count, uint32_t cut_bits,
+				const struct columns_scope *scope) = {
+	[0] = decode_all,
+	[TRACE_WITHOUT_ADDRESSES] = decode_without_addresses,
+	[TRACE_WITHOUT_TIMES] = decode_without_times,
+	[TRACE_WITHOUT_ADDRESSES | TRACE_WITHOUT_TIMES] = decode_without_both,
+};
+
+/* Return what is wrong with the streams that were read. */
+static const char *check_streams(const struct columns_decoder *decoder)
 {
-	struct progress progress = {0};
-	for (uint32_t i = 0; i < count; i++)
-		if (!decode_event(decoder, i, &progress, cut_bits, scope, false))
-			return false;
-	return true;
+	for (int i = 0; i < STREAM_COUNT; i++)
+		if (decoder->streams[i].has_failed)
+			return "a column that ends too early";
+	return NULL;
 }
 
 const char *columns_decode(struct columns_decoder *decoder, const uint8_t *payload, size_t payload_bytes,
-			   uint32_t count, const struct columns_scope *scope, bool with_addresses,
+			   uint32_t count, const struct columns_scope *scope, unsigned left_out,
 			   struct columns *columns)
 {
 	struct reading reading = {.at = payload, .end = payload + payload_bytes};
@@ -349,7 +391,7 @@ const char *columns_decode(struct columns_decoder *decoder, const uint8_t *paylo
 		return "too many events";
 	if (!columns_reserve(decoder, count) || !model_begin(&decoder->model, scope->node_count))
 		return "no memory";
-	const char *error = unpack_streams(decoder, &reading, count);
+	const char *error = unpack_streams(decoder, &reading, count, left_out);
 	if (!error)
 		error = read_descriptors(decoder, count, scope);
 	if (error)
@@ -360,14 +402,25 @@ const char *columns_decode(struct columns_decoder *decoder, const uint8_t *paylo
 	if (count && (!cut_bits || *cut_bits >= 64))
 		return "times of an impossible resolution";
 	clear_rests(decoder);
-	if (count && !(with_addresses ? decode_events : decode_without_addresses)(decoder, count, *cut_bits, scope))
+	if (count && !decoders[left_out](decoder, count, *cut_bits, scope))
 		return "an event that refers to what is not there";
-	for (int i = 0; i < STREAM_COUNT; i++)
-		if (decoder->streams[i].has_failed)
-			return "a column that ends too early";
+	decoder->columns.count = count;
+	decoder->cut_bits = cut_bits ? *cut_bits : 0;
 	*columns = decoder->columns;
-	columns->count = count;
 	columns->descriptors = decoder->descriptors;
 	columns->descriptor_count = decoder->descriptor_count;
-	return NULL;
+	return check_streams(decoder);
+}
+
+const char *columns_decode_times(struct columns_decoder *decoder)
+{
+	const char *error = NULL;
+	for (uint32_t i = 0; i < decoder->of_times_count && !error; i++)
+		error = unpack_stream(decoder, &decoder->of_times[i]);
+	decoder->of_times_count = 0;
+	uint64_t end = 0;
+	for (uint32_t i = 0; i < decoder->columns.count && !error; i++)
+		read_time(decoder, i, decoder->lanes[i], decoder->columns.kind[i] == EVENT_FREE, &end,
+			  decoder->cut_bits);
+	return error ? error : check_streams(decoder);
 }

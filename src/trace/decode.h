@@ -17,10 +17,13 @@ struct columns_decoder *columns_decoder_new(void);
 /** Free the decoder, which may be NULL. */
 void columns_decoder_free(struct columns_decoder *decoder);
 
-/** Decode `count` events. NULL, or what is wrong with the payload. The columns are valid until the next call. Addresses
-    take half of the time. Without them, `address` and `previous` have any values, and no mistake in them is found. */
+/** Decode `count` events, without the columns that are left out (trace_cursor_leave_out()). NULL, or what is wrong with
+    the payload. The columns are valid until the next call. */
 const char *columns_decode(struct columns_decoder *decoder, const uint8_t *payload, size_t payload_bytes,
-			   uint32_t count, const struct columns_scope *scope, bool with_addresses,
+			   uint32_t count, const struct columns_scope *scope, unsigned left_out,
 			   struct columns *columns);
+
+/** Decode the times that were left out of these columns, once, while their payload is there. Return as above. */
+const char *columns_decode_times(struct columns_decoder *decoder);
 
 #endif

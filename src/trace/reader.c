@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -279,7 +280,10 @@ struct trace_cursor {
 	const struct trace *trace;
 	struct columns_decoder *decoder;
 	struct bytes payload;
-	bool leaves_addresses_out;
+	unsigned left_out; /* enum trace_skip_columns */
+	/* What was read last. */
+	struct columns columns;
+	uint32_t block;
 };
 
 struct trace_cursor *trace_cursor_new(const struct trace *trace)
@@ -296,9 +300,9 @@ struct trace_cursor *trace_cursor_new(const struct trace *trace)
 	return cursor;
 }
 
-void trace_cursor_leave_addresses_out(struct trace_cursor *cursor)
+void trace_cursor_leave_out(struct trace_cursor *cursor, unsigned columns)
 {
-	cursor->leaves_addresses_out = true;
+	cursor->left_out = columns;
 }
 
 void trace_cursor_free(struct trace_cursor *cursor)
@@ -403,6 +407,15 @@ static int read_payload(struct trace_cursor *cursor, const struct load_block *bl
 	return 0;
 }
 
+/* A lack of memory is no damage of the file. */
+static int read_failed(const struct load_block *block, const char *what, struct diag *diag)
+{
+	unsigned long long at = block->offset;
+	if (errno == ENOMEM)
+		return diag_fail(diag, ENOMEM, "no memory for the events at offset %llu", at);
+	return diag_fail(diag, EBADMSG, "the events at offset %llu are not valid: %s", at, what);
+}
+
 int trace_cursor_read(struct trace_cursor *cursor, uint32_t i, struct trace_block *block, struct diag *diag)
 {
 	const struct load_block *own = &cursor->trace->load.blocks[i];
@@ -414,22 +427,20 @@ int trace_cursor_read(struct trace_cursor *cursor, uint32_t i, struct trace_bloc
 				      .entries = segment->entries.ids,
 				      .heaps = segment->heaps.ids};
 	struct columns columns;
-	unsigned long long at = own->offset;
 	int error = read_payload(cursor, own, diag);
 	if (error)
 		return error;
 	errno = 0;
 	const char *what = columns_decode(cursor->decoder, cursor->payload.data, own->payload_bytes, own->count, &scope,
-					  !cursor->leaves_addresses_out, &columns);
+					  cursor->left_out, &columns);
 	if (!what && !counts_agree(own, &columns))
 		what = "other counts than its head";
-	if (!what && !convert_times(cursor, own, &columns))
+	if (!what && !(cursor->left_out & TRACE_WITHOUT_TIMES) && !convert_times(cursor, own, &columns))
 		what = "a time outside of its bounds";
-	/* A lack of memory is no damage of the file. */
-	if (what && errno == ENOMEM)
-		return diag_fail(diag, ENOMEM, "no memory for the events at offset %llu", at);
 	if (what)
-		return diag_fail(diag, EBADMSG, "the events at offset %llu are not valid: %s", at, what);
+		return read_failed(own, what, diag);
+	cursor->columns = columns;
+	cursor->block = i;
 	trace_block_head(cursor->trace, i, block);
 #define X(column) block->column = columns.column;
 	/* clang-format off */
@@ -440,4 +451,15 @@ int trace_cursor_read(struct trace_cursor *cursor, uint32_t i, struct trace_bloc
 		block->time_ns = (const int64_t *)columns.time;
 	block->duration_ns = (const int64_t *)columns.duration;
 	return 0;
+}
+
+int trace_cursor_read_times(struct trace_cursor *cursor, struct diag *diag)
+{
+	const struct load_block *own = &cursor->trace->load.blocks[cursor->block];
+	assert(cursor->left_out & TRACE_WITHOUT_TIMES && cursor->columns.time);
+	errno = 0;
+	const char *what = columns_decode_times(cursor->decoder);
+	if (!what && !convert_times(cursor, own, &cursor->columns))
+		what = "a time outside of its bounds";
+	return what ? read_failed(own, what, diag) : 0;
 }

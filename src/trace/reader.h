@@ -85,14 +85,23 @@ struct trace_cursor;
 /** Return a cursor, which must be freed before the trace is closed; NULL without memory. */
 struct trace_cursor *trace_cursor_new(const struct trace *trace);
 
-/** Have later reads leave addresses out, which take half of the time: `address` and `previous` of blocks have any
-    values then, and damage of these columns is not found. */
-void trace_cursor_leave_addresses_out(struct trace_cursor *cursor);
+/** Columns that a cursor may leave out. */
+enum trace_skip_columns {
+	TRACE_WITHOUT_ADDRESSES = 1, /**< `address` and `previous`, which take half of the time */
+	TRACE_WITHOUT_TIMES = 2      /**< `time_ns` and `duration_ns`, which take half of the rest */
+};
+
+/** Have later reads leave out columns, any of enum trace_skip_columns: they have any values then, and their damage
+    is not found. */
+void trace_cursor_leave_out(struct trace_cursor *cursor, unsigned columns);
 
 /** Free the cursor, which may be NULL. */
 void trace_cursor_free(struct trace_cursor *cursor);
 
 /** Decode block i. Valid until the cursor's next call. 0, or a negative errno with the offset in diag. */
 int trace_cursor_read(struct trace_cursor *cursor, uint32_t i, struct trace_block *block, struct diag *diag);
+
+/** Set the times that were left out of the block that was read last. Return as trace_cursor_read(). */
+int trace_cursor_read_times(struct trace_cursor *cursor, struct diag *diag);
 
 #endif

@@ -115,6 +115,16 @@ def ask_blocks(trace):
     trace.expect(f"{BLOCKS}.Count()", len(blocks))
     trace.expect(f"{BLOCKS}.Sum(b => b.Size)", sum(int(row["size"]) for row in blocks))
     trace.expect(f"{BLOCKS}.Where(b => b.IsOutstanding).Sum(b => b.Size)", sum(int(row["size"]) for row in open_ones))
+    freed = [row for row in trace.all_blocks if row["end_kind"] == "free"]
+    trace.expect(f'{HEAP}.Where(h => h.Action == "Free").Sum(h => h.Block.Size)', sum(int(row["size"]) for row in freed if row["size"] != ""))
+    trace.expect(f'{HEAP}.Count(h => h.Action == "Free" && h.Block && (h.Block.FreeEvent.Index != h.Index || h.Block.Address != h.Address))', 0)
+    trace.expect(f'{HEAP}.Count(h => h.Action == "Alloc" && h.Freed && h.Freed != h.FreeEvent.TimeStart)', 0)
+    totals = json.loads(run("heap", trace.path, "-format", "json", "-top", "1"))["totals"]
+    is_sampled = bool(trace.all_blocks and trace.ask("@$cursession.TTD.Data.Allocations().Any(a => a.Weight > 0)"))
+    if not is_sampled:  # sums of a sample are those of its blocks, and reports estimate
+        trace.expect("@$cursession.TTD.Data.Peak().Bytes", totals["peak_bytes"])
+        trace.expect("@$cursession.TTD.Data.Peak().Count", totals["peak_count"])
+    trace.expect("@$cursession.TTD.Data.Peak().Position.Sequence", round(totals["peak_at_us"] * 1000))
     trace.expect("@$cursession.TTD.Data.Leaks().Sum(s => s.Bytes)", sum(int(row["size"]) for row in open_ones))
     trace.expect("@$cursession.TTD.Data.MostFrequent().Sum(s => s.Count)", len(blocks))
     trace.expect("@$cursession.TTD.Data.FreedByOtherThread().Count()", sum(row["free_tid"] not in ("", row["tid"]) for row in blocks))
@@ -202,10 +212,13 @@ def ask_end(trace):
     first = [row for row in trace.all_blocks if row["birth_ns"] == "" or int(row["birth_ns"]) < 0]
     there = [str(number) for number, row in enumerate(trace.processes) if row["end_ns"] == "" or int(row["end_ns"]) >= duration]
     copied = [block for process in there for block in inherited(trace, process, duration)]
-    for position in ("@$cursession.TTD.Lifetime.MaxPosition", ""):
-        live = f"@$cursession.TTD.Data.Live({position})"
-        trace.expect(f"{live}.Count()", len(last + copied))
-        trace.expect(f"{live}.Sum(b => b.Size)", sum(int(row["size"]) for row in last + copied))
+    live = "@$cursession.TTD.Data.Live(@$cursession.TTD.Lifetime.MaxPosition)"
+    trace.expect(f"{live}.Count()", len(last + copied))
+    trace.expect(f"{live}.Sum(b => b.Size)", sum(int(row["size"]) for row in last + copied))
+    # At no position: what each process had at its end.
+    own = [row for row in trace.all_blocks if row["end_kind"] in ("exit", "open")]
+    trace.expect("@$cursession.TTD.Data.Live().Where(b => !b.IsInherited).Sum(b => b.Size)", sum(int(row["size"]) for row in own))
+    trace.expect("@$cursession.TTD.Data.Live().Count() == @$cursession.Processes.Sum(p => p.TTD.Data.Live().Count())", True)
     trace.expect('@$cursession.TTD.Data.Growth(@$position("0:0")).Sum(s => s.Bytes)', sum(int(row["size"]) for row in last) - sum(int(row["size"]) for row in first))
 
 
@@ -316,7 +329,7 @@ def ask_everything(path):
 
 
 # Members that every call has.
-ALWAYS = {"Action", "Heap", "TimeStart", "TimeEnd", "Parameters", "Thread", "Process", "Function", "Stack", "Index"}
+ALWAYS = {"Action", "Heap", "TimeStart", "TimeEnd", "Parameters", "Thread", "Process", "Function", "Stack", "Frames", "Index"}
 
 
 def check_members():

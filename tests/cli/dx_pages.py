@@ -14,8 +14,8 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BUILD = pathlib.Path(os.environ.get("BUILD", ROOT / "build")).resolve()
 PROGRAM, MAKER, XHEAP = BUILD / "tests/golden/dx_tables", BUILD / "tests/golden/make_trace", BUILD / "xheap"
-PAGE = ROOT / "man/xheap-dx.7"
-MARKS = {PAGE: ("man", '.\\" made from', '.\\" end\n'), ROOT / "docs/dx.md": ("markdown", "<!-- made from", "<!-- end -->\n")}
+PAGE, DOCUMENT = ROOT / "man/xheap-dx.7", ROOT / "docs/dx.md"
+MARKS = {PAGE: ("man", '.\\" made from', '.\\" end\n'), DOCUMENT: ("markdown", "<!-- made from", "<!-- end -->\n")}
 
 
 def renewed(path):
@@ -29,13 +29,25 @@ def renewed(path):
 def check_examples():
     subprocess.run([MAKER, "plain", "app.xht"], check=True)
     environment = dict(os.environ, PATH=f"{XHEAP.parent}:{os.environ['PATH']}")
-    examples = re.findall(r"^\$ (.*)$", PAGE.read_text(), re.M)
+    examples = re.findall(r"^\$ (.*)$", PAGE.read_text(), re.M) + re.findall(r"^    (xheap dx app.xht .*)$", DOCUMENT.read_text(), re.M)
     if len(examples) < 10:
         yield f"{PAGE.name}: only {len(examples)} examples were found"
     for example in examples:
         run = subprocess.run(["sh", "-c", example.replace("\\e", "\\")], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60)
         if run.returncode or not run.stdout.strip():
             yield f"{example}: status {run.returncode}: {run.stdout.strip()[-300:]}"
+
+
+def check_differences():
+    """Each row of the table of differences: the answer to its query has the text."""
+    shutil.copy(ROOT / "tests/golden/traces/c.xht", "c.xht")
+    rows = re.findall(r"^\| `(.*)` \| (.*) \| `(.*)` \| .* \|$", DOCUMENT.read_text().split("Where an answer differs")[1].split("\n\n")[1], re.M)
+    if len(rows) < 10:
+        yield f"{DOCUMENT.name}: only {len(rows)} differences were found"
+    for query, _, here in rows:
+        run = subprocess.run([XHEAP, "dx", "c.xht", query], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60)
+        if here not in run.stdout:
+            yield f"{query}: not {here!r}: {run.stdout.strip()[-300:]}"
 
 
 def check_format():
@@ -57,8 +69,8 @@ def main():
         elif text != path.read_text():
             complaints.append(f"{path.relative_to(ROOT)}: a table is not that of the code: tests/cli/dx_pages.py --update")
     if "--update" not in sys.argv:
-        complaints += [*check_format(), *check_examples()]
-    print("\n".join(complaints) or "the pages have the code's tables; all examples ran")
+        complaints += [*check_format(), *check_examples(), *check_differences()]
+    print("\n".join(complaints) or "the pages have the code's tables; all examples ran, and all differences are as they are told")
     return bool(complaints)
 
 

@@ -10,23 +10,24 @@ import sys
 SOURCE, BUILD, XHEAP = pathlib.Path(os.environ["SOURCE"]), pathlib.Path(os.environ["BUILD"]), os.environ["XHEAP"]
 QUERIES = int(os.environ.get("DX_PLANS_QUERIES", 60))
 TRACES = ("reallocs", "annotated", "processes", "threads", "attached", "kept", "sampled", "circular", "forks", "cut")
+TOTALS = ("Sum", "Average", "Min", "Max")
 # Of all processes, of the first and of the last one.
 DATA = ("@$cursession.TTD.Data.",) * 4 + ("@$curprocess.TTD.Data.", "@$cursession.Processes.Last().TTD.Data.")
 NUMBERS = {"Heap": ("Size", "Address", "PreviousAddress", "Duration", "Usable", "Index", "Heap"), "Allocations": ("Size", "Address", "Usable", "Lifetime", "Index", "Heap")}
-TEXTS = {"Heap": {"Action": ("Alloc", "Free", "ReAlloc", "Lock", "nothing"), "Function": ("malloc", "free", "realloc", "nothing")},
+TEXTS = {"Heap": {"Action": ("Alloc", "Free", "ReAlloc", "Lock", "Create"), "Function": ("malloc", "free", "realloc", "nothing")},
          "Allocations": {"End": ("free", "open", "exit", "realloc"), "Function": ("malloc", "calloc", "nothing"), "FreeFunction": ("free", "realloc")}}
 TRUTHS = {"Heap": ("true", "false"), "Allocations": ("x.IsOutstanding", "x.IsRealloc", "x.IsMoved", "x.IsTemporary", "x.IsNested")}
 # Without a translation: the interpreter has them, beside parts that have one.
 OTHERS = {"Heap": ("x.Size * 0.5 > 50", "x.TimeStart < x.TimeEnd", "x.Size"), "Allocations": ("x.IsMoved + x.Size > 3", "x.Stack != x.FreeStack")}
 # Of one id; of some ids there may be errors, and no value.
-IDS = {"Heap": ("x.Thread.UniqueId > 2", 'x.Stack.Contains("main")', "x.Stack.Length % 2 == 0", 'x.Process.Name != ""', "x.Thread.UniqueId % x.Process.UniqueId == 0", "1000 / (x.Thread.UniqueId - 2) < 9",
+IDS = {"Heap": ("x.Frames.Any(f => f.Function.Contains(\"main\"))", "x.Caller.Line > 5", "x.Stack[1].Function == \"main\"", "x.Caller.Image != null", "x.Frames.Count(x => x.Line > 3) > 1", "x.Thread.UniqueId > 2", 'x.Stack.Contains("main")', "x.Stack.Length % 2 == 0", 'x.Process.Name != ""', "x.Thread.UniqueId % x.Process.UniqueId == 0", "1000 / (x.Thread.UniqueId - 2) < 9",
                 "x.Process.Parent.Id > 0", "x.Thread", 'x.Thread.Name == x.Process.Name'),
-       "Allocations": ("x.FreeThread.Id > 0", 'x.Stack != ""', 'x.FreeStack.Contains("main")', 'x.FreeStack == "main"', "x.FreeThread.UniqueId == x.FreeThread.Id % 7", 'x.Process.Name.Contains("a")',
+       "Allocations": ("x.Frames.Any(f => f.Function.Contains(\"main\"))", "x.Caller.Line > 5", "x.Stack[1].Function == \"main\"", "x.Caller.Image != null", "x.Frames.Count(x => x.Line > 3) > 1", "x.FreeThread.Id > 0", 'x.Stack != ""', 'x.FreeStack.Contains("main")', 'x.FreeStack == "main"', "x.FreeThread.UniqueId == x.FreeThread.Id % 7", 'x.Process.Name.Contains("a")',
                        "x.FreeThread.UniqueId != 2")}
 
 # Keys of groups that are made of ids, beside plain members.
-KEYS = {"Heap": ("x.Stack", "x.Thread", "x.Thread.Id", "x.Thread.Name", "x.Process", "x.Process.Id", "x.Process.Name", "x.Stack.Length", "x.Thread.Process.UniqueId"),
-        "Allocations": ("x.Stack", "x.FreeStack", "x.Thread", "x.Thread.UniqueId", "x.FreeThread", "x.FreeThread.Name", "x.Process.Id", "x.Process.Name", "x.Stack.Contains(\"main\")",
+KEYS = {"Heap": ("x.Stack", "x.Caller", "x.Caller.Function", "x.Caller.Line", "x.Caller.Image == \"libc.so.6\"", "x.Frames.Count()", "x.Frames[1].Function", "x.Stack[1].Function", "x.Frames.Any(f => f.Function.Contains(\"main\"))", "x.Frames.Last()", "x.Thread", "x.Thread.Id", "x.Thread.Name", "x.Process", "x.Process.Id", "x.Process.Name", "x.Stack.Length", "x.Thread.Process.UniqueId"),
+        "Allocations": ("x.Stack", "x.FreeStack[1].Function", "x.FreeFrames.Count(f => f.Line > 5)", "x.Frames.Select(f => f.Function).Contains(\"main\")", "x.Frames.First(f => f.Function != \"malloc\").Function", "x.Caller", "x.Caller.Function.Length", "x.FreeStack", "x.Thread", "x.Thread.UniqueId", "x.FreeThread", "x.FreeThread.Name", "x.Process.Id", "x.Process.Name", "x.Stack.Contains(\"main\")",
                         "x.Process.Parent.Id")}
 
 
@@ -55,6 +56,9 @@ class Maker:
         return f"({one} {self.one(('+', '-', '*', '/', '/', '%', '&', '|', '^', '<<', '>>'))} {other})"
 
     def comparison(self):
+        if self.choose.random() < 0.08:
+            member = self.value(1)
+            return self.one((f"{member} == null", f"null != {member}"))
         member, kind = self.value(), self.choose.random()
         other = self.value() if kind < 0.2 else self.one(("2 * 8", "4 * 1024", "-1", "10 - 12")) if kind < 0.3 else str(self.number())
         operator = self.one(("<", "<=", ">", ">=", "==", "!="))
@@ -116,10 +120,10 @@ class Maker:
         shown = key
         if self.choose.random() < 0.2:
             keys = [key, self.key()]
-            key, shown = "new { " + ", ".join(f"K{i} = {one}" for i, one in enumerate(keys)) + " }", self.one(keys)
+            key, shown = "new { " + ", ".join(f"K{i} = {one}" for i, one in enumerate(keys)) + " }", self.one((*keys, "g.Key.K0", "g.Key.K1"))
         calls = [self.aggregate() for _ in range(self.choose.randrange(1, 4))]
         if self.choose.random() < 0.5:
-            calls.append(shown.replace("x.", "g.First().") if self.choose.random() < 0.7 else f"g.First().{self.member()}")
+            calls.append(self.one(("g.Key", shown.replace("x.", "g.First()."), shown.replace("x.", "g.First()."), f"g.First().{self.member()}")))
         text = f".GroupBy(x => {key})"
         if self.choose.random() < 0.1:
             return text + (self.groups_steps(calls[:1], "g") if "First" not in calls[0] and self.choose.random() < 0.5 else "") + self.cuts() + ".Count()"
@@ -136,7 +140,8 @@ class Maker:
         # Objects are made of the rows; all members of many allocations would take long.
         shown = "" if self.source == "Heap" else ".Select(x => new { I = x.Index, S = x.Size, A = x.Address, T = x.TimeStart })"
         return self.one((shown, shown, f".Select(x => x.{members[0]})", f".Select(x => {record})", ".Count()", f".Count(x => {self.condition(1)})",
-                         f".Sum(x => {self.value()})", f".Select(x => {self.value()})", f".Select(x => {self.value()}).Max()", ".First()"))
+                         f".{self.one(TOTALS)}(x => {self.value()})", f".Select(x => {self.value()})", f".Select(x => {self.value()}).{self.one(TOTALS)}()", ".First()",
+                         f".Select(x => {self.value(1)}).Distinct()"))
 
     def query(self):
         blocks = self.one(("Allocations",) * 5 + ("FreedByOtherThread",))

@@ -93,10 +93,14 @@ COMPLETIONS = [
     ("@$cursession.TTD.Data.Heap().Select(h => new { Odd = h.Size }).OrderBy(o => o.O", "o.Odd"),
     ("dx -g -r2 @$cursession.TTD.Data.Heap()[2].TimeStart.Se", "TimeStart.Se"),
     ("@$cursession.TTD.Data.Heap().First().Action.ToU", "Action.ToUpper("),
+    ("@$cursession.TTD.Data.Heap().GroupBy(h => h.Size).Select(g => g.K", "g.Key"),
     ("@$cursession.TTD.Data.All", "Data.Allocations("),
     ("@$curprocess.TTD.Data.Lar", "Data.Largest("),
     ("@$cursession.TTD.Data.Allocations().First().FreeTh", "FreeThread"),
     ("!pos", "!positions"),
+    ("@$cursession.TTD.Data.Heap().OrderBy(h => h.Action, (a, b) => a.ToU", "a.ToUpper("),
+    ('@$cursession.TTD.Calls("libc!mal', 'Calls("libc!malloc'),
+    ("dx -ext", "dx -extra"),
 ]
 
 
@@ -203,7 +207,7 @@ def check_interrupt():
     prompt.answered("interrupted")
     # Of a line that is typed, Ctrl-C drops what there is, and the variables stay.
     prompt.type("@$kept = 40\n")
-    prompt.answered(" : 0x28")
+    prompt.answered(" : 40")
     prompt.type("@$cursession.TTD.")
     prompt.until("TTD.")
     prompt.type("\x03")

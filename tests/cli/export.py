@@ -2,17 +2,20 @@
 # SPDX-License-Identifier: MIT
 """xheap export: each figure that a format can hold, stack by stack, is that of xheap heap. The readers here share no code with the writers."""
 import collections
+import contextlib
 import csv
 import gzip
 import io
 import json
 import os
 import pathlib
+import pty
 import random
 import re
 import shutil
 import subprocess
 import sys
+import time
 
 XHEAP, BUILD, SOURCE = os.environ["XHEAP"], os.environ["BUILD"], pathlib.Path(os.environ["SOURCE"])
 TRACES = SOURCE / "tests/golden/traces"
@@ -320,6 +323,24 @@ def check_blocks(trace):
            f"{trace.name}: the most of each stack differs between DHAT and heaptrack")
 
 
+def check_findings(trace):
+    """The markers of Firefox are the findings of xheap report, at their times; their texts have the lines of functions, too."""
+    profile = json.loads(xheap("export", trace, "-format", "firefox").stdout)
+    report = json.loads(xheap("report", trace, "-format", "json").stdout)
+    found = []
+    for thread in profile["threads"]:
+        markers = thread["markers"]
+        for i, data in enumerate(markers["data"]):
+            expect((markers["endTime"][i] is None) == (markers["phase"][i] == 0), f"{trace.name}: marker {i} of {markers}")
+            if data["type"] == "Finding":
+                expect(thread["isMainThread"], f"{trace.name}: a finding of a thread")
+                found.append(data["command"])
+                if "of the peak" in data["text"]:
+                    peak_ms = report["totals"]["peak_at_us"] / 1000
+                    expect(abs(markers["startTime"][i] - peak_ms) < 1e-5 and not markers["phase"][i], f"{trace.name}: the peak is at {markers['startTime'][i]}, not {peak_ms}")
+    expect(found and sorted(found) == sorted(finding["command"] for finding in report["findings"]), f"{trace.name}: findings {found}, not {report['findings']}")
+
+
 # By format: its reader, the figures that it holds, the options of xheap heap that show its frames, and what becomes of the stacks.
 FORMATS = {
     "pprof": (read_pprof, FIGURES[:4], ["-lines"], dict),
@@ -393,6 +414,24 @@ def check_many():
     expect("memoryAddress" not in blocks and blocks["length"] < 1000000, f"firefox: {list(blocks)}, {blocks['length']} events")
     expect(sum(weight for weight in blocks["weight"] if weight > 0) == totals["total_bytes"], "firefox: the sums are not the total")
     expect(sum(blocks["weight"]) == totals["outstanding_bytes"], "firefox: the sums are not what is outstanding")
+    check_progress()
+
+
+def check_progress():
+    """A reader that is slow in the beginning: somebody at a terminal sees how far it is, and then no more of it."""
+    terminal, own = pty.openpty()
+    export = subprocess.Popen([XHEAP, "export", "many.xht", "-format", "heaptrack"], stdout=subprocess.PIPE, stderr=own)
+    os.close(own)
+    time.sleep(0.5)
+    written, said = export.stdout.read(), b""
+    expect(export.wait() == 0 and written, f"heaptrack: {export.returncode}")
+    # The end of a terminal is an error.
+    with contextlib.suppress(OSError):
+        while more := os.read(terminal, 4096):
+            said += more
+    shown = [int(percent) for percent in re.findall(rb"\rwriting: (\d+) %", said)]
+    expect(shown and shown == sorted(shown) and shown[-1] <= 100, f"the progress is {said}")
+    expect(b"writing" not in said.split(b"\r\x1b[K")[-1], f"the progress stays: {said}")
 
 
 def check_words():
@@ -430,6 +469,7 @@ def main():
                     check_format(name, trace, options)
     for trace in (TRACES / "libstdcxx.xht", TRACES / "c.xht", TRACES / "rust.xht"):
         check_blocks(trace)
+        check_findings(trace)
     # Blocks from before an attach, annotated heaps, sums in place of events, a sample.
     for trace in ("attached.xht", "annotated.xht", "kept.xht", "sampled.xht"):
         for name in ("pprof", "speedscope", "callgrind"):

@@ -53,10 +53,19 @@ def prepare():
     """The traces, and the limits, that the commands name."""
     for trace in ("before.xht", "after.xht", "trace.xht"):
         run([XHEAP, "record", "-q", "-o", trace, "--", "perl", "-e", "my %h; $h{$_ % 999} .= 'x' for 1 .. 20000"])
+    run([XHEAP, "record", "-q", "-o", "crash.xht", "--", "perl", "-e", "kill ABRT => $$"], 128 + signal.SIGABRT)
     run([XHEAP, "check", "trace.xht", "--budget", "app.budget", "--update"])
 
 
+def address():
+    """Of a block of trace.xht."""
+    rows = run([XHEAP, "dump", "trace.xht", "-allocations", "-format", "csv"]).splitlines()
+    return rows[1].split(",")[rows[0].split(",").index("address")]
+
+
 def try_command(command, pid):
+    if "ADDRESS" in command:
+        command = command.replace("ADDRESS", address())
     command = re.sub(r"\bPID\b", str(pid), command).replace("PROGRAM ARGS", "perl -e 1").replace("COMMAND", "record")
     words = [XHEAP, *shlex.split(command)[1:]]
     # Without a file the newest trace here is asked.

@@ -57,17 +57,17 @@ def packages():
     return said.split("--no-install-recommends")[1].split()
 
 
-def check_viewer_packages():
-    """Those of npm are asked for when all packages of Debian are there, and not by --list. What is wrong with them is left to the tests."""
+def check_test_packages():
+    """Those of npm and PyPI are asked for when all packages of Debian are there, and not by --list. What is wrong with them is left to the tests."""
     asked = setup(machine("bare", 0), "--list", "check")[1].split("--no-install-recommends")[1].split()
     expect("npm" in asked and "chromium" in asked, f"check: {asked}")
     tree = machine("npm", 0, asked)
-    for name, text in {"npm": "exit 0", "cargo": "exit 0", "node": f'echo "node $*" >> {tree}/log; exit 1'}.items():
+    for name, text in {"npm": "exit 0", "cargo": "exit 0", "node": f'echo "node $*" >> {tree}/log; exit 1', "python3": f'echo "python3 $*" >> {tree}/log; exit 1'}.items():
         (tree / "bin" / name).write_text(f"#!{tree}/bin/sh\n{text}\n")
         (tree / "bin" / name).chmod(0o755)
-    expect(setup(tree, "--list", "check") == (0, "", ""), "--list asks for no packages of npm")
+    expect(setup(tree, "--list", "check") == (0, "", ""), "--list asks for no packages of npm or PyPI")
     status, said, log = setup(tree, "check")
-    expect(status == 0 and "tests/viewer/packages.mjs" in log, f"packages of npm: {status} {said} {log}")
+    expect(status == 0 and "tests/viewer/packages.mjs" in log and "tests/python/packages.py" in log, f"packages of npm and PyPI: {status} {said} {log}")
 
 
 PROJECT = """project('one', 'c')
@@ -126,7 +126,7 @@ def main():
     status, said, log = setup(machine("refused", 0, few, refused=("zstd",)), "build")
     expect(status == 0 and "cannot install zstd" in said and "cannot install meson" not in said, f"a package that is not there: {status} {said} {log}")
     expect(setup(machine("wrong", 0), "nothing")[0] == 2, "an unknown goal")
-    check_viewer_packages()
+    check_test_packages()
     check_new_packages()
     dry = subprocess.run(["make", "-n", "-C", SOURCE, "BUILD=none"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True).stdout
     expect("scripts/setup --list build" in dry and "scripts/setup build" not in dry, f"make: {dry}")

@@ -364,6 +364,10 @@ def frees():
         filtered = decode(server.ask("/cells?filter=-size%0A100%0A200")[2])
         said = json.loads(xheap("heap", path, "-totals", "-size", "100", "200", "-format", "json"))
         expect(sum(filtered[1]["bytes"]) == said["totals"]["total_bytes"], f"filtered: {sum(filtered[1]['bytes'])}, not {said['totals']}")
+        freed = server.json("/frees?filter=-size%0A100%0A200")
+        said = json.loads(xheap("heap", path, "-totals", "-closed", "-size", "100", "200", "-format", "json"))["totals"]
+        expect(not freed["left_out"] and sum(row["bytes"] for row in freed["stacks"]) == said["total_bytes"], f"freed: {[row['bytes'] for row in freed['stacks']]}, not {said}")
+        expect(server.ask("/frees?filter=-nothing")[0] == 422, "a filter that is none")
 
 
 def several():

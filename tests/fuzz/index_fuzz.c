@@ -170,6 +170,7 @@ static void check_cells(const struct heap_table *table)
 				       .bounds = &bounds,
 				       .nodes = nodes,
 				       .most = 1000,
+				       .sample_most = 1000,
 				       .node_count = table->site_count};
 	cell_scan(&scan, &result);
 	for (uint32_t i = 0; i < result.set.count; i++) {

@@ -105,6 +105,22 @@ static void step_take(struct plan *plan, const uint8_t step[STEP_BYTES])
 	}
 }
 
+/* Keys, the first of them halved; odd ones become absent. */
+static void keys_halve(void *context, uint64_t *keys, uint64_t *absent)
+{
+	(void)context;
+	*absent |= keys[0] & 1;
+	keys[0] = keys[0] & 1 ? 0 : keys[0] / 2;
+}
+
+/* What is done with groups. */
+static void groups_make(struct plan *plan, uint8_t how)
+{
+	static const struct plan_key_function regrouping = {.replace = keys_halve};
+	plan->keeps_first_order = plan_is_grouped(plan) && how & 64;
+	plan->regrouping = plan->key_count && how & 32 ? &regrouping : NULL;
+}
+
 /* ---- running ---- */
 
 struct answer {
@@ -147,6 +163,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	plan_init(&plan, data[0] & 128 ? COLUMNS_OF_EVENTS : COLUMNS_OF_ALLOCATIONS);
 	for (size_t at = 1; at + STEP_BYTES <= size; at += STEP_BYTES)
 		step_take(&plan, data + at);
+	groups_make(&plan, data[0]);
 	/* Expressions share nodes, so that the number of evaluations row by row may be two to the power of their depth. */
 	if (plan.node_count <= 24) {
 		answer_make(&columns, &plan, plan_open(&plan, &target));

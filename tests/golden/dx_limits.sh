@@ -9,7 +9,7 @@ limits() {
 	echo "> $*"
 	"$XHEAP" dx "$@" 2>&1 | sed -n '1{/^(/p}'
 }
-questions='Heap() Calls Allocations() Leaks() Largest() FreedByOtherThread() Live() Growth SlowCalls(1) HeapAnalyze()'
+questions='Heap() Calls Allocations() Leaks() Largest() FreedByOtherThread() Live() Peak() Growth SlowCalls(1) HeapAnalyze()'
 for trace in plain.xht forks.xht losses.xht earlier.xht circular.xht sampled.xht aggregated.xht cut.xht; do
 	for question in $questions; do
 		case $question in

@@ -731,8 +731,10 @@ static void compare_chart(struct grown *grown, const struct matching_sums *sums)
 		return;
 	check(trace_open(&trace, path, &diag), &diag);
 	check(heap_table_build(&table, trace, &how, &diag), &diag);
-	/* Frees that still wait for what they end are settled in a table. */
+	/* Frees that still wait for what they end are settled in a table, and it tells what may have ended by a loss. */
 	bool is_settled = !table->unknown_frees && !table->order_conflicts;
+	for (uint32_t i = 0; i < table->dictionary->process_count; i++)
+		is_settled &= table->processes[i].last_loss_ns == INT64_MIN;
 	heap_filter_init_for(&all, table);
 	for (uint32_t i = 0; i <= count; i++)
 		bounds[i] = (int64_t)((uint64_t)i << chart->shift) - 1;

@@ -43,6 +43,7 @@ def check_files():
         raises(package.CommandError, ["nosuch/x"], lambda: trace.export("folded", "nosuch/x"), "a place")
         raises(package.NoMatchError, ["nosuch_function"], lambda: trace.heap(function="nosuch_function"), "a function")
         raises(package.NoMatchError, ["nosuch_function"], lambda: list(trace.allocations(function="nosuch_function")), "a function of rows")
+        raises(package.NoMatchError, ["nosuch_function"], lambda: trace.report(function="nosuch_function"), "a function of the command")
         raises(package.InvalidError, ["by", "function"], lambda: trace.heap(by="nosuch"), "rows")
         raises(package.InvalidError, ["sort", "total_bytes"], lambda: trace.heap(sort="nosuch"), "a sort")
         raises(package.InvalidError, ["nosuch"], lambda: trace.heap(split="nosuch"), "a split")
@@ -53,6 +54,23 @@ def check_files():
     raises(package.InvalidError, ["NUL"], lambda: package.open("a\0b"), "a NUL")
     raises(package.NotFoundError, ["nosuch"], lambda: package.open(session="nosuch"), "a session")
     raises(package.CommandError, ["nosuch.xht"], lambda: package.diff(PLAIN, "nosuch.xht"), "a side")
+
+
+def check_names():
+    """Names of a hostile trace: bytes that are no UTF-8, quotes, markup, control characters, of any length."""
+    names = [b"quote\"'`", b"<script>alert(1)</script>", b"bad\xff\xfe\xc3(", b"escape\x1b[31m", b"x" * 10000, b"\xed\xa0\x80", b"right\xe2\x80\xaeleft", b"caf\xc3\xa9", b"a;b"]
+    subprocess.run([os.path.join(os.environ["BUILD"], "tests/golden/make_names"), "names.xht"], input=b"\n".join(names) + b"\n", check=True)
+    with package.open("names.xht") as trace:
+        shown = [trace.info, trace.report(), *(trace.heap(by=by) for by in ("stack", "function", "image", "tree")),
+                 *(trace.table(name) for name in ("frame", "process", "image", "thread", "heap", "function")), trace.allocations(columns=["stack", "size"])]
+        for one in shown:
+            said, html = str(one), one._repr_html_()
+            said.encode(), html.encode()
+            expect("\x1b" not in said + html and "<script" not in html, f"{said}")
+        symbols = {row.symbol for row in trace.table("frame")}
+        expect({"café", "<script>alert(1)</script>", "x" * 10000} <= symbols, f"{symbols}")
+        for row in trace.table("frame"):
+            (row.symbol or "").encode()
 
 
 def check_closed():
@@ -177,11 +195,22 @@ def check_library():
     expect(status == 1 and "no command nosuch" in said, f"no command: {status} {said}")
     done = subprocess.run([sys.executable, "-m", "xheap"], env={**os.environ, "XHEAP": "nosuch"}, stderr=subprocess.PIPE, text=True)
     expect(done.returncode == 2 and "no command nosuch" in done.stderr, f"python -m xheap: {done}")
-    same("where it is found beside the command", run(f"import xheap; print(xheap.open({str(PLAIN)!r}).info.event_count)")[1], "5322\n")
+    for place in "lib", "lib/x86_64-linux-gnu", "lib64":
+        prefix = pathlib.Path("installed", place.replace("/", "-")).absolute()
+        (prefix / "bin").mkdir(parents=True)
+        (prefix / place).mkdir(parents=True)
+        (prefix / "bin/xheap").write_text("#!/bin/sh\n")
+        (prefix / "bin/xheap").chmod(0o755)
+        os.symlink(os.path.join(os.environ["BUILD"], "src/api/libxheap.so.0"), prefix / place / "libxheap.so.0")
+        program = "from xheap import _library; print(_library.library()._name)"
+        path = os.pathsep.join([str(prefix / "bin"), os.environ["PATH"]])
+        same(f"the library in {place}", run(program, XHEAP="", PATH=path), (0, f"{prefix / 'bin' / '..' / place / 'libxheap.so.0'}\n"))
+    same("where it is found beside the command of the build", run(f"import xheap; print(xheap.open({str(PLAIN)!r}).info.event_count)")[1], "5322\n")
 
 
 def main():
     check_files()
+    check_names()
     check_closed()
     check_capsules()
     check_threads()

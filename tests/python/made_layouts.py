@@ -8,7 +8,7 @@ import subprocess
 
 from package import SOURCE, expect, finish, same, unpack
 
-unpack()
+unpack(loads_library=False)
 from xheap import _layouts as layouts  # noqa: E402
 
 ARROW = ("ArrowSchema", "ArrowArray", "ArrowArrayStream")

@@ -38,8 +38,13 @@ def raises(kind, words, work, what):
     expect(False, f"{what}: {found!r}, and no {kind.__name__}")
 
 
-def unpack(folder="package"):
+def unpack(folder="package", loads_library=True):
     """The package, made of the tree and unpacked. It is found by `import` then, also in Pythons that this one starts."""
+    if loads_library:
+        imported = subprocess.run(["nm", "-D", "--undefined-only", BUILD / "src/api/libxheap.so"], stdout=subprocess.PIPE, text=True, check=True).stdout
+        if "__asan_" in imported or "__tsan_" in imported:
+            print("a library with a sanitizer in it needs a program that has it, too")
+            sys.exit(SKIP)
     sys.dont_write_bytecode = True
     sys.path.insert(0, str(SOURCE / "python"))
     backend = importlib.import_module("backend")

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Recordings: this process in a block and in a decorated function, with threads and a forked child; another process; a snapshot; mistakes. No session stays."""
+import json
 import os
 import signal
 import subprocess
@@ -122,6 +123,27 @@ def check_other():
     raises(package.NotFoundError, [str(other.pid)], lambda: package.record("x.xht", pid=other.pid).start(), "a process that has ended")
 
 
+def check_yama():
+    """Where only parents may trace, any process may for the start, then the logger alone, and nobody afterwards."""
+    from xheap import _record
+    let, path, calls = _record._let_trace, _record._YAMA, []
+    _record._let_trace, _record._YAMA = calls.append, os.path.abspath("scope")
+    try:
+        for scope, wanted in ("0", 0), ("1", 3), ("2", 0):
+            with open("scope", "w") as file:
+                file.write(f"{scope}\n")
+            with package.record("yama.xht", name=f"yama{scope}"):
+                logger = json.loads(xheap("query", f"yama{scope}", "-format", "json"))["logger_pid"]
+            same(f"at scope {scope}", calls, [-1, logger, 0][:wanted])
+            calls.clear()
+        with open("scope", "w") as file:
+            file.write("1\n")
+        raises(package.NotFoundError, ["nosuch"], lambda: package.record("nosuch/x.xht").start(), "a path")
+        same("after a failed start", calls, [-1, 0])
+    finally:
+        _record._let_trace, _record._YAMA = let, path
+
+
 def check_mistakes():
     for what, kind, words, work in (
         ("a path", package.NotFoundError, ["nosuch"], lambda: package.record("nosuch/x.xht").start()),
@@ -141,6 +163,7 @@ def main():
     check_function()
     check_exception()
     check_other()
+    check_yama()
     check_mistakes()
     expect("no sessions" in xheap("sessions"), f"sessions stay: {xheap('sessions')}")
     finish()

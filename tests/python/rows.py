@@ -4,7 +4,6 @@
 import collections
 import json
 import os
-import re
 
 from package import OLDER, TRACES, expect, finish, raises, same, unpack, xheap
 
@@ -106,6 +105,8 @@ def check_questions():
             "one of": (col("size").is_in([24, 48]), lambda row: row.size in (24, 48)),
             "arithmetic": ((col("usable") - col("size")) * 2 + 1 > col("size") % 16, lambda row: (row.usable - row.size) * 2 + 1 > row.size % 16),
             "bits": ((col("address") & 0xff0) >> 4 == 1, lambda row: (row.address & 0xff0) >> 4 == 1),
+            "a fact about each stack": (col("stack_id").lookup([stack % 3 for stack in range(trace.info.stack_count)]) == 1, lambda row: row.stack_id % 3 == 1),
+            "a fact about some": (col("stack_id").lookup([1] * 40).is_absent(), lambda row: row.stack_id >= 40),
             "when": (when(col("size") > 100, col("size"), 0) > 200, lambda row: row.size > 200),
             "a number of a time": (col("lifetime_ns").as_number() // 1000 == 1, lambda row: row.lifetime_ns // 1000 == 1),
         }
@@ -137,6 +138,7 @@ def check_mistakes():
             "a truth": (["&"], lambda: trace.query("id", where=col("size") > 1 and col("size") < 3)),
             "a condition": (["where"], lambda: trace.query("id", where=col("size"))),
             "sums and columns": (["sum"], lambda: trace.query(["id", count()])),
+            "a list": (["lookup"], lambda: col("stack_id").lookup([-1])),
             "a limit": (["limit"], lambda: trace.query("id", limit=-1)),
             "a filter": (["nosuch", "range"], lambda: trace.allocations(nosuch=1)),
             "a pair": (["size", "pair"], lambda: trace.allocations(size=(1, 2, 3))),
@@ -162,6 +164,11 @@ def main():
         rows = trace.allocations(columns=["size", "id"])
         same("columns", rows.columns, ("size", "id"))
         same("a second time", list(rows), list(rows))
+        same("the first ones", [tuple(row) for row in rows.table(3)], [tuple(row) for row in list(rows)[:3]])
+        same("as a table", len(rows.table()), 3173)
+        expect("the first 60 rows" in str(rows) and len(str(rows).splitlines()) == 62, f"rows are shown by their first ones: {rows}")
+        expect("first" not in str(trace.table("process")), "all rows are shown")
+        raises(package.InvalidError, ["top"], lambda: rows.table(0), "no rows of a table")
         iterator = iter(rows)
         next(iterator)
         trace.close()

@@ -92,8 +92,11 @@ def check_diff():
         wanted = json.loads(xheap("diff", PLAIN, other, words[0], "st", *words[1:], "-format", "json"))["actions"][0]["rows"]
         same(f"diff {by}", [(row.state, row.total_bytes_a, row.total_bytes_b, row.total_bytes_change) for row in rows],
              [(row["state"], row["a"]["total_bytes"], row["b"]["total_bytes"], row["change"]["total_bytes"]) for row in wanted])
+    os.symlink(other, "-totals")
+    same("a path that looks like an option", len(package.diff("-totals", other)), 0)
     with package.open(PLAIN) as a, package.open(other) as b:
-        same("diff of open traces", len(package.diff(a, b, size=(64, 128))), len(json.loads(xheap("diff", PLAIN, other, "-frames", "-size", 64, 128, "-format", "json"))["actions"][0]["rows"]))
+        wanted = json.loads(xheap("diff", PLAIN, other, "-frames", "-size", 64, 128, "-format", "json"))["actions"][0]["rows"]
+        same("diff of open traces", len(package.diff(a, b, size=(64, 128))), len(wanted))
 
 
 def check_dx():
@@ -118,9 +121,26 @@ def check_command():
 def check_export():
     with package.open(PLAIN) as trace:
         for format, words in {"folded": [], "pprof": [], "speedscope": []}.items():
-            trace.export(format, f"by_package.{format}", size=(64, 128))
+            said = trace.export(format, f"by_package.{format}", size=(64, 128))
+            expect(format == "folded" or f"{format} has no" in said and "xheap: " not in said, f"{format}: {said}")
             xheap("export", PLAIN, "-format", format, "-o", f"by_command.{format}", "-size", 64, 128, *words)
             same(f"export {format}", open(f"by_package.{format}", "rb").read(), open(f"by_command.{format}", "rb").read())
+
+
+def check_words():
+    """Filters as words of the command: an export has the same stacks. None is no bound."""
+    with package.open(PLAIN) as trace:
+        unbounded = {"size": [((None, 128), ["-size", 0, 128]), ((64, None), ["-size", 64, 2**64 - 1]), ("64", ["-size", 64, 65])],
+                     "range": [((None, "21ms"), ["-range", 0, "21ms"]), (("20.5ms", None), ["-range", "20500us", "1000s"])],
+                     "lifetime": [(("10us", None), ["-lifetime", "10us", "1000s"])]}
+        for name, cases in {**{name: [case] for name, case in FILTERS.items()}, **unbounded}.items():
+            for value, words in cases:
+                trace.export("speedscope", "by_package", **{name: value})
+                xheap("export", PLAIN, "-format", "speedscope", "-o", "by_command", *words)
+                text = open("by_package").read()
+                expect(text and text == open("by_command").read(), f"{name}={value!r}: not the stacks of {words}")
+                same(f"{name}={value!r}: bytes of heap", trace.heap(by="total", **{name: value}).totals["total_bytes"],
+                     json.loads(xheap("heap", PLAIN, "-totals", *words, "-format", "json"))["totals"]["total_bytes"])
 
 
 def main():
@@ -135,6 +155,7 @@ def main():
     check_dx()
     check_command()
     check_export()
+    check_words()
     finish()
 
 

@@ -31,7 +31,7 @@ def check_record(path):
 
 
 def main():
-    folder = pathlib.Path(unpack())
+    folder = pathlib.Path(unpack(loads_library=False))
     backend = sys.modules["backend"]
     found = [path.name for path in folder.glob("*.whl")]
     same("wheels", found, [NAME])

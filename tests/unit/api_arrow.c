@@ -778,7 +778,8 @@ static void *read_in_thread(void *context)
 /* Several streams of one trace at once, opened here and read there. */
 static void test_threads(void **state)
 {
-	enum { THREADS = 8 };
+	enum { THREADS = 12, KINDS = 3 };
+	static const uint32_t tables[KINDS] = {XHEAP_TABLE_ALLOCATION, XHEAP_TABLE_FRAME, XHEAP_TABLE_EVENT};
 	xheap_trace *trace = trace_open();
 	struct ArrowArrayStream streams[THREADS];
 	pthread_t threads[THREADS];
@@ -786,9 +787,9 @@ static void test_threads(void **state)
 	const char *texts[] = {"stack", "thread", "size"};
 	(void)state;
 	for (unsigned i = 0; i < THREADS; i++) {
-		xheap_query query = query_of(i / 2 % 2 ? XHEAP_TABLE_FRAME : XHEAP_TABLE_ALLOCATION, 64);
+		xheap_query query = query_of(tables[i % KINDS], 64);
 		query.columns = texts;
-		query.column_count = query.table == XHEAP_TABLE_ALLOCATION ? 3 : 0;
+		query.column_count = query.table == XHEAP_TABLE_FRAME ? 0 : 3;
 		streams[i] = stream_open(trace, &query);
 	}
 	for (unsigned i = 0; i < THREADS; i++)
@@ -796,8 +797,8 @@ static void test_threads(void **state)
 	xheap_trace_close(trace);
 	for (unsigned i = 0; i < THREADS; i++)
 		pthread_join(threads[i], &rows[i]);
-	for (unsigned i = 4; i < THREADS; i++)
-		assert_ptr_equal(rows[i], rows[i - 4]);
+	for (unsigned i = KINDS; i < THREADS; i++)
+		assert_ptr_equal(rows[i], rows[i - KINDS]);
 }
 
 /* A stream that was opened and never read. */
@@ -817,9 +818,15 @@ static void test_unread(void **state)
 
 static void test_texts(void **state)
 {
-	static const char *const given[] = {"plain", "", "\xc3\xa4", "\xff", "a\xc3", "\xed\xa0\x80", NULL};
-	static const char *const wanted[] = {
-		"plain", "", "\xc3\xa4", "\xef\xbf\xbd", "a\xef\xbf\xbd", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"};
+	static const char *const given[] = {
+		"plain", "", "\xc3\xa4", "\xff", "a\xc3", "\xed\xa0\x80", "0123456789abcdef\xff.123456789", NULL};
+	static const char *const wanted[] = {"plain",
+					     "",
+					     "\xc3\xa4",
+					     "\xef\xbf\xbd",
+					     "a\xef\xbf\xbd",
+					     "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd",
+					     "0123456789abcdef\xef\xbf\xbd.123456789"};
 	struct arrow_field fields[] = {{.name = (char *)"near", .kind = ARROW_TEXT, .is_nullable = true},
 				       {.name = (char *)"far", .kind = ARROW_LONG_TEXT, .is_nullable = true}};
 	struct arrow_column columns[2];
@@ -827,20 +834,51 @@ static void test_texts(void **state)
 	struct ArrowArray batch;
 	(void)state;
 	for (unsigned k = 0; k < 2; k++) {
-		arrow_column_begin(&columns[k], &fields[k], 7);
-		for (unsigned i = 0; i < 7; i++)
+		arrow_column_begin(&columns[k], &fields[k], 8);
+		for (unsigned i = 0; i < 8; i++)
 			arrow_put_text(&columns[k], given[i]);
 	}
 	arrow_array_make(&batch, columns, 2);
 	arrow_schema_make(&schema, fields, 2, NULL, 0);
 	check_batch(&schema, &batch);
 	for (unsigned k = 0; k < 2; k++)
-		for (unsigned i = 0; i < 6; i++) {
+		for (unsigned i = 0; i < 7; i++) {
 			struct piece text = text_of(schema.children[k], batch.children[k], i);
 			assert_int_equal(text.size, strlen(wanted[i]));
 			assert_memory_equal(text.data, wanted[i], text.size);
 		}
-	assert_true(is_absent(batch.children[0], 6) && batch.children[1]->null_count == 1);
+	assert_true(is_absent(batch.children[0], 7) && batch.children[1]->null_count == 1);
+	batch.release(&batch);
+	schema.release(&schema);
+}
+
+/* Texts of a list that read alike are one of it. */
+static void test_words(void **state)
+{
+	static const char *const given[] = {"a\xff", "b", "a\xfe", NULL, "b"};
+	static const int32_t wanted[] = {0, 1, 0, -1, 1, -1};
+	struct arrow_field field = {.name = (char *)"word", .kind = ARROW_WORD, .is_nullable = true};
+	struct arrow_column column;
+	struct ArrowSchema schema;
+	struct ArrowArray batch;
+	(void)state;
+	field.words = arrow_words_new(5);
+	for (uint32_t i = 0; i < 5; i++)
+		arrow_words_set(field.words, i, given[i]);
+	arrow_column_begin(&column, &field, 6);
+	for (uint32_t i = 0; i < 6; i++)
+		arrow_put(&column, i);
+	arrow_array_make(&batch, &column, 1);
+	arrow_schema_make(&schema, &field, 1, NULL, 0);
+	arrow_words_release(field.words);
+	check_batch(&schema, &batch);
+	const struct ArrowArray *words = batch.children[0];
+	assert_int_equal(words->dictionary->length, 2);
+	for (int64_t i = 0; i < 6; i++)
+		if (wanted[i] < 0)
+			assert_true(is_absent(words, i));
+		else
+			assert_int_equal(number_of(schema.children[0], words, i), wanted[i]);
 	batch.release(&batch);
 	schema.release(&schema);
 }
@@ -855,7 +893,7 @@ int main(void)
 		cmocka_unit_test(test_refused_queries), cmocka_unit_test(test_refused_plans),
 		cmocka_unit_test(test_read_twice),      cmocka_unit_test(test_lives),
 		cmocka_unit_test(test_threads),         cmocka_unit_test(test_unread),
-		cmocka_unit_test(test_texts),
+		cmocka_unit_test(test_texts),           cmocka_unit_test(test_words),
 	};
 	return cmocka_run_group_tests(tests, begin, end);
 }

@@ -13,6 +13,7 @@
 
 #include "base/arena.h"
 #include "base/threads.h"
+#include "base/worker_pool.h"
 #include "query/scan.h"
 
 static void take_too_much(void *context)
@@ -54,6 +55,54 @@ static void the_innermost_attempt_is_given_up(void **state)
 	int steps = 0;
 	assert_false(memory_try(try_within, &steps));
 	assert_int_equal(steps, 12);
+}
+
+static void end_never(void *context)
+{
+	(void)context;
+	fail();
+}
+
+static void guard_work(void *context)
+{
+	memory_guard(context, end_never, NULL);
+}
+
+static void unguard_another(void *context)
+{
+	struct memory_guard *gone = context, own;
+	memory_guard(&own, end_never, NULL);
+	memory_unguard(gone);
+	memory_unguard(&own);
+}
+
+/* It belongs to a handle, which another thread may free. */
+static void a_guard_ends_with_the_outermost_attempt(void **state)
+{
+	(void)state;
+	int steps = 0;
+	struct memory_guard guard, other;
+	assert_true(memory_try(guard_work, &guard));
+	memset(&guard, 0xff, sizeof(guard));
+	assert_true(memory_try(unguard_another, &other));
+	assert_false(memory_try(take_too_much, &steps));
+}
+
+static void pool_work(void *context)
+{
+	int steps = 0;
+	*(struct worker_pool **)context = worker_pool_new(100);
+	take_too_much(&steps);
+}
+
+/* Its threads have ended; the owner frees it when it frees the rest. */
+static void a_pool_outlives_work_that_is_given_up(void **state)
+{
+	(void)state;
+	struct worker_pool *pool;
+	assert_false(memory_try(pool_work, &pool));
+	assert_int_equal(worker_pool_helpers(pool), 0);
+	worker_pool_free(pool);
 }
 
 struct share {
@@ -124,6 +173,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_has_no_memory_is_given_up),
 		cmocka_unit_test(the_innermost_attempt_is_given_up),
+		cmocka_unit_test(a_guard_ends_with_the_outermost_attempt),
+		cmocka_unit_test(a_pool_outlives_work_that_is_given_up),
 		cmocka_unit_test(a_thread_without_memory_gives_up_the_work_of_all),
 		cmocka_unit_test(threads_take_no_signals),
 		cmocka_unit_test(a_table_is_zeroed_of_any_size),

@@ -429,7 +429,7 @@ static uint64_t class_key(uint32_t name, bool is_plain, const struct cell_keys *
 /* Sums by the function that asked, and by the classes that are left, are those of the cells that were found. */
 static void lumping_check(const struct named *named, const struct cell_kept *kept)
 {
-	struct cell_tree tree;
+	struct cell_tree tree = {.nodes = NULL};
 	struct cell_set set = {.cells = NULL};
 	struct sums found = {.items = NULL}, wanted = {.items = NULL};
 	cell_tree_make(&tree, &named->paths, kept, named->names);
@@ -494,7 +494,8 @@ static void samples_are_parts_of_all_cells(void **state)
 					 .filter = &subject.filter,
 					 .bounds = &named.bounds,
 					 .nodes = subject.nodes,
-					 .most = rooms[i],
+					 .most = rooms[0],
+					 .sample_most = rooms[i],
 					 .node_count = count,
 					 .moment = 30};
 		struct cell_scan_result result;

@@ -108,11 +108,11 @@ static void refused_at(const char *text, int column, const char *part)
 static void test_numbers(void **state)
 {
 	(void)state;
-	value_is("10", "0xa");
+	value_is("10", "10");
 	value_is("0x10,d", "16");
 	value_is("0n10 + 0y101 + 0t17 + 0b11,d", "33");
 	value_is("1'000'000,d", "1000000");
-	value_is("18446744073709551615", "0xffffffffffffffff");
+	value_is("18446744073709551615", "18446744073709551615");
 	value_is("18446744073709551615 + 1", "[error: the result has more than 64 bits]");
 	value_is("5 - 10", "-5");
 	value_is("-5 / 2", "-2");
@@ -135,9 +135,9 @@ static void test_operators(void **state)
 	value_is("1 < 2 == true", "true");
 	value_is("!1 || 2 && 3", "true");
 	value_is("false && 1 / 0 == 0", "false");
-	value_is("true ? 1 : 1 / 0", "0x1");
+	value_is("true ? 1 : 1 / 0", "1");
 	value_is("~0", "0xffffffffffffffff");
-	value_is("\"a\" + 1 /* one */ + \"b\" // end", "a0x1b");
+	value_is("\"a\" + 1 /* one */ + \"b\" // end", "a1b");
 	value_is("\"abc\" < \"abd\"", "true");
 	value_is("1 == 1.0", "true");
 }
@@ -177,11 +177,12 @@ static void test_collections(void **state)
 	value_is("@$cursession.TTD.Data.Heap().Where(h => h.Size > 50).Count(),d", "15000");
 	value_is("@$cursession.TTD.Data.Heap().Sum(h => h.Size),d", "1515000");
 	value_is("@$cursession.TTD.Data.Heap().Max(h => h.Size),d", "100");
-	value_is("@$cursession.TTD.Data.Heap().Average(h => h.Size)", "50.5");
+	value_is("@$cursession.TTD.Data.Heap().Average(h => h.Size)",
+		 "50.5\n(Average: of 30,000 values; 30,000 are absent)");
 	value_is("@$cursession.TTD.Data.Heap().Take(10).Skip(3).First().Index", "0x3");
 	value_is("@$cursession.TTD.Data.Heap().SkipWhile(h => h.Index < 5).TakeWhile(h => h.Index < 9).Count()", "0x4");
 	value_is("@$cursession.TTD.Data.Heap().Where(h => h.Size > 3)[6].Size", "0x4");
-	value_is("@$cursession.TTD.Data.Heap().Take(300).Select(h => h.Size).Distinct().Count(),d", "101");
+	value_is("@$cursession.TTD.Data.Heap().Take(300).Select(h => h.Size).Distinct().Count(),d", "100");
 	value_is(
 		"@$cursession.TTD.Data.Heap().Take(9).OrderByDescending(h => h.Size).ThenBy(h => h.Index).First().Size",
 		"0x5");
@@ -226,6 +227,7 @@ static void test_variables(void **state)
 		ask_in(&session, "@$groups = @$cursession.TTD.Data.Heap().Take(40).GroupBy(h => h.Action).First()"),
 		DX_DONE);
 	value_is_in(&session, "@$groups.Count(),d", "20");
+	value_is_in(&session, "@$groups.Key", "Alloc");
 	value_is_in(&session, "@$groups.Where(h => h.Index > 20).Count(),d", "9");
 	value_is_in(&session, "@$is = (h => h.Size > 50)", "[lambda]");
 	value_is_in(&session, "@$cursession.TTD.Data.Heap().Count(@$is),d", "15000");
@@ -249,11 +251,11 @@ static void test_lambdas(void **state)
 	(void)state;
 	dx_session_init(&session);
 	value_is("((x, y) => (x + y))(\"Hello\", \"World\")", "HelloWorld");
-	value_is("(x => y => x - y)(7)(2)", "0x5");
+	value_is("(x => y => x - y)(7)(2)", "5");
 	value_is("@$cursession.TTD.Data.Heap().Count(h => (f => f(h.Size))(s => s > 50)),d", "15000");
 	value_is_in(&session, "@$add = (x, y) => x + y", "[lambda]");
-	value_is_in(&session, "@$add(3, 4)", "0x7");
-	value_is_in(&session, "(@$vars.add)(3, 4)", "0x7");
+	value_is_in(&session, "@$add(3, 4)", "7");
+	value_is_in(&session, "(@$vars.add)(3, 4)", "7");
 	value_is_in(&session, "Debugger.State.UserVariables.add", "[lambda]");
 	value_is_in(&session, "@$one = (x => 1 / x)", "[lambda]");
 	value_is_in(&session, "@$cursession.TTD.Data.Heap().Take(3).Select(h => @$one(h.Index)).AllNonError().Sum()",
@@ -284,7 +286,7 @@ static void test_absent(void **state)
 	value_is("@$cursession.TTD.Data.Heap().Where(h => -h.Size < -50).Count(),d", "15000");
 	value_is("@$cursession.TTD.Data.Heap().Sum(h => h.Size + 1),d", "1545000");
 	value_is("@$cursession.TTD.Data.Heap().Max(h => h.Size * 2.0)", "200.0");
-	value_is("@$cursession.TTD.Data.Heap().Average(h => h.Size * 2)", "101.0");
+	value_is("@$cursession.TTD.Data.Heap().Where(h => h.Size != null).Average(h => h.Size * 2)", "101.0");
 	value_is("@$cursession.TTD.Data.Heap().Take(4).Select(h => h.Size << 1).AllNonError().Count()", "0x4");
 }
 
@@ -390,6 +392,33 @@ static void test_actions(void **state)
 	trace = whole;
 }
 
+/* Before a command, documents have prompts. */
+static void test_prompts(void **state)
+{
+	static const char *const prompts[] = {"kd> ",       "0: kd> ",   "1: kd>  dx ",  "# 0: kd> dx ",
+					      "0:000> DX ", "0:0:000> ", ":000> dx -r0 "};
+	(void)state;
+	for (size_t i = 0; i < sizeof(prompts) / sizeof(prompts[0]); i++) {
+		char text[80];
+		snprintf(text, sizeof(text), "%s1 + 1", prompts[i]);
+		value_is(text, "2");
+	}
+	value_is("1 > 0", "true");
+	refused_at("k> 1", 1, "no name k");
+}
+
+static void test_units(void **state)
+{
+	(void)state;
+	value_is("'a' + 1", "0x62");
+	value_is("(() => 5)()", "5");
+	value_is("@$cursession->Processes->Count()", "0x1");
+	value_is("4K.ToDisplayString(\"d\")", "4096");
+	value_is("1MB == 0x100000 && 1MiB == 1MB && 1m == 1MB", "true");
+	value_is("2GB - 1T / 512 + 100B == 100", "true");
+	value_is("1e3 == 1000 && 25e2 == 2500.0", "true");
+}
+
 static void test_refusals(void **state)
 {
 	(void)state;
@@ -402,10 +431,32 @@ static void test_refusals(void **state)
 	refused_at("@$cursession.TTD.Data.Heap().Where(h => h.Sise > 1)", 43, "the nearest is Size");
 	refused_at("@$cursession.TTD.Data.Heap().Were(h => 1)", 30, "the nearest is Where");
 	refused_at("@$cursession.TTD.Data.Heap().Take()", 30, "Take takes (count)");
-	refused_at("@$cursession.TTD.Data.Heap().Take(\"a\")", 35, "must be a number");
+	refused_at("@$cursession.TTD.Data.Heap().Take(\"a\")", 35, "must be a whole number");
 	refused_at("@$cursession.TTD.Data.Heap().Select(h => h.Action * 2)", 51, "numbers");
 	refused_at("@$nobody", 1, "no variable");
 	refused_at("1,zz", 3, "no format specifier");
+	refused_at("@$cursession.TTD.Data.Heap().Count(h => h.Size = 5)", 48, "== compares");
+	refused_at("1 = 1", 3, "== compares");
+	refused_at("new { A = 1 and 2 }", 13, "&& joins");
+	refused_at("1 or 2", 3, "|| joins");
+	refused_at("@$cursession.TTD.Data.Heap().Take(1.5)", 35, "a whole number");
+	refused_at("@$cursession.TTD.Data.Heap().Skip(-1)", 35, "from 0 on");
+	refused_at("@$cursession.TTD.Data.Heap(5)", 28, "true or false");
+	refused_at("@$cursession.TTD.Data.Heap().Max()", 30, "Heap has no order");
+	refused_at("@$cursession.TTD.Data.Heap().Min(h => new { A = 1 })", 39, "no order");
+	refused_at("@$cursession.TTD.Data.Heap().OrderBy(h => h.Thread)", 43, "Thread has no order");
+	refused_at("@$cursession.TTD.Data.Heap().Average()", 30, "a sum is of numbers");
+	refused_at("@$cursession.TTD.Data.Heap().Sum(h => h.Action)", 39, "not of a text");
+	refused_at("@$cursession.TTD.Data.Heap().Where(h => h.Action)", 41, "neither true nor false");
+	refused_at("@$cursession.TTD.Data.Heap().Count(h => h.Size > 5 && !h.Stack)", 56, "neither true nor false");
+	refused_at("@$cursession.TTD.Data.Heap().Any(h => h.Frames)", 39, ".Any() says");
+	refused_at("@$cursession.TTD.Data.Heap().Count(h => 5 < h.Size < 100)", 52, "a < x && x < b");
+	refused_at("@$cursession.TTD.Data.Heap().Count(h => h.Action == \"alloc\")", 53, "the nearest is \"Alloc\"");
+	refused_at("@$cursession.TTD.Data.Allocations().Count(b => \"freed\" != b.End)", 48, "the nearest is \"free\"");
+	refused_at("'ab'", 1, "one byte");
+	refused_at("@rax", 1, "and no registers");
+	refused_at("5XB", 2, "no unit of bytes");
+	refused_at("16777216T", 1, "64 bits");
 }
 
 /* What is not kept takes no memory, however long the trace is; what is kept is counted, and its operator named. */
@@ -493,14 +544,24 @@ static void test_columns(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_columns),          cmocka_unit_test(test_numbers),
-		cmocka_unit_test(test_operators),        cmocka_unit_test(test_texts),
-		cmocka_unit_test(test_positions),        cmocka_unit_test(test_collections),
-		cmocka_unit_test(test_refusals),         cmocka_unit_test(test_actions),
-		cmocka_unit_test(test_memory),           cmocka_unit_test(test_depth),
-		cmocka_unit_test(test_chains),           cmocka_unit_test(test_variables),
-		cmocka_unit_test(test_values_in_values), cmocka_unit_test(test_lambdas),
-		cmocka_unit_test(test_absent),           cmocka_unit_test(test_failed_conditions),
+		cmocka_unit_test(test_columns),
+		cmocka_unit_test(test_numbers),
+		cmocka_unit_test(test_operators),
+		cmocka_unit_test(test_texts),
+		cmocka_unit_test(test_positions),
+		cmocka_unit_test(test_collections),
+		cmocka_unit_test(test_units),
+		cmocka_unit_test(test_prompts),
+		cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_actions),
+		cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_depth),
+		cmocka_unit_test(test_chains),
+		cmocka_unit_test(test_variables),
+		cmocka_unit_test(test_values_in_values),
+		cmocka_unit_test(test_lambdas),
+		cmocka_unit_test(test_absent),
+		cmocka_unit_test(test_failed_conditions),
 		cmocka_unit_test(test_errors_left_out),
 	};
 	return cmocka_run_group_tests(tests, open_trace, close_trace);

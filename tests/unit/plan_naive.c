@@ -243,7 +243,7 @@ static struct plan_value event_column(const struct naive_row *row, enum column_i
 static int compare(struct plan_value a, struct plan_value b)
 {
 	if (a.is_absent || b.is_absent)
-		return b.is_absent - a.is_absent;
+		return a.is_absent - b.is_absent;
 	if (a.type == PLAN_TIME)
 		return a.time_ns < b.time_ns ? -1 : a.time_ns > b.time_ns;
 	if (a.type == PLAN_REAL)
@@ -578,7 +578,11 @@ static int ordered_compare(const void *a, const void *b, void *context)
 	const struct naive_result *left = *(struct naive_result *const *)a, *right = *(struct naive_result *const *)b;
 	for (uint32_t i = 0; i < plan->order_count; i++) {
 		uint32_t output = plan->orders[i].output;
+		bool is_absent = left->values[output].is_absent;
 		int difference = compare(left->values[output], right->values[output]);
+		/* Absent values come last both ways. */
+		if (is_absent != right->values[output].is_absent)
+			return difference;
 		if (difference)
 			return plan->orders[i].is_descending ? -difference : difference;
 	}

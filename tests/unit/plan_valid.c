@@ -94,7 +94,7 @@ static void batch_add(struct plan_groups *groups, uint64_t first, uint64_t step)
 	struct plan_vector vector = {.values = keys};
 	const struct plan_evaluation evaluation = {.plan = groups->plan, .vectors = &vector};
 	const uint64_t passes[PLAN_WORDS] = {UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX};
-	const struct row_places places = {.first = first};
+	struct row_places places = {.first = first};
 	for (uint64_t i = 0; i < PLAN_BATCH; i++)
 		keys[i] = first + i * step;
 	plan_groups_add(groups, &evaluation, passes, &places);

@@ -9,6 +9,7 @@ import test, {after, before} from "node:test";
 import {selectCells, makeModel} from "../../viewer/cells.js";
 import {decodeCells} from "../../viewer/decode.js";
 import {formatBytes} from "../../viewer/format.js";
+import {hashText} from "../../viewer/hash.js";
 import {encodeCells} from "./encode.mjs";
 import {makeServer} from "./made.mjs";
 import {launchBrowser, SOURCE} from "./packages.mjs";
@@ -25,7 +26,7 @@ let faults = {};
 const asked = [];
 
 function cellsFor(query) {
-	if (!query.has("from") && !query.has("bounds")) return made.cells;
+	if (!["from", "bounds", "node"].some((word) => query.has(word))) return made.cells;
 	const from = Number(query.get("from") ?? -1),
 		to = Number(query.get("to") ?? trace.duration_ns),
 		n = Number(query.get("n") ?? 256);
@@ -38,7 +39,31 @@ function cellsFor(query) {
 			...(peak > from && peak < to ? [peak] : []),
 		]),
 	].sort((a, b) => a - b);
-	return encodeCells({...scene, bounds, peak: bounds.indexOf(peak), intervals: {}, whole: !query.has("from")});
+	const below = query.has("node") ? stacksBelow(query.get("node")) : {};
+	return encodeCells({...scene, ...below, bounds, peak: bounds.indexOf(peak), intervals: {}, whole: !query.has("from")});
+}
+
+/** @returns {number[]} the nodes of a stack, outermost first */
+function pathOf(node) {
+	return node < 0 ? [] : [...pathOf(scene.nodes[node].parent), node];
+}
+
+const keyOf = (node) => scene.functions[scene.nodes[node].function].slice(0, 3).filter((_, i) => i !== 1).join("!"),
+	isLump = (node) => keyOf(node) === "![smaller stacks]",
+	LARGE = 1 << 24;
+
+/** Blocks below a stack. What is lumped elsewhere has its path here, and blocks that cannot be overlooked. */
+function stacksBelow(frames) {
+	const nodes = scene.nodes.map((node) => ({...node, stacks: 0}));
+	for (const node of nodes) if (node.parent >= 0 && isLump(node.parent)) node.parent = scene.nodes[node.parent].parent;
+	return {
+		nodes,
+		lumpedStacks: 0,
+		lumpedBytes: 0,
+		blocks: scene.blocks
+			.filter(({node}) => `${pathOf(node).map(keyOf).join("\n")}\n`.startsWith(`${frames}\n`))
+			.map((block) => ({...block, size: pathOf(block.node).some(isLump) ? LARGE : block.size})),
+	};
 }
 
 const ANSWERS = {
@@ -73,6 +98,7 @@ function answer(request, response) {
 		return;
 	}
 	asked.push({name, query: searchParams, headers: request.headers});
+	assert.match(request.headers["x-xheap-page"], /^[0-9a-z]{1,32}$/, "as the server takes it");
 	if (request.headers["x-xheap-token"] !== TOKEN) {
 		response.statusCode = 403;
 		response.end("the token is missing or wrong");
@@ -150,6 +176,57 @@ test("progress is shown while an answer is made, and then the answer", async () 
 	faults = {};
 	await loaded(page);
 	assert.match(await text(page, "#sentence"), /At most/);
+	await close(page);
+});
+
+test("a focus shows the stacks that are lumped in the whole, in any window", async () => {
+	const serve = scene.nodes.findIndex((_, node) => /!Server::serve/.test(keyOf(node))),
+		focus = pathOf(serve).map((node) => hashText(keyOf(node)).toString(36)),
+		page = await open(`#token=${TOKEN}&focus=${focus.join(".")}`);
+	asked.length = 0;
+	await loaded(page);
+	const hasFiner = () => page.waitForFunction(() => /Cache::grow/.test(document.getElementById("flame").ariaLabel));
+	await hasFiner();
+	const [request, ...others] = asked.filter(({query}) => query.has("node"));
+	assert.equal(request.query.get("node"), pathOf(serve).map(keyOf).join("\n"));
+	assert.equal(others.length, 0);
+	await page.keyboard.press("w");
+	await settle(page);
+	await hasFiner();
+	assert.match(await page.getAttribute("#flame", "aria-label"), /all blocks of the run/);
+	await page.keyboard.press("i");
+	await settle(page);
+	assert.doesNotMatch(await page.getAttribute("#flame", "aria-label"), /Cache::grow/);
+	assert.equal(asked.filter(({query}) => query.has("node")).length, 1, "asked once");
+	await close(page);
+});
+
+test("checks 1 and 6: the first picture asks twice, and a drag for nothing", async () => {
+	asked.length = 0;
+	const page = await open();
+	await loaded(page);
+	await settle(page);
+	assert.deepEqual(asked.map(({name}) => name).sort(), ["cells", "trace"]);
+	for (const [selector, words] of [
+		["#sentence", /At most/],
+		["#panel", /Findings/],
+	])
+		assert.match(await text(page, selector), words);
+	for (const [selector, name] of [
+		["#flame", "aria-label"],
+		["#timeline", "aria-valuetext"],
+	])
+		assert.ok(await page.getAttribute(selector, name), selector);
+	const box = await page.locator("#timeline").boundingBox(),
+		before = await text(page, "#selection-words");
+	await page.mouse.move(box.x + 200, box.y + 60);
+	await page.mouse.down();
+	for (let step = 1; step <= 60; step++) await page.mouse.move(box.x + 200 + 8 * step, box.y + 60);
+	await settle(page);
+	assert.notEqual(await text(page, "#selection-words"), before);
+	await page.mouse.up();
+	await settle(page);
+	assert.equal(asked.length, 2, "no request");
 	await close(page);
 });
 

@@ -37,21 +37,12 @@ static uint32_t caller(const struct heap_names *names, uint32_t node)
 
 static bool is_library(struct action_input *input, uint32_t node)
 {
-	const struct heap_name *name = name_of(action_names(input), node);
-	if (name->is_mark)
-		return false;
-	return name->is_entry || name->is_library ||
-	       (input->cull && heap_cull_matches(input->cull, action_names(input), node));
+	return heap_cull_folds(input->cull, action_names(input), node);
 }
 
 uint32_t stack_view_user_node(struct action_input *input, uint32_t node)
 {
-	struct heap_names *names = action_names(input);
-	heap_names_shorten(names);
-	for (uint32_t at = node; at && !name_of(names, at)->is_mark; at = caller(names, at))
-		if (!is_library(input, at))
-			return at;
-	return node;
+	return heap_cull_user_node(input->cull, action_names(input), node);
 }
 
 static void add_line(struct lines *lines, uint32_t node, uint32_t count, bool is_via)

@@ -12,6 +12,7 @@
 #include "action/summary/summary.h"
 #include "base/text.h"
 #include "trace/process_rows.h"
+#include "trace/row_ids.h"
 #include "trace/trace.h"
 
 enum {
@@ -71,17 +72,41 @@ static void command_filter(const struct summary *summary, struct sink *out)
 		sink_format(out, " -%s %s", summary->filters[i].name, summary->filters[i].text);
 }
 
-/* Add a finding. title_bytes: of the text, before its evidence. */
+/* Add a finding about a time of a process, TRACE_NONE: all. title_bytes: of the text, before its evidence. */
+static void finding_add_of(struct summary *summary, struct summary_finding finding, struct sink *text,
+			   struct sink *command)
+{
+	finding.text = sink_take(text, NULL);
+	finding.command = sink_take(command, NULL);
+	if (summary->finding_count == SUMMARY_FINDINGS) {
+		free(finding.text);
+		free(finding.command);
+		return;
+	}
+	summary->findings[summary->finding_count++] = finding;
+}
+
+/* Add a finding about all of the time. */
 static void finding_add(struct summary *summary, enum summary_finding_kind kind, struct sink *text, size_t title_bytes,
 			struct sink *command)
 {
-	char *sentence = sink_take(text, NULL), *line = sink_take(command, NULL);
-	if (summary->finding_count == SUMMARY_FINDINGS) {
-		free(sentence);
-		free(line);
-		return;
-	}
-	summary->findings[summary->finding_count++] = (struct summary_finding){kind, sentence, line, title_bytes};
+	finding_add_of(summary,
+		       (struct summary_finding){.kind = kind,
+						.title_bytes = title_bytes,
+						.time = summary->source->window->range,
+						.process = TRACE_NONE},
+		       text, command);
+}
+
+/* Add a finding about a moment. */
+static void finding_add_at(struct summary *summary, enum summary_finding_kind kind, int64_t time_ns, struct sink *text,
+			   size_t title_bytes, struct sink *command)
+{
+	finding_add_of(
+		summary,
+		(struct summary_finding){
+			.kind = kind, .title_bytes = title_bytes, .time = {time_ns, time_ns}, .process = TRACE_NONE},
+		text, command);
 }
 
 /* ---- each kind ---- */
@@ -135,7 +160,12 @@ static void growth_find(struct summary *summary)
 				    text_microseconds(own->clock.to_ns).data);
 		command_require(summary, &command, "-requireFrames", own->node);
 		command_filter(summary, &command);
-		finding_add(summary, FINDING_GROWTH, &text, title, &command);
+		finding_add_of(summary,
+			       (struct summary_finding){.kind = FINDING_GROWTH,
+							.title_bytes = title,
+							.time = {own->clock.from_ns, own->clock.to_ns},
+							.process = own->process},
+			       &text, &command);
 	}
 }
 
@@ -158,7 +188,7 @@ static void peak_find(struct summary *summary)
 	command_begin(summary, &command, "heap");
 	sink_text(&command, " -stacks sp -top 3");
 	command_filter(summary, &command);
-	finding_add(summary, FINDING_PEAK, &text, title, &command);
+	finding_add_at(summary, FINDING_PEAK, summary->source->window->peak_at_ns, &text, title, &command);
 }
 
 static void short_find(struct summary *summary)
@@ -278,7 +308,7 @@ static void resident_find(struct summary *summary)
 			    : "");
 	command_begin(summary, &command, "dump");
 	sink_text(&command, has_kinds ? " -mappings" : " -memory");
-	finding_add(summary, FINDING_RESIDENT, &text, title, &command);
+	finding_add_at(summary, FINDING_RESIDENT, parts.time_ns, &text, title, &command);
 }
 
 static void losses_find(struct summary *summary)

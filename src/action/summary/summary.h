@@ -13,6 +13,9 @@
 
 struct trace_sample;
 
+/** Blocks that live for less are short-lived, unless a question says otherwise. */
+#define SUMMARY_SHORT_NS INT64_C(10000)
+
 enum { SUMMARY_CHART_PARTS = 64, SUMMARY_FINDINGS = 5, SUMMARY_PROCESSES = 10, SUMMARY_SCREEN_PROCESSES = 3 };
 
 /** The lists of stacks. */
@@ -67,7 +70,9 @@ enum summary_finding_kind { SUMMARY_KINDS(X) FINDING_KIND_COUNT };
 struct summary_finding {
 	enum summary_finding_kind kind;
 	char *text, *command;
-	size_t title_bytes; /**< of the text: a title, which the rest explains */
+	size_t title_bytes;     /**< of the text: a title, which the rest explains */
+	struct heap_range time; /**< that it is about; a moment: both bounds are it */
+	uint32_t process;       /**< that it is about, or TRACE_NONE: of all */
 };
 
 struct summary {

@@ -38,9 +38,8 @@ void asking_be_silent(void)
 /* ---- what happens on the way ---- */
 
 /* Show the progress on a terminal, five times a second. */
-static void progress_show(void *context, uint64_t done, uint64_t all)
+static void progress_tell(const char *what, uint64_t done, uint64_t all)
 {
-	(void)context;
 	static int64_t last_ns;
 	int64_t time_ns = (int64_t)monotonic_now_ns();
 	if (!last_ns)
@@ -48,8 +47,18 @@ static void progress_show(void *context, uint64_t done, uint64_t all)
 	if (time_ns - last_ns < PROGRESS_NS || !all)
 		return;
 	last_ns = time_ns;
-	cli_progress("reading the trace: %u %%",
-		     (unsigned)((unsigned __int128)(done < all ? done : all) * PERCENT / all));
+	cli_progress("%s: %u %%", what, (unsigned)((unsigned __int128)(done < all ? done : all) * PERCENT / all));
+}
+
+static void progress_show(void *context, uint64_t done, uint64_t all)
+{
+	(void)context;
+	progress_tell("reading the trace", done, all);
+}
+
+void asking_show_writing(uint64_t done, uint64_t all)
+{
+	progress_tell("writing", done, all);
 }
 
 static void note_print(void *context, enum analysis_note kind, const char *text)

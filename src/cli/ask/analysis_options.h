@@ -15,6 +15,9 @@ void asking_be_silent(void);
 /** Return who asks: notes are printed, progress is shown on a terminal. */
 struct analysis_caller asking_caller(void);
 
+/** As the progress of a report: show on a terminal how much of the answer is written. */
+void asking_show_writing(uint64_t done, uint64_t all);
+
 /** Return how the command opens traces. */
 struct opened_options asking_opened_options(void);
 

@@ -396,7 +396,9 @@ static int answer_make(void *context, struct diag *diag)
 		.has_range = !comparison && asked->range.words[0],
 		.filters = asked->notes,
 		.filter_count = asked->note_count,
-		.is_reversed = options->is_reversed};
+		.is_reversed = options->is_reversed,
+		/* A report on the terminal shows by itself how far it is. */
+		.progress = options->output || !isatty(STDOUT_FILENO) ? asking_show_writing : NULL};
 	int error = comparison ? scales_make(answer, diag) : 0;
 	if (!error)
 		export_prepare(&answer->report, (enum report_format)options->format, options->top);
@@ -439,6 +441,7 @@ static int answer_show(struct heap_answer *answer)
 	if (status != CLI_OK)
 		return status;
 	status = asking_print(&answer->analysis, options->output, options->format == REPORT_TEXT, print, answer);
+	cli_progress_end();
 	if (status == CLI_OK)
 		format_tell(answer);
 	if (status == CLI_OK && comparison)

@@ -175,7 +175,7 @@ static const struct option_grammar grammar = {.command = "report", .groups = rep
 
 static int report_run(int argc, char **argv)
 {
-	struct report_options options = {.top = TOP_DEFAULT, .format = REPORT_TEXT, .short_ns = 10000};
+	struct report_options options = {.top = TOP_DEFAULT, .format = REPORT_TEXT, .short_ns = SUMMARY_SHORT_NS};
 	int status = CLI_FAILED;
 	filter_options_init(&options.filter, "report");
 	if (options_parse(&grammar, argc, argv, &options, set_path, NULL)) {

@@ -94,6 +94,8 @@ int dx_answer(struct dx_session *session, const struct dx_command *defaults, con
 	struct cli_output output;
 	if (dx_command_parse(line, &command, &diag))
 		return cli_fail("dx: %s", diag.text);
+	if (!*command.text) /* dx -h, dx -? */
+		return dx_prompt_line(session, defaults, "help", false);
 	session->has_extras = command.layout.has_extras;
 	cli_output_open(&output, has_pager && command.format == DX_FORMAT_TEXT);
 	if (command.is_interrupted)
@@ -123,7 +125,7 @@ static int run_script(const struct dx_options *options, struct dx_session *sessi
 			continue;
 		if (dx_prompt_leaves(text))
 			break;
-		int status = dx_prompt_line(session, defaults, text);
+		int status = dx_prompt_line(session, defaults, text, false);
 		worst = status > worst ? status : worst;
 		if (status == CLI_FAILED)
 			cli_say("dx: line %u of %s failed", number,
@@ -158,9 +160,11 @@ static int trace_ask(const struct dx_options *options, const char *expression, c
 		defaults.is_interrupted = &is_interrupted;
 	}
 	dx_session_init(&session);
+	if (options->wants_help && !expression && !options->script)
+		expression = "";
 	status = expression        ? dx_answer(&session, &defaults, expression, true)
 		 : options->script ? run_script(options, &session, &defaults)
-				   : dx_prompt(&session, &defaults);
+				   : dx_prompt(&session, &defaults, opened->path);
 	dx_session_fini(&session);
 	opened_trace_release(opened);
 	return status;
@@ -232,7 +236,8 @@ static char **spell_levels(int argc, char **argv)
 	memcpy(words, argv, (size_t)argc * sizeof(*words));
 	for (int i = 1; i < argc; i++) {
 		/* Options with their expression in one word, as documents print them behind "dx". */
-		bool is_whole = argv[i][0] == '-' && (strchr(argv[i], ' ') || isdigit((unsigned char)argv[i][1]));
+		bool is_negative = isdigit((unsigned char)argv[i][1]) && i == argc - 1,
+		     is_whole = argv[i][0] == '-' && (strchr(argv[i], ' ') || is_negative);
 		bool is_levels = !is_whole && !strncmp(argv[i], "-r", 2) &&
 				 strspn(argv[i] + 2, "0123456789") == strlen(argv[i] + 2);
 		if (argc > 2 && (!strcmp(argv[i], "-h") || !strcmp(argv[i], "-?")))
@@ -304,7 +309,7 @@ const struct command command_dx = {
 	.summary = "ask anything of a trace, in the debugger's language",
 	.run = dx_run,
 	.options = &grammar,
-	.help = "Without an expression: a prompt, which knows dx, !tt POSITION|PERCENT, !positions and help.\n"
+	.help = "Without an expression: a prompt, which knows dx, !tt POSITION|PERCENT|TIME, !positions and help.\n"
 		"man 7 xheap-dx has the language and all members and methods.\n"
 		"Without FILE: the newest xheap.*.xht here.\n\n"
 		"Example:\n  xheap dx -g '@$cursession.TTD.Data.Heap().Where(h => h.Size > 0x1000)'\n",

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,7 @@
 
 #include "base/cache.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "cli/cli.h"
 #include "cli/dx/dx.h"
 #include "dx/core/methods.h"
@@ -24,6 +26,7 @@
 #include "dx/model/objects.h"
 #include "dx/model/objects_session.h"
 #include "dx/model/positions.h"
+#include "trace/code_rows.h"
 #include "trace/process_rows.h"
 #include "trace/row_ids.h"
 #include "trace/trace.h"
@@ -139,18 +142,12 @@ static int with_query(struct dx_session *session, const char *words,
 
 static int travel(struct dx_query *query, const char *words, struct sink *out)
 {
+	const struct dx_value to = dx_text(words);
 	struct dx_value position;
-	char *end;
 	(void)out;
-	double percent = strtod(words, &end);
-	if (dx_position_parse(words, &position))
-		dx_position_seek(query, &position);
-	else if (end > words && !*end && percent >= 0 && percent <= 100) {
-		position = dx_position_at_percent(query, percent);
-		dx_position_seek(query, &position);
-	} else {
-		return cli_fail("!tt %s: 0 to 100, or a position SEQUENCE:STEP in hexadecimal, is needed", words);
-	}
+	if (!dx_position_take(query, &to, &position))
+		return cli_fail("!tt: %s", position.text);
+	dx_position_seek(query, &position);
 	return CLI_OK;
 }
 
@@ -178,7 +175,7 @@ static int print_help(struct dx_query *query, const char *words, struct sink *ou
 	(void)query, (void)words;
 	sink_text(out, "dx [-g] [-gc N] [-c N] [-n] [-v] [-h] [-rN] [-extra] EXPR[,SPECIFIER]\n"
 		       "                        evaluate an expression; the word dx may be left out\n"
-		       "!tt POSITION|PERCENT    move the current position\n"
+		       "!tt POSITION|PERCENT|TIME  move the current position\n"
 		       "!positions              the position of each thread\n"
 		       "quit                    leave\n"
 		       "Tab completes names; Ctrl-C stops a query, or drops the line.\n\n"
@@ -192,17 +189,82 @@ static int print_help(struct dx_query *query, const char *words, struct sink *ou
 static const struct {
 	const char *name;
 	int (*work)(struct dx_query *query, const char *words, struct sink *out);
-} prompt_words[] = {{"!tt", travel}, {"!positions", list_positions}, {"help", print_help}, {"?", print_help}};
+} prompt_words[] = {{"!tt", travel},      {"!positions", list_positions},
+		    {"help", print_help}, {".help", print_help},
+		    {".hh", print_help},  {"?", print_help}};
 
-int dx_prompt_line(struct dx_session *session, const struct dx_command *defaults, const char *line)
+/* Commands of the documented debuggers, and where the same is to be found here. */
+static const struct {
+	const char *words, *answer;
+} foreign_commands[] = {
+	{"k kb kp kv kn ~*k .frame", "each call has its stack: dx @$cursession.TTD.Data.Heap()[0].Frames"},
+	{"lm lmv .reload x ln", "dx -g @$curprocess.Modules; functions: dx -g "
+				"@$cursession.TTD.Data.Heap().GroupBy(h => h.Function).Select(g => g.Count())"},
+	{"~ ~*", "dx -g @$curprocess.Threads"},
+	{"| .tlist", "dx -g @$cursession.Processes"},
+	{"!heap !heap_stat", "dx @$curprocess.Heap; all of it: dx -g @$cursession.TTD.Data.Leaks()"},
+	{"!analyze !avrf", "dx -r2 @$cursession.TTD.Data.HeapAnalyze(): double frees and frees of unknown addresses"},
+	{"g g- p p- t t- gu wt bp ba bl bc sxe", "nothing runs here: !tt 50, !tt 10ms, or "
+						 "dx @$cursession.TTD.Data.Heap()[0].TimeEnd.SeekTo() move in time"},
+	{"r rm", "a trace has no registers: xheap records heap calls, each with its stack"},
+	{"d da db dd dq du dps dc e eb ed dt dv u uf ub s !address !vprot",
+	 "a trace has no memory or code of the program: dx -g "
+	 "@$cursession.TTD.Utility.GetHeapAddress(ADDRESS) has the history of an address"},
+	{".time vertarget version .lastevent", "dx @$cursession.TTD.Lifetime; xheap info has the rest"},
+	{"!peb !teb !handle .exr .ecxr !error",
+	 "not recorded: dx -extra @$curprocess has what is known of the process"},
+	{".sympath .symfix .srcpath", "xheap symbols finds symbols; man xheap-symbols"},
+	{".load .scriptload .scriptrun .shell .logopen", "a file of questions is read by: xheap dx FILE -f SCRIPT"},
+	{"!tt.br !ttdext", "dx @$cursession.TTD.Calls(\"libc!malloc\") has the calls of a function"},
+};
+
+/* Whether one of the words, with blanks between them, is what the text begins with. A lambda is none. */
+static bool begins_with_one(const char *text, const char *words)
+{
+	size_t typed = strcspn(text, " \t");
+	const char *rest = text + typed + strspn(text + typed, " \t");
+	for (const char *at = words; *at && strncmp(rest, "=>", 2) != 0; at += strspn(at, " ")) {
+		size_t length = strcspn(at, " ");
+		if (length == typed && !strncasecmp(at, text, length))
+			return true;
+		at += length;
+	}
+	return false;
+}
+
+static const char *foreign_answer(const char *text)
+{
+	for (size_t i = 0; i < sizeof(foreign_commands) / sizeof(foreign_commands[0]); i++)
+		if (begins_with_one(text, foreign_commands[i].words))
+			return foreign_commands[i].answer;
+	return NULL;
+}
+
+int dx_prompt_line(struct dx_session *session, const struct dx_command *defaults, const char *line, bool has_pager)
 {
 	const char *text = dx_skip_prompt(line);
+	/* "? 1 + 1" evaluates. */
+	if (*text == '?' && text[1] == ' ' && text[strspn(text + 1, " ") + 1])
+		return dx_answer(session, defaults, text + 1, has_pager);
+	const char *answer = foreign_answer(text);
+	if (answer)
+		return cli_fail("%.*s: %s", (int)strcspn(text, " \t"), text, answer);
 	for (size_t i = 0; i < sizeof(prompt_words) / sizeof(prompt_words[0]); i++) {
 		size_t length = strlen(prompt_words[i].name);
 		if (!strncasecmp(text, prompt_words[i].name, length) && (!text[length] || text[length] == ' '))
 			return with_query(session, text + length + strspn(text + length, " "), prompt_words[i].work);
 	}
-	return dx_answer(session, defaults, text, false);
+	return dx_answer(session, defaults, text, has_pager);
+}
+
+/* What a prompt is about, in a line. */
+static void print_trace(const struct dx_session *session, const char *path)
+{
+	const struct trace_dictionary *dictionary = session->dictionary;
+	printf("%s: %s events of %s process%s in %s; help says what to ask\n", text_shown(text_file_name(path)),
+	       text_count(dictionary->event_count).data, text_count(dictionary->process_count).data,
+	       dictionary->process_count == 1 ? "" : "es", text_duration(dictionary->duration_ns).data);
+	fflush(stdout);
 }
 
 bool dx_prompt_leaves(const char *line)
@@ -217,6 +279,8 @@ bool dx_prompt_leaves(const char *line)
 
 /* The session of the prompt: libedit's functions have no context. */
 static struct dx_session *completed_session;
+
+#define CALLS "Calls("
 
 /* Names that begin as the word does. */
 struct found_names {
@@ -246,9 +310,11 @@ static void name_visit(void *context, const char *name, bool is_method)
 	completion_add(context, name, is_method ? "(" : "");
 }
 
-/* Behind a dot whose left side has no known type: all members and methods. */
+/* Behind a dot whose left side has no known type: all members and methods that begin so. */
 static void add_all(struct found_names *found)
 {
+	if (!*found->beginning)
+		return;
 	for (const struct dx_class *const *class = dx_classes; *class; class ++)
 		for (const struct dx_member *member = (*class)->members; member->name; member++)
 			completion_add(found, member->name, "");
@@ -284,6 +350,45 @@ static void add_members(struct found_names *found, const char *line)
 	dx_query_fini(&query);
 }
 
+/* In Calls("...": the recorded functions, "libc!malloc", or what follows what stands before the word. */
+static bool add_functions(struct found_names *found, const char *before)
+{
+	const struct trace_dictionary *dictionary = completed_session->dictionary;
+	const char *quote = strrchr(before, '"');
+	if (!quote || quote - before < (ptrdiff_t)strlen(CALLS) ||
+	    strncasecmp(quote - strlen(CALLS), CALLS, strlen(CALLS)) != 0)
+		return false;
+	size_t typed = strlen(quote + 1);
+	for (uint32_t i = 0; i < dictionary->entry_count; i++) {
+		const struct trace_entry *entry = &dictionary->entries[i];
+		const char *image = entry->image < dictionary->image_count
+					    ? text_file_name(dictionary->images[entry->image].path)
+					    : "*";
+		const char *suffix = strstr(image, ".so");
+		char *name = NULL;
+		if (asprintf(&name, "%.*s!%s", (int)(suffix ? suffix - image : (ptrdiff_t)strlen(image)), image,
+			     entry->name) < 0)
+			return true;
+		if (!strncasecmp(name, quote + 1, typed))
+			completion_add(found, name + typed, "");
+		free(name);
+	}
+	return true;
+}
+
+/* Behind "dx -": its options. */
+static bool add_options(struct found_names *found, const char *before)
+{
+	static const char *const options[] = {"g", "gc", "c", "n", "v", "h", "r1", "r2", "extra"};
+	const char *line = dx_skip_prompt(before);
+	size_t length = strlen(line), spaces = strspn(line, " ");
+	bool is_option = length > 2 && line[length - 1] == '-' && line[length - 2] == ' ' &&
+			 !strncasecmp(line + spaces, "dx ", 3) && !strpbrk(line, "@(\"");
+	for (size_t i = 0; is_option && i < sizeof(options) / sizeof(options[0]); i++)
+		completion_add(found, options[i], "");
+	return is_option;
+}
+
 /* At the begin of a line, the words of the prompt, too; a "!" is no part of the word for libedit. */
 static void add_words(struct found_names *found, const char *before)
 {
@@ -317,7 +422,9 @@ static char **complete(const char *beginning, int start, int end)
 	rl_completion_append_character = 0;
 	if (!before)
 		return NULL;
-	if (start && before[start - 1] == '.')
+	if (add_functions(&found, before) || add_options(&found, before))
+		;
+	else if (start && before[start - 1] == '.')
 		add_members(&found, before);
 	else if (start > 1 && !strcmp(before + start - 2, "@$"))
 		add_variables(&found);
@@ -436,13 +543,17 @@ static char *plain_read(void)
 	return NULL;
 }
 
-int dx_prompt(struct dx_session *session, const struct dx_command *defaults)
+int dx_prompt(struct dx_session *session, const struct dx_command *defaults, const char *path)
 {
 	bool is_terminal = isatty(STDIN_FILENO) == 1 && isatty(STDOUT_FILENO) == 1;
+	const char *terminal = getenv("TERM");
+	bool has_pager = is_terminal && terminal && strcmp(terminal, "dumb") != 0;
 	int status = CLI_OK;
 #ifdef HAS_LIBEDIT
 	completed_session = session;
 #endif
+	if (is_terminal)
+		print_trace(session, path);
 	for (char *line; (line = is_terminal ? line_read() : plain_read()); free(line)) {
 		line[strcspn(line, "\r\n")] = 0;
 		const char *text = dx_skip_prompt(line);
@@ -451,7 +562,7 @@ int dx_prompt(struct dx_session *session, const struct dx_command *defaults)
 			break;
 		}
 		if (*text && strncmp(text, "//", 2) != 0) {
-			int answered = dx_prompt_line(session, defaults, text);
+			int answered = dx_prompt_line(session, defaults, text, has_pager);
 			status = answered > status && !is_terminal ? answered : status;
 		}
 	}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The answer at the end of a recording: the peak, what grows or is outstanding, and the command to type next. It may
+ * The answer at the end of a recording: the peak, what grows or is outstanding or how the program crashed, and the
+ * command to type next. It may
  * cost a tenth of the recording's processor time; where the recording took less than a second, only 5 ms or a hundredth
  * of its time. A guess from the number of events decides whether it is tried; a timer of processor time ends a process
  * that costs more.
@@ -19,6 +20,9 @@
 #include <unistd.h>
 
 #include "action/actions/action_table.h"
+#include "action/explain/explanation.h"
+#include "action/explain/explanation_end.h"
+#include "action/report/ends.h"
 #include "action/report/report_columns.h"
 #include "action/report/report_rows.h"
 #include "action/report/stack_view.h"
@@ -32,16 +36,18 @@
 #include "os/monotonic.h"
 #include "os/proc.h"
 #include "session/store/worker.h"
+#include "trace/process_rows.h"
+#include "trace/trace.h"
 
 enum {
 	SHARE = 11, /* of the recording's processor time, one in so many: the timer comes some milliseconds late */
-	SHORT_RUN_NS = 1000000000, /* below it: */
-	SHORT_SHARE = 100,         /* of the recording's time, one in so many, */
-	SHORT_LEAST_NS = 5000000,  /* or this */
+	SHORT_RUN_NS = 1000000000,  /* below it: */
+	SHORT_SHARE = 100,          /* of the recording's time, one in so many, */
+	SHORT_LEAST_NS = 5000000,   /* or this */
+	CRASH_LEAST_NS = 200000000, /* where the command crashed, at least this */
 	LINE_BYTES = 1024,
 	US_PER_S = 1000000,
 	NS_PER_US = 1000,
-	SHORT_NS = 10000, /* of blocks that live shortly; the answer has none */
 	FIXED_NS = 10000000,
 	EVENT_NS = 190,   /* to match an event and add it up; */
 	INDEXED_NS = 16,  /* with an index; */
@@ -75,15 +81,19 @@ void record_note_processor_time(struct record *record)
 		record->pids_ran_ns[i] = proc_run_ns(record->pids.items[i]);
 }
 
-/* Return the processor time that an answer may take: that of the command and of the logger have been waited for. */
+/* Return the processor time that an answer may take: that of the command and of the logger have been waited for. Why a
+   program crashed is worth some more. */
 static uint64_t budget_ns(const struct record *record)
 {
 	struct rusage usage;
-	uint64_t short_ns = record->run_ns / SHORT_SHARE;
-	if (record->run_ns < SHORT_RUN_NS)
-		return short_ns > SHORT_LEAST_NS ? short_ns : SHORT_LEAST_NS;
-	getrusage(RUSAGE_CHILDREN, &usage);
-	return (time_ns(usage.ru_utime) + time_ns(usage.ru_stime) + targets_ns(record)) / SHARE;
+	uint64_t short_ns = record->run_ns / SHORT_SHARE, least_ns = record->has_crashed ? CRASH_LEAST_NS : 0, budget;
+	if (record->run_ns < SHORT_RUN_NS) {
+		budget = short_ns > SHORT_LEAST_NS ? short_ns : SHORT_LEAST_NS;
+	} else {
+		getrusage(RUSAGE_CHILDREN, &usage);
+		budget = (time_ns(usage.ru_utime) + time_ns(usage.ru_stime) + targets_ns(record)) / SHARE;
+	}
+	return budget > least_ns ? budget : least_ns;
 }
 
 static uint64_t cost_ns(const struct record *record, bool with_growth)
@@ -175,7 +185,8 @@ static void outstanding_put(struct action_input *input)
 /* Put what grows, and the command that shows it. Return false if nothing does. */
 static bool growth_put(struct action_input *input)
 {
-	const struct summary_plan plan = {.short_ns = SHORT_NS, .top = 1, .is_filtered = true, .is_brief = true};
+	const struct summary_plan plan = {
+		.short_ns = SUMMARY_SHORT_NS, .top = 1, .is_filtered = true, .is_brief = true};
 	struct summary summary;
 	summary_make(&summary, input, &plan);
 	bool has_growth =
@@ -194,14 +205,68 @@ static bool growth_put(struct action_input *input)
 	return has_growth;
 }
 
+/* ---- a crash ---- */
+
+static void function_put(struct action_input *input, const char *before, struct heap_site site)
+{
+	line_put(before, function_of(input, heap_names_site(action_names(input), &site)), "");
+}
+
+/* Put the functions that a sanitizer would show the stacks of. */
+static void call_put(struct action_input *input, const struct explain_call *call)
+{
+	const struct heap_table *table = input->sources[0].table;
+	const struct history_block *block = block_history_last(&call->history);
+	function_put(input, "  called by ", (struct heap_site){call->stack, call->entry});
+	if (!block)
+		return;
+	function_put(input, "  allocated by ", table->sites[block->row.site]);
+	if (call->history.live.id == HEAP_NONE && block->row.end_site != HEAP_NONE)
+		function_put(input, "  freed by ", table->sites[block->row.end_site]);
+}
+
+/* Return whether a process of the trace has crashed. */
+static bool has_crash(const struct trace_dictionary *dictionary)
+{
+	for (uint32_t i = 0; i < dictionary->process_count; i++)
+		if (dictionary->processes[i].end == TRACE_END_SIGNAL &&
+		    explain_is_crash(dictionary->processes[i].end_status))
+			return true;
+	return false;
+}
+
+/* Put how a process crashed. Return false if none has. */
+static bool crash_put(struct action_input *input)
+{
+	const struct trace_dictionary *dictionary = input->sources[0].table->dictionary;
+	struct explanation explanation;
+	struct diag diag = {""};
+	struct sink line;
+	if (!has_crash(dictionary) ||
+	    explanation_make(&explanation, input, &(struct explain_question){.pid = 0}, &diag))
+		return false;
+	const struct trace_process *process = &dictionary->processes[explanation.process];
+	sink_to_memory(&line);
+	sink_format(&line, "process %s ended by %s; ", text_pid(process->pid).data, ends_text(process).data);
+	explanation_line(&explanation, &line);
+	char *text = sink_take(&line, NULL);
+	puts(text_shown(text));
+	free(text);
+	if (explanation_call(&explanation))
+		call_put(input, explanation_call(&explanation));
+	return true;
+}
+
 static void answer_put(struct action_input *input, bool with_growth)
 {
 	const struct action_source *source = &input->sources[0];
 	peak_put(input);
-	if (with_growth && source->table->duration_ns >= GROWTH_LEAST_NS && growth_put(input))
+	bool has_crashed = crash_put(input);
+	if (!has_crashed && with_growth && source->table->duration_ns >= GROWTH_LEAST_NS && growth_put(input))
 		return;
-	outstanding_put(input);
-	char *next = cli_next(source->path);
+	if (!has_crashed)
+		outstanding_put(input);
+	char *next = cli_next(has_crashed ? "explain" : "report", source->path);
 	if (next)
 		puts(next);
 	free(next);

@@ -19,6 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "action/explain/explanation_end.h"
 #include "cli/cli.h"
 #include "cli/record/record.h"
 #include "cli/record/record_files.h"
@@ -380,6 +381,7 @@ int record_launch(struct record *record)
 	fd_close(&launch.go[1]);
 	int status = job_wait(record->command_pid), logger_status = 0;
 	record->run_ns = monotonic_now_ns() - began_ns;
+	record->has_crashed = WIFSIGNALED(status) && explain_is_crash(WTERMSIG(status));
 	job_forward_to(0); /* somebody else may get its number */
 	record_tell(record, CONTROL_STATUS, status);
 	if (is_refused(record, status))

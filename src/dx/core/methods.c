@@ -61,9 +61,14 @@ char dx_method_letter(const struct dx_method *method, unsigned number)
 	return last;
 }
 
+bool dx_letter_is_of_element(char letter)
+{
+	return letter == 'f' || letter == 'c' || letter == 'o' || letter == 'm';
+}
+
 static bool is_lambda_letter(char letter)
 {
-	return letter == 'f' || letter == 'k' || letter == 'g';
+	return dx_letter_is_of_element(letter) || letter == 'k' || letter == 'g';
 }
 
 /* Return what the argument should be, or NULL if it is that. A sequence may be an object with elements. */
@@ -71,25 +76,26 @@ static const char *argument_check(struct dx_query *query, struct dx_value *argum
 {
 	struct dx_value sequence;
 	unsigned parameters;
-	switch (letter) {
-	case 'f':
-	case 'k':
-	case 'g':
+	bool is_number;
+	if (is_lambda_letter(letter)) {
 		parameters = letter == 'g' ? 2 : 1;
 		if (argument->kind != DX_LAMBDA || argument->closure->node->count != parameters)
 			return parameters == 2 ? "a lambda of two parameters, (a, b) => ..."
 					       : "a lambda of one parameter, x => ...";
 		return NULL;
+	}
+	switch (letter) {
 	case 'n':
-		return argument->kind == DX_NUMBER || argument->kind == DX_REAL ? NULL : "a number";
+		is_number = argument->kind == DX_NUMBER && !(argument->is_signed && (int64_t)argument->number < 0);
+		return is_number ? NULL : "a whole number from 0 on";
 	case 't':
 		return argument->kind == DX_TEXT ? NULL : "a text";
 	case 'b':
-		return argument->kind == DX_BOOL || argument->kind == DX_NUMBER ? NULL : "a bool";
+		is_number = argument->kind == DX_NUMBER && argument->number <= 1;
+		return argument->kind == DX_BOOL || is_number ? NULL : "true or false";
 	case 'p':
-		if (argument->kind == DX_TEXT && dx_position_parse(argument->text, &sequence))
-			*argument = sequence;
-		return argument->kind == DX_POSITION ? NULL : "a position SEQUENCE:STEP in hexadecimal";
+		is_number = argument->kind == DX_NUMBER || argument->kind == DX_REAL;
+		return is_number || argument->kind == DX_POSITION || argument->kind == DX_TEXT ? NULL : "a position";
 	case 's':
 		if (!dx_elements(query, argument, &sequence))
 			return "a collection";
@@ -100,33 +106,38 @@ static const char *argument_check(struct dx_query *query, struct dx_value *argum
 	}
 }
 
-void dx_method_call(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
+bool dx_method_call(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
 {
 	const struct dx_method *method = call->method;
-	assert(method && call->count <= DX_ARGUMENTS_MAX && (method->call || method->operation));
+	assert(method && call->count <= DX_ARGUMENTS_MAX && (method->call || method->operation || method->text));
 	for (unsigned i = 0; i < call->count; i++) {
 		const char *wanted = argument_check(query, &call->arguments[i], dx_method_letter(method, i));
 		if (wanted && call->arguments[i].kind == DX_LAMBDA && is_lambda_letter(dx_method_letter(method, i))) {
 			*result = dx_error(query, "%s: argument %u must be %s, not one of %u", method->name, i + 1,
 					   wanted, call->arguments[i].closure->node->count);
-			return;
+			return true;
 		}
 		if (wanted) {
 			*result = dx_error(query, "%s: argument %u must be %s, not %s", method->name, i + 1, wanted,
 					   dx_kind_name(call->arguments[i].kind));
-			return;
+			return true;
 		}
 	}
 	if (method->receiver == DX_OF_SEQUENCE && !dx_elements(query, &call->receiver, &call->receiver)) {
 		*result = dx_error(query, "%s: there are no elements", method->name);
-		return;
+		return true;
 	}
+	if (method->text)
+		return false;
 	if (!method->operation) {
 		method->call(query, call, result);
-		return;
+		bool has_no_result = method->result == DX_RESULT_KIND && method->kind == DX_ABSENT;
+		result->is_nothing = has_no_result && result->kind == DX_ABSENT;
+		return true;
 	}
 	struct dx_sequence *sequence = dx_sequence_new(query, method->operation, call->receiver.sequence, call->column);
 	sequence->argument_count = call->count;
 	memcpy(sequence->arguments, call->arguments, sizeof(sequence->arguments));
 	*result = dx_sequence_value(sequence);
+	return true;
 }

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <strings.h>
 
 void dx_query_init(struct dx_query *query, struct dx_session *session, size_t limit_bytes,
 		   const volatile sig_atomic_t *is_interrupted)
@@ -34,6 +35,16 @@ void dx_stop(struct dx_query *query, int column, const char *format, ...)
 	query->stop_column = column;
 }
 
+void dx_note(struct dx_query *query, const char *format, ...)
+{
+	va_list arguments;
+	if (query->lambda_depth || *query->note)
+		return;
+	va_start(arguments, format);
+	vsnprintf(query->note, sizeof(query->note), format, arguments);
+	va_end(arguments);
+}
+
 bool dx_step(struct dx_query *query, const char *name, int column)
 {
 	query->steps++;
@@ -58,6 +69,11 @@ void dx_leave(struct dx_query *query)
 {
 	assert(query->depth > 0);
 	query->depth--;
+}
+
+const char *dx_name_of_parts(const char *name)
+{
+	return !strcasecmp(name, "Stack") ? "Frames" : !strcasecmp(name, "FreeStack") ? "FreeFrames" : NULL;
 }
 
 bool dx_elements(struct dx_query *query, const struct dx_value *value, struct dx_value *sequence)

@@ -16,6 +16,7 @@
 struct dx_session;
 struct dx_method_call;
 struct dx_plan_limits;
+struct dx_sum;
 
 /** The variables that are in sight: parameters of lambdas, the innermost first. */
 struct dx_scope {
@@ -31,13 +32,17 @@ struct dx_closure {
 };
 
 /** Another way to the same answers: plans over columns (query_plan.h). Each function leaves to the interpreter what it
-    cannot do, by NULL or false. */
+    cannot do, by NULL or false; so does one that is NULL, but for the first. */
 struct dx_planner {
 	/** Return a sequence of the same elements, in the query's arena. */
 	const struct dx_sequence *(*sequence)(struct dx_query *query, const struct dx_sequence *sequence);
-	/** Answer Count() or Sum(), with the call's lambda. */
+	/** Answer Count(). */
 	bool (*count)(struct dx_query *query, const struct dx_method_call *call, struct dx_value *result);
-	bool (*sum)(struct dx_query *query, const struct dx_method_call *call, struct dx_value *result);
+	/** Add up for Sum(); for Average() count values and absent ones, too. */
+	bool (*sum)(struct dx_query *query, const struct dx_method_call *call, bool is_average, struct dx_sum *sum);
+	/** Answer Max(), or Min(), of at least one value. */
+	bool (*extreme)(struct dx_query *query, const struct dx_method_call *call, bool is_greatest,
+			struct dx_value *result);
 };
 
 /** The elements that an iterator comes to, if they are known before: what is searched for for one of them may be found
@@ -78,7 +83,12 @@ struct dx_query {
 	const bool *is_cancelled;                    /**< the same, for plans */
 	uint64_t steps_max, steps;                   /**< steps_max 0: any number */
 	const struct dx_ahead *ahead;                /**< of the iterator that set an element last; NULL: not known */
+	unsigned lambda_depth;                       /**< lambdas that are being called */
+	char note[128];                              /**< what is said behind the answer: absent values that it met */
 };
+
+/** Say behind the answer what a method met, unless a lambda has called it. The first such note counts. */
+__attribute__((format(printf, 2, 3))) void dx_note(struct dx_query *query, const char *format, ...);
 
 /** Make it the query's, with one element more that is set. */
 void dx_ahead_pass(struct dx_query *query, struct dx_ahead *ahead);

@@ -147,8 +147,8 @@ struct dx_element *dx_list_elements(const struct dx_list *list)
 	return list->elements;
 }
 
-/* The elements [arguments[0], arguments[1]) of the list that `data` of arguments[2] is. */
-enum { LIST_FIRST, LIST_END, LIST_ITSELF, LIST_ARGUMENTS };
+/* The elements [arguments[0], arguments[1]) of the list that `data` of arguments[2] is; of a group, its key, too. */
+enum { LIST_FIRST, LIST_END, LIST_ITSELF, LIST_ARGUMENTS, LIST_KEY = LIST_ARGUMENTS, GROUP_ARGUMENTS };
 
 struct list_state {
 	uint64_t passed;
@@ -184,6 +184,22 @@ struct dx_value dx_list_value(struct dx_query *query, struct dx_list *list, uint
 	return dx_sequence_value(sequence);
 }
 
+struct dx_value dx_group_value(struct dx_query *query, struct dx_list *list, uint32_t first, uint32_t count,
+			       const struct dx_value *key)
+{
+	struct dx_value value = dx_list_value(query, list, first, count);
+	struct dx_sequence *sequence = (struct dx_sequence *)value.sequence;
+	sequence->argument_count = GROUP_ARGUMENTS;
+	sequence->arguments[LIST_KEY] = *key;
+	return value;
+}
+
+const struct dx_value *dx_sequence_key(const struct dx_sequence *sequence)
+{
+	bool is_group = sequence->operation == &list_operator && sequence->argument_count == GROUP_ARGUMENTS;
+	return is_group ? &sequence->arguments[LIST_KEY] : NULL;
+}
+
 bool dx_sequence_is_list(const struct dx_sequence *sequence, const struct dx_element **elements, uint32_t *count)
 {
 	if (sequence->operation != &list_operator)
@@ -206,7 +222,8 @@ static bool list_part_is_valid(const struct dx_sequence *sequence)
 {
 	const struct dx_list *list = sequence->arguments[LIST_ITSELF].data;
 	uint64_t first = sequence->arguments[LIST_FIRST].number, end = sequence->arguments[LIST_END].number;
-	return sequence->argument_count == LIST_ARGUMENTS && list && first <= end && end <= list->count;
+	return sequence->argument_count >= LIST_ARGUMENTS && sequence->argument_count <= GROUP_ARGUMENTS && list &&
+	       first <= end && end <= list->count;
 }
 
 bool dx_sequence_is_valid(const struct dx_sequence *sequence)
@@ -249,6 +266,8 @@ const struct dx_sequence *dx_sequence_copy(struct dx_arena *arena, const struct 
 	arena->budget->copy_depth++;
 	copy->source = dx_sequence_copy(arena, sequence->source);
 	arena->budget->copy_depth--;
+	if (dx_sequence_key(sequence))
+		copy->arguments[LIST_KEY] = dx_value_copy(arena, dx_sequence_key(sequence));
 	if (sequence->operation == &list_operator && arena->is_lasting) {
 		list_copy(arena, copy);
 		return copy;

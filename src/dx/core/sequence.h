@@ -13,7 +13,7 @@ enum { DX_ARGUMENTS_MAX = 5 };
 
 struct dx_iterator;
 
-/** An element: its value, and the index that it keeps through Where and OrderBy. DX_ABSENT: it has no index. */
+/** An element: its value, and the index that it keeps through Where and OrderBy; is_nothing: it has no index. */
 struct dx_element {
 	struct dx_value value, index;
 };
@@ -97,6 +97,13 @@ struct dx_element *dx_list_elements(const struct dx_list *list);
 
 /** Return a sequence of the elements from `first` on. */
 struct dx_value dx_list_value(struct dx_query *query, struct dx_list *list, uint32_t first, uint32_t count);
+
+/** Return the same as a group, which has a key. */
+struct dx_value dx_group_value(struct dx_query *query, struct dx_list *list, uint32_t first, uint32_t count,
+			       const struct dx_value *key);
+
+/** Return the key of a group; NULL: the sequence is none. */
+const struct dx_value *dx_sequence_key(const struct dx_sequence *sequence);
 
 /** Return the sequence in another arena. */
 const struct dx_sequence *dx_sequence_copy(struct dx_arena *arena, const struct dx_sequence *sequence);

@@ -46,6 +46,12 @@ enum dx_operation {
 	DX_OR
 };
 
+/** Return the member that has as objects what this one is as a text: the frames of a stack; NULL: none. */
+const char *dx_name_of_parts(const char *name);
+
+/** The member of a group that is its key. */
+#define DX_NAME_KEY "Key"
+
 /** DX_DEPTH_MAX: levels of an evaluation, and of a tree. */
 enum { DX_PARAMETERS_MAX = 2, DX_DEPTH_MAX = 400 };
 

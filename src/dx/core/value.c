@@ -39,8 +39,9 @@ static bool object_is_valid(const struct dx_value *value)
 bool dx_value_is_valid(const struct dx_value *value)
 {
 	bool is_number = value->kind == DX_NUMBER, is_position = value->kind == DX_POSITION;
-	if ((!is_number && (value->is_signed || value->is_decimal || value->is_address)) ||
-	    (!is_position && (value->is_estimated || value->step)))
+	if ((value->kind != DX_ABSENT && value->is_nothing) ||
+	    (!is_number && (value->is_signed || value->is_decimal || value->is_address)) ||
+	    (!is_position && (value->is_estimated || (value->kind != DX_TEXT && value->step))))
 		return false;
 	switch (value->kind) {
 	case DX_TEXT:
@@ -311,6 +312,11 @@ static int record_order(const struct dx_record *one, const struct dx_record *oth
 	return (one->count > other->count) - (one->count < other->count);
 }
 
+static size_t identity_bytes(const struct dx_class *class)
+{
+	return class->identity_bytes ? class->identity_bytes : class->data_bytes;
+}
+
 static int object_order(const struct dx_value *one, const struct dx_value *other)
 {
 	if (one->class != other->class)
@@ -318,7 +324,7 @@ static int object_order(const struct dx_value *one, const struct dx_value *other
 	if (one->class == &dx_record_class)
 		return record_order(one->data, other->data);
 	if (one->class->data_bytes && one->data && other->data)
-		return memcmp(one->data, other->data, one->class->data_bytes);
+		return memcmp(one->data, other->data, identity_bytes(one->class));
 	return (one->data > other->data) - (one->data < other->data);
 }
 
@@ -388,7 +394,7 @@ uint64_t dx_hash(const struct dx_value *value)
 				hash = hash_pair(hash, dx_hash(&record->values[i]));
 			return hash;
 		}
-		return value->class->data_bytes && value->data ? hash_bytes(value->data, value->class->data_bytes)
+		return value->class->data_bytes && value->data ? hash_bytes(value->data, identity_bytes(value->class))
 							       : (uint64_t)(uintptr_t)value->data;
 	default:
 		return hash;
@@ -444,6 +450,7 @@ const char *dx_position_text(struct dx_arena *arena, const struct dx_value *posi
 	assert(position->kind == DX_POSITION);
 	if (position->sequence_ns == INT64_MAX)
 		return POSITION_END_TEXT;
-	const struct text text = position_text((struct position){position->sequence_ns, position->step});
+	uint64_t step = position->step == UINT32_MAX ? POSITION_LAST : position->step;
+	const struct text text = position_text((struct position){position->sequence_ns, step});
 	return dx_copy_text(arena, text.data, strlen(text.data));
 }

@@ -38,7 +38,12 @@ struct dx_value {
 	bool is_decimal;   /**< of DX_NUMBER: written in decimal unless a specifier says otherwise */
 	bool is_address;   /**< of DX_NUMBER: written in hexadecimal by all formats */
 	bool is_estimated; /**< of DX_POSITION: not a point, but one less or plus a duration */
-	uint32_t step;     /**< of DX_POSITION */
+	bool is_nothing;   /**< of DX_ABSENT: no value is meant, as the result of a method that has none */
+	union {
+		uint32_t step; /**< of DX_POSITION */
+		uint32_t
+			node; /**< of DX_TEXT, a stack: its node in the tree of names (stack_frames.h); 0: it is none */
+	};
 	union {
 		bool truth;
 		uint64_t number;
@@ -93,6 +98,7 @@ struct dx_class {
 	const char *help;
 	const struct dx_member *members;
 	size_t data_bytes; /**< of what `data` points to; 0: it belongs to the trace or is static */
+	size_t identity_bytes; /**< the first of them, by which objects are compared; 0: all */
 	/** Set *value, which is DX_ABSENT before, to that of a column. NULL: no member is a column. */
 	void (*get_column)(struct dx_query *query, const struct dx_value *object, int column, struct dx_value *value);
 	/** Return what stands for the object in a line; NULL: "[object Object]". */
@@ -100,6 +106,8 @@ struct dx_class {
 	/** Set the sequence of its elements; NULL: it has none. */
 	void (*elements)(struct dx_query *query, const struct dx_value *object, struct dx_value *sequence);
 	const struct dx_class *element; /**< of the elements; NULL: not known */
+	/** Its own methods are printed with its members, as documents print them; otherwise only by -v. */
+	bool shows_methods;
 	/** Answer a call on the object, a node of the tree, in place of methods; NULL: methods do. */
 	struct dx_value (*call)(struct dx_query *query, const struct dx_value *object, const struct dx_node *node);
 };
@@ -201,7 +209,7 @@ uint64_t dx_count_of(const struct dx_value *value);
 /** Order two values of one kind: below 0, 0, above 0. Numbers and reals compare by value. False: no order. */
 bool dx_compare(const struct dx_value *one, const struct dx_value *other, int *order);
 
-/** Order any two values: absent ones first, then by kind. */
+/** Order any two values, also those that the language has no order of: by kind. */
 int dx_order(const struct dx_value *one, const struct dx_value *other);
 
 /** Return a number that is the same for values that dx_order() calls equal. */

@@ -18,13 +18,16 @@
 #include "dx/model/heap_limits.h"
 #include "dx/model/objects.h"
 #include "dx/model/objects_session.h"
+#include "dx/model/stack_frames.h"
 
 struct known_type {
 	uint8_t kind; /* enum dx_kind, DX_ANY */
 	const struct dx_class *class;
 	const struct known_type *element; /* of sequences; NULL: any */
+	const struct known_type *key;     /* of groups; NULL: it is none */
 	const struct dx_node *record;     /* of records: the names */
 	const struct known_type *const *fields;
+	const struct dx_member *words; /* of texts: the member, which has only some; NULL: any text */
 };
 
 struct type_scope {
@@ -140,6 +143,11 @@ static const char *type_name(const struct known_type *type)
 	return type->kind == DX_OBJECT && type->class ? type->class->name : dx_kind_name(type->kind);
 }
 
+static bool is_numeric(const struct known_type *type)
+{
+	return type->kind == DX_NUMBER || type->kind == DX_REAL || type->kind == DX_BOOL;
+}
+
 static const struct dx_class *class_of(const struct known_type *type)
 {
 	return type->kind == DX_POSITION ? &dx_position_class : type->kind == DX_OBJECT ? type->class : NULL;
@@ -183,6 +191,16 @@ static const struct known_type *check_variable(struct checker *checker, const st
 			return type_of_value(checker, &at->value);
 		nearest_try(&nearest, at->name);
 	}
+	/* Documented ones, of what traces lack. */
+	static const char *const registers[] = {"rax", "rbx",    "rcx", "rdx",     "rsi",     "rdi",
+						"rsp", "rbp",    "rip", "eax",     "ip",      "csp",
+						"ra",  "retreg", "exp", "scopeip", "curstack"};
+	for (size_t i = 0; i < sizeof(registers) / sizeof(registers[0]); i++)
+		if (!strcasecmp(node->name, registers[i]))
+			return complain(
+				checker, node->column,
+				"there is no @$%s: a trace has heap calls, each with its stack, and no registers",
+				node->name);
 	return complain(checker, node->column, "there is no variable @$%s%s%s", node->name,
 			nearest.best ? "; the nearest is @$" : "; @$name = value makes one",
 			nearest.best ? nearest.best : "");
@@ -232,7 +250,18 @@ static void visit_names(struct checker *checker, const struct known_type *object
 		for (const struct dx_method *row = *table; row->name; row++)
 			if (row->receiver != DX_OF_NOTHING && is_called(row, object))
 				checker->visit(checker->context, row->name, true);
+	if (object->key)
+		checker->visit(checker->context, DX_NAME_KEY, false);
 	checker->has_visited = true;
+}
+
+static const struct known_type *type_of_member(struct checker *checker, const struct dx_class *class,
+					       const struct dx_member *member)
+{
+	const char *const *words;
+	if (!dx_member_words(class, member, &words))
+		return type_of_kind(checker, member->type, member->class);
+	return type_new(checker, (struct known_type){.kind = DX_TEXT, .class = class, .words = member});
 }
 
 static const struct known_type *check_member(struct checker *checker, struct dx_node *node,
@@ -249,15 +278,19 @@ static const struct known_type *check_member(struct checker *checker, struct dx_
 	}
 	if (object->record)
 		return check_field(checker, node, object);
+	if (object->key && !strcasecmp(node->name, DX_NAME_KEY))
+		return object->key;
 	/* A lambda is called when its collection is shown, and the limits are said before. */
 	if (scope && class == &dx_process_class)
 		checker->query->session->uses |= dx_limits_of_process_member(node->name);
 	nearest_begin(&nearest, node->name);
 	for (const struct dx_member *row = class ? class->members : NULL; row && row->name; row++) {
 		if (!strcasecmp(row->name, node->name))
-			return type_of_kind(checker, row->type, row->class);
+			return type_of_member(checker, class, row);
 		nearest_try(&nearest, row->name);
 	}
+	if (object->key)
+		nearest_try(&nearest, DX_NAME_KEY);
 	const struct dx_variable *variable =
 		class == &dx_variables_class ? dx_session_find(checker->query->session, node->name) : NULL;
 	if (variable)
@@ -298,17 +331,21 @@ static bool fits(const struct known_type *type, char letter)
 		return true;
 	switch (letter) {
 	case 'f':
+	case 'c':
+	case 'o':
+	case 'm':
 	case 'g':
 	case 'k':
 		return type->kind == DX_LAMBDA;
 	case 'n':
-		return type->kind == DX_NUMBER || type->kind == DX_REAL;
+		return type->kind == DX_NUMBER;
 	case 't':
 		return type->kind == DX_TEXT;
 	case 'b':
 		return type->kind == DX_BOOL || type->kind == DX_NUMBER;
 	case 'p':
-		return type->kind == DX_POSITION || type->kind == DX_TEXT;
+		return type->kind == DX_POSITION || type->kind == DX_TEXT || type->kind == DX_NUMBER ||
+		       type->kind == DX_REAL;
 	case 's':
 		return has_elements(type);
 	default:
@@ -334,22 +371,72 @@ struct call_types {
 	const struct known_type *receiver, *arguments[DX_ARGUMENTS_MAX], *last_lambda;
 };
 
+/* What has no truth is no condition. An object, or a position, is one: whether it is there. */
+static void refuse_truth(struct checker *checker, int column, const struct known_type *type)
+{
+	if (type->kind == DX_TEXT)
+		complain(checker, column, "a text is neither true nor false: compare it, as in x.Action == \"Free\"");
+	else if (type->kind == DX_SEQUENCE || type->kind == DX_LAMBDA)
+		complain(checker, column, "%s is neither true nor false%s", type_name(type),
+			 type->kind == DX_SEQUENCE ? ": .Any() says whether it has elements" : "");
+}
+
+static void refuse_order(struct checker *checker, int column, const struct dx_method *method,
+			 const struct known_type *type)
+{
+	bool is_record = type->kind == DX_OBJECT && type->class == &dx_record_class;
+	bool has_order = is_record ? method->result != DX_RESULT_OF_LAMBDA
+				   : type->kind != DX_OBJECT && type->kind != DX_SEQUENCE && type->kind != DX_LAMBDA;
+	if (!has_order)
+		complain(checker, column, "%s: %s has no order; one of its members may have one: %s(x => x.Member)",
+			 method->name, type_name(type), method->name);
+}
+
+/* Whether what the lambda makes, or an element, is what the letter wants. */
+static void check_made(struct checker *checker, int column, const struct dx_method *method, char letter,
+		       const struct known_type *type)
+{
+	if (letter == 'c')
+		refuse_truth(checker, column, type);
+	else if (letter == 'o')
+		refuse_order(checker, column, method, type);
+	else if (letter == 'm' && type->kind != DX_ANY && !is_numeric(type))
+		complain(checker, column, "%s: a sum is of numbers, not of %s", method->name, type_name(type));
+}
+
+/* What a comparator gets: keys, or elements. Those of a collection in the arguments may be others. */
+static const struct known_type *compared_type(struct checker *checker, const struct dx_method *method,
+					      const struct call_types *types)
+{
+	bool has_other = method->arguments[0] == 's' || method->arguments[0] == 'v';
+	return has_other ? &any : types->last_lambda ? types->last_lambda : element_of(checker, types->receiver);
+}
+
+static bool is_negative(const struct dx_node *node)
+{
+	return node->kind == DX_NODE_UNARY && node->operation == DX_MINUS && node->first->kind == DX_NODE_LITERAL;
+}
+
 static void check_argument(struct checker *checker, const struct dx_method *method, struct dx_node *argument,
 			   unsigned number, const struct type_scope *scope, struct call_types *types)
 {
-	static const char *const wanted[128] = {['f'] = "a lambda of one parameter, x => ...",
-						['k'] = "a lambda of one parameter, x => ...",
+	static const char one_parameter[] = "a lambda of one parameter, x => ...";
+	static const char *const wanted[128] = {['f'] = one_parameter,
+						['c'] = one_parameter,
+						['o'] = one_parameter,
+						['m'] = one_parameter,
+						['k'] = one_parameter,
 						['g'] = "a lambda of two parameters, (a, b) => ...",
-						['n'] = "a number",
+						['n'] = "a whole number from 0 on",
 						['t'] = "a text",
-						['b'] = "a bool",
+						['b'] = "true or false",
 						['p'] = "a position",
 						['s'] = "a collection"};
 	char letter = dx_method_letter(method, number);
-	bool is_lambda = argument->kind == DX_NODE_LAMBDA;
+	bool is_lambda = argument->kind == DX_NODE_LAMBDA, is_of_element = dx_letter_is_of_element(letter);
 	bool is_result = method->result == DX_RESULT_LAMBDA && letter == 'g';
 	const struct known_type *element = element_of(checker, types->receiver), *type;
-	if (is_lambda && (letter == 'f' || letter == 'k' || letter == 'g')) {
+	if (is_lambda && (is_of_element || letter == 'k' || letter == 'g')) {
 		if (argument->count != (letter == 'g' ? 2 : 1)) {
 			complain(checker, argument->column, "%s: argument %u must be %s", method->name, number + 1,
 				 wanted[(unsigned char)letter]);
@@ -358,17 +445,24 @@ static void check_argument(struct checker *checker, const struct dx_method *meth
 		const struct known_type *of_argument =
 			types->arguments[0] ? element_of(checker, types->arguments[0]) : &any;
 		const struct known_type *one = letter == 'k'                ? of_argument
-					       : letter == 'f' || is_result ? element
-									    : &any;
-		type = check_lambda(checker, argument, scope, one, is_result ? of_argument : &any);
+					       : is_of_element || is_result ? element
+									    : compared_type(checker, method, types);
+		type = check_lambda(checker, argument, scope, one, is_result ? of_argument : one);
 		/* The comparator behind Join's result is not what the elements are. */
-		if (letter == 'f' || (is_result && number < 4))
+		if (is_of_element || (is_result && number < 4))
 			types->last_lambda = type;
+		check_made(checker, argument->first->column, method, letter, type);
 		return;
 	}
 	type = check(checker, argument, scope);
 	types->arguments[number] = type;
-	if (!fits(type, letter))
+	bool is_number_out = (letter == 'n' && is_negative(argument)) ||
+			     (letter == 'b' && argument->kind == DX_NODE_LITERAL &&
+			      argument->literal.kind == DX_NUMBER && argument->literal.number > 1);
+	if (is_number_out)
+		complain(checker, argument->column, "%s: argument %u must be %s", method->name, number + 1,
+			 wanted[(unsigned char)letter]);
+	else if (!fits(type, letter))
 		complain(checker, argument->column, "%s: argument %u must be %s, not %s", method->name, number + 1,
 			 wanted[(unsigned char)letter] ? wanted[(unsigned char)letter] : "a value", type_name(type));
 }
@@ -390,7 +484,11 @@ static const struct known_type *result_of(struct checker *checker, const struct 
 	case DX_RESULT_LAMBDA:
 		return sequence_of(checker, types->last_lambda ? types->last_lambda : &any);
 	case DX_RESULT_GROUPS:
-		return sequence_of(checker, sequence_of(checker, element));
+		return sequence_of(
+			checker,
+			type_new(checker, (struct known_type){.kind = DX_SEQUENCE,
+							      .element = element,
+							      .key = types->last_lambda ? types->last_lambda : &any}));
 	case DX_RESULT_FLAT:
 		element = types->last_lambda ? types->last_lambda : element;
 		return sequence_of(checker, element->kind == DX_SEQUENCE ? element_of(checker, element) : &any);
@@ -459,7 +557,7 @@ static const struct known_type *check_call(struct checker *checker, struct dx_no
 	struct call_types types = {.receiver = node->first ? check(checker, node->first, scope) : &any};
 	unsigned least, most;
 	if (scope && node->first)
-		checker->query->session->uses |= dx_limits_of_method(node->name);
+		checker->query->session->uses |= dx_limits_of_method(node->name, node->count);
 	const struct dx_method *method =
 		node->first ? method_for(types.receiver, node->name) : dx_method_find(DX_OF_NOTHING, NULL, node->name);
 	if (checker->has_failed)
@@ -485,14 +583,31 @@ static const struct known_type *check_call(struct checker *checker, struct dx_no
 				method->shown_arguments, node->count, node->count == 1 ? "" : "s");
 	for (uint32_t i = 0; i < node->count && !checker->has_failed; i++)
 		check_argument(checker, method, node->children[i], i, scope, &types);
+	/* Without a lambda, it is of the elements themselves; a condition is then of no one. */
+	if (!node->count && !is_begun && dx_method_letter(method, 0) != 'c')
+		check_made(checker, node->name_column, method, dx_method_letter(method, 0),
+			   element_of(checker, types.receiver));
 	return checker->has_failed ? &any : result_of(checker, method, &types);
 }
 
 /* ---- operators ---- */
 
-static bool is_numeric(const struct known_type *type)
+/* A comparison with a text that the member never has: its answer would always be the same. */
+static void check_words(struct checker *checker, const struct known_type *type, const struct dx_node *other)
 {
-	return type->kind == DX_NUMBER || type->kind == DX_REAL || type->kind == DX_BOOL;
+	const char *const *words, *text = other->kind == DX_NODE_LITERAL ? other->literal.text : NULL;
+	struct nearest_name nearest;
+	if (!type->words || other->kind != DX_NODE_LITERAL || other->literal.kind != DX_TEXT)
+		return;
+	size_t count = dx_member_words(type->class, type->words, &words);
+	nearest_begin(&nearest, text);
+	for (size_t i = 0; i < count; i++) {
+		if (!strcmp(words[i], text))
+			return;
+		nearest_try(&nearest, words[i]);
+	}
+	complain(checker, other->column, "%s is never \"%s\"%s%s%s", type->words->name, text,
+		 nearest.best ? "; the nearest is \"" : "", nearest.best ? nearest.best : "", nearest.best ? "\"" : "");
 }
 
 static const struct known_type *check_binary(struct checker *checker, struct dx_node *node,
@@ -501,13 +616,21 @@ static const struct known_type *check_binary(struct checker *checker, struct dx_
 	const struct known_type *one = check(checker, node->first, scope), *other = check(checker, node->second, scope);
 	bool is_known = one->kind != DX_ANY && other->kind != DX_ANY;
 	bool is_order = node->operation >= DX_LESS && node->operation <= DX_UNEQUAL;
-	if (node->operation == DX_AND || node->operation == DX_OR)
+	if (node->operation == DX_AND || node->operation == DX_OR) {
+		refuse_truth(checker, node->first->column, one);
+		refuse_truth(checker, node->second->column, other);
 		return type_of_kind(checker, DX_BOOL, NULL);
+	}
+	if (node->operation <= DX_GREATER_EQUAL && is_order && (one->kind == DX_BOOL || other->kind == DX_BOOL))
+		return complain(checker, node->column,
+				"true and false have no order; a < x < b is written a < x && x < b");
 	if (is_order) {
 		bool are_alike = one->kind == other->kind || (is_numeric(one) && is_numeric(other));
 		if (is_known && !are_alike)
 			return complain(checker, node->column, "%s and %s cannot be compared", type_name(one),
 					type_name(other));
+		check_words(checker, one, node->second);
+		check_words(checker, other, node->first);
 		return type_of_kind(checker, DX_BOOL, NULL);
 	}
 	if (node->operation == DX_ADD && (one->kind == DX_TEXT || other->kind == DX_TEXT))
@@ -527,8 +650,10 @@ static const struct known_type *check_unary(struct checker *checker, struct dx_n
 					    const struct type_scope *scope)
 {
 	const struct known_type *type = check(checker, node->first, scope);
-	if (node->operation == DX_NOT)
+	if (node->operation == DX_NOT) {
+		refuse_truth(checker, node->first->column, type);
 		return type_of_kind(checker, DX_BOOL, NULL);
+	}
 	if (type->kind != DX_ANY && !is_numeric(type))
 		return complain(checker, node->column, "this operator is for numbers, not for %s", type_name(type));
 	return type;
@@ -539,6 +664,8 @@ static const struct known_type *check_index(struct checker *checker, struct dx_n
 {
 	const struct known_type *object = check(checker, node->first, scope);
 	check(checker, node->second, scope);
+	if (object->kind == DX_TEXT && node->first->kind == DX_NODE_MEMBER && dx_name_of_parts(node->first->name))
+		return type_of_kind(checker, DX_OBJECT, &dx_frame_class);
 	if (!has_elements(object))
 		return complain(checker, node->name_column, "%s has no elements", type_name(object));
 	return element_of(checker, object);
@@ -589,7 +716,7 @@ static const struct known_type *check(struct checker *checker, struct dx_node *n
 	case DX_NODE_BINARY:
 		return check_binary(checker, node, scope);
 	case DX_NODE_CONDITIONAL:
-		check(checker, node->first, scope);
+		refuse_truth(checker, node->first->column, check(checker, node->first, scope));
 		check(checker, node->third, scope);
 		check(checker, node->second, scope);
 		return &any;

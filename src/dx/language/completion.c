@@ -17,7 +17,7 @@ enum { BRACKETS_MAX = 256 };
 static bool brackets_open(struct dx_query *query, const char *text, char closing[BRACKETS_MAX + 1])
 {
 	static const char pairs[] = "()[]{}";
-	struct dx_lexer lexer = {.text = text, .arena = &query->whole, .is_decimal = true};
+	struct dx_lexer lexer = {.text = text, .arena = &query->whole};
 	struct dx_token token;
 	struct diag diag = {""};
 	char open[BRACKETS_MAX];

@@ -4,16 +4,17 @@
 #include <assert.h>
 #include <ctype.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
 
 /* Signs, longer ones before their beginnings. */
-static const char *const signs[] = {"=>", "==", "!=", "<=", ">=", "&&", "||", "<<", ">>", "(", ")",
-				    "[",  "]",  "{",  "}",  ".",  ",",  "+",  "-",  "*",  "/", "%",
-				    "<",  ">",  "!",  "~",  "&",  "|",  "^",  "?",  ":",  "="};
-enum { SIGN_COUNT = sizeof(signs) / sizeof(signs[0]) };
+static const char *const signs[] = {"=>", "->", "==", "!=", "<=", ">=", "&&", "||", "<<", ">>", "(",
+				    ")",  "[",  "]",  "{",  "}",  ".",  ",",  "+",  "-",  "*",  "/",
+				    "%",  "<",  ">",  "!",  "~",  "&",  "|",  "^",  "?",  ":",  "="};
+enum { SIGN_COUNT = sizeof(signs) / sizeof(signs[0]), UNIT_BYTES = 8 };
 
 static bool is_name_byte(char byte, bool is_first)
 {
@@ -75,7 +76,25 @@ static int lex_digits(struct dx_lexer *lexer, struct dx_token *token, int base, 
 	}
 	if (!digits)
 		return refuse(token, token->column, diag, "digits are missing behind the number's mark");
-	token->number = dx_number(number);
+	token->number = base == 10 ? dx_decimal(number) : dx_number(number);
+	return 0;
+}
+
+/* The unit of a number of bytes, if one is right behind the digits: 64K, 1MB, 2GiB. */
+static int lex_unit(struct dx_lexer *lexer, struct dx_token *token, struct diag *diag)
+{
+	int start = lexer->at;
+	char unit[UNIT_BYTES];
+	uint64_t factor;
+	while (is_name_byte(lexer->text[lexer->at], false))
+		lexer->at++;
+	if (lexer->at == start)
+		return 0;
+	snprintf(unit, sizeof(unit), "1%.*s", lexer->at - start, lexer->text + start);
+	if (!text_parse_size(unit, &factor))
+		return refuse(token, start, diag, "this is no unit of bytes: K, M, G or T, also with B or iB behind");
+	if (__builtin_mul_overflow(token->number.number, factor, &token->number.number))
+		return refuse(token, token->column, diag, "the number has more than 64 bits");
 	return 0;
 }
 
@@ -87,8 +106,7 @@ static int lex_real(struct dx_lexer *lexer, struct dx_token *token)
 	return 0;
 }
 
-/* 0n decimal, 0t and 0o octal, 0y and 0b binary, 0x hexadecimal; without a mark decimal, or with an h behind it
-   hexadecimal. */
+/* 0n decimal, 0t and 0o octal, 0y and 0b binary, 0x hexadecimal; without a mark decimal. */
 static int lex_number(struct dx_lexer *lexer, struct dx_token *token, struct diag *diag)
 {
 	static const struct {
@@ -103,9 +121,10 @@ static int lex_number(struct dx_lexer *lexer, struct dx_token *token, struct dia
 			return lex_digits(lexer, token, marks[i].base, diag);
 		}
 	size_t digits = strspn(at, "0123456789");
-	if (at[digits] == '.' && isdigit((unsigned char)at[digits + 1]))
+	if ((at[digits] == '.' || at[digits] == 'e') && isdigit((unsigned char)at[digits + 1]))
 		return lex_real(lexer, token);
-	return lex_digits(lexer, token, lexer->is_decimal ? 10 : 16, diag);
+	int error = lex_digits(lexer, token, 10, diag);
+	return error ? error : lex_unit(lexer, token, diag);
 }
 
 static int lex_escape(struct dx_lexer *lexer, char *byte)
@@ -134,6 +153,19 @@ static int lex_text(struct dx_lexer *lexer, struct dx_token *token, struct diag 
 			return refuse(token, token->column, diag, "the text is not UTF-8");
 	token->kind = DX_TOKEN_TEXT;
 	token->text = copy;
+	return 0;
+}
+
+/* 'a' is the number of the character. */
+static int lex_character(struct dx_lexer *lexer, struct dx_token *token, struct diag *diag)
+{
+	int error = lex_text(lexer, token, diag);
+	if (error)
+		return error;
+	if (strlen(token->text) != 1)
+		return refuse(token, token->column, diag, "a character in '...' is one byte; a text has \"...\"");
+	token->kind = DX_TOKEN_NUMBER;
+	token->number = dx_number((unsigned char)*token->text);
 	return 0;
 }
 
@@ -188,6 +220,8 @@ int dx_lex(struct dx_lexer *lexer, struct dx_token *token, struct diag *diag)
 		error = lex_number(lexer, token, diag);
 	else if (byte == '"')
 		error = lex_text(lexer, token, diag);
+	else if (byte == '\'')
+		error = lex_character(lexer, token, diag);
 	else if (byte == '@')
 		error = lex_at(lexer, token, diag);
 	else if (is_name_byte(byte, true)) {

@@ -27,7 +27,6 @@ struct dx_lexer {
 	const char *text;
 	int at;
 	struct dx_arena *arena;
-	bool is_decimal; /**< numbers without a mark are decimal (the default); false: hexadecimal */
 };
 
 /** Read the next token. 0, or -EINVAL with the reason in `diag` and the column in token->column. */

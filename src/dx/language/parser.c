@@ -33,10 +33,31 @@ static const struct {
 
 static struct dx_node *parse_expression(struct parser *parser);
 
+/* What people write who know other languages, and what it is here. */
+static const struct {
+	const char *word, *answer;
+} foreign_words[] = {
+	{"=", "== compares; = is for a variable, @$name = value, and for a field of new { }"},
+	{"and", "&& joins two conditions"},
+	{"or", "|| joins two conditions"},
+};
+
+static const char *foreign_answer(const struct parser *parser, const char *why)
+{
+	const struct dx_token *token = &parser->token;
+	bool is_word = token->kind == DX_TOKEN_SIGN || token->kind == DX_TOKEN_NAME;
+	for (size_t i = 0; is_word && i < sizeof(foreign_words) / sizeof(foreign_words[0]); i++)
+		if (!strcmp(token->text, foreign_words[i].word))
+			return foreign_words[i].answer;
+	return why;
+}
+
 static void fail(struct parser *parser, int column, const char *why)
 {
 	if (parser->has_failed)
 		return;
+	if (parser->token.column == column)
+		why = foreign_answer(parser, why);
 	parser->has_failed = true;
 	parser->complaint->column = column;
 	diag_fail(&parser->complaint->diag, EINVAL, "%s", why);
@@ -184,32 +205,36 @@ static struct dx_node *parse_lambda(struct parser *parser, int column, const cha
 	return node_finish(parser, node);
 }
 
-/* The names of "(a, b) =>", if that is what stands here; otherwise nothing is read. */
-static uint32_t parse_parameters(struct parser *parser, const char *names[DX_PARAMETERS_MAX])
+/* The names of "(a, b) =>", or none of "() =>", if that is what stands here; otherwise nothing is read. */
+static uint32_t parse_parameters(struct parser *parser, const char *names[DX_PARAMETERS_MAX], bool *are_parameters)
 {
 	struct parser saved = *parser;
 	struct dx_complaint ignored = {.column = 0};
 	uint32_t count = 0;
 	parser->complaint = &ignored;
+	bool has_none = is_sign(parser, ")");
 	while (parser->token.kind == DX_TOKEN_NAME && count < DX_PARAMETERS_MAX && !parser->has_failed) {
 		names[count++] = parser->token.text;
 		advance(parser);
 		if (!accept(parser, ","))
 			break;
 	}
-	if (count && accept(parser, ")") && accept(parser, "=>") && !parser->has_failed) {
+	if ((count || has_none) && accept(parser, ")") && accept(parser, "=>") && !parser->has_failed) {
 		parser->complaint = saved.complaint;
+		*are_parameters = true;
 		return count;
 	}
 	*parser = saved;
+	*are_parameters = false;
 	return 0;
 }
 
 static struct dx_node *parse_parenthesis(struct parser *parser, int column)
 {
 	const char *names[DX_PARAMETERS_MAX];
-	uint32_t count = parse_parameters(parser, names);
-	if (count)
+	bool are_parameters;
+	uint32_t count = parse_parameters(parser, names, &are_parameters);
+	if (are_parameters)
 		return parse_lambda(parser, column, names, count);
 	struct dx_node *node = parse_expression(parser);
 	expect(parser, ")");
@@ -233,6 +258,8 @@ static struct dx_node *parse_name(struct parser *parser, const struct dx_token *
 		return literal_new(parser, token->column, dx_bool(token->text[0] == 't'));
 	if (accept(parser, "=>"))
 		return parse_lambda(parser, token->column, &token->text, 1);
+	if (!strcmp(token->text, "null"))
+		return literal_new(parser, token->column, (struct dx_value){.kind = DX_ABSENT});
 	struct dx_node *node = node_new(parser, DX_NODE_NAME, token->column);
 	node->name = token->text;
 	return node;
@@ -282,7 +309,7 @@ static struct dx_node *parse_postfix(struct parser *parser)
 		int column = parser->token.column;
 		if (++length > DEPTH_MAX) {
 			fail(parser, column, "the chain of calls is too long");
-		} else if (accept(parser, ".")) {
+		} else if (accept(parser, ".") || accept(parser, "->")) {
 			struct dx_node *member = node_new(parser, DX_NODE_MEMBER, node->column);
 			member->first = node;
 			member->name = parser->token.text;
@@ -392,7 +419,7 @@ static struct dx_node *parse_expression(struct parser *parser)
 
 struct dx_node *dx_parse(struct dx_arena *arena, const char *text, const char **rest, struct dx_complaint *complaint)
 {
-	struct parser parser = {.lexer = {.text = text, .arena = arena, .is_decimal = true}, .complaint = complaint};
+	struct parser parser = {.lexer = {.text = text, .arena = arena}, .complaint = complaint};
 	*complaint = (struct dx_complaint){.column = 0};
 	if (strnlen(text, DX_TEXT_BYTES_MAX + 1) > DX_TEXT_BYTES_MAX)
 		fail(&parser, 0, "the query has more than a MiB");

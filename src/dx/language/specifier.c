@@ -168,6 +168,8 @@ const char *dx_specifier_text(struct dx_query *query, const struct dx_value *val
 		return "[lambda]";
 	case DX_ERROR:
 		return dx_format(query->arena, strncmp(value->text, "gap: ", 5) ? "[error: %s]" : "[%s]", value->text);
+	case DX_ABSENT:
+		return value->is_nothing ? "" : "[absent]";
 	default:
 		return "";
 	}

@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bisect.h"
 #include "base/memory.h"
+#include "dx/model/block_ends.h"
 #include "table/table_limits.h"
 #include "trace/process_rows.h"
 #include "trace/row_ids.h"
@@ -19,6 +21,9 @@ static bool is_live(const struct dx_block_pass *pass, const struct heap_table *t
 {
 	int64_t time_ns = pass->position.sequence_ns;
 	uint32_t step = pass->position.step;
+	/* At no position: what each process had before its end. */
+	if (pass->position.kind == DX_ABSENT)
+		return row->end == HEAP_END_OPEN || row->end == HEAP_END_EXIT;
 	bool is_bare = step == UINT32_MAX, is_earlier = row->flags & HEAP_EARLIER;
 	/* At the trace's end all calls are over, and processes that end then are still there. */
 	if (time_ns == INT64_MAX)
@@ -42,7 +47,7 @@ static bool is_live(const struct dx_block_pass *pass, const struct heap_table *t
 void dx_block_pass_begin(struct dx_block_pass *pass, struct dx_query *query, uint32_t process,
 			 enum dx_block_choice choice, struct dx_value position)
 {
-	assert(position.kind == DX_POSITION || choice != DX_BLOCKS_LIVE);
+	assert(position.kind == DX_POSITION || position.kind == DX_ABSENT);
 	struct heap_table *table = dx_session_table(query->session);
 	struct heap_scan_plan plan = {INT64_MIN, INT64_MAX, INT64_MAX, PACK_EVERYTHING, NULL, NULL};
 	pass->process = process;
@@ -52,7 +57,7 @@ void dx_block_pass_begin(struct dx_block_pass *pass, struct dx_query *query, uin
 		dx_stop(query, -1, "the allocations of the trace cannot be found");
 		return;
 	}
-	if (choice == DX_BLOCKS_LIVE) {
+	if (choice == DX_BLOCKS_LIVE && position.kind == DX_POSITION) {
 		plan.to_ns = position.sequence_ns;
 		bool is_edge = position.sequence_ns == INT64_MIN || position.sequence_ns == INT64_MAX;
 		plan.live_from_ns = is_edge ? INT64_MIN : position.sequence_ns - 1;
@@ -197,18 +202,23 @@ static bool group_search(struct dx_query *query, uint32_t group, const struct dx
 	return false;
 }
 
-/* The group that was read last is tried first: events are mostly asked for in their order. */
+/* The group that was read last is tried first: events are mostly asked for in their order. Groups have the order of
+   their beginnings, unless stamps of threads contradict each other. */
 bool dx_block_of_event(struct dx_query *query, const struct dx_event *event, struct dx_block *block)
 {
 	const struct heap_table *table = dx_session_table(query->session);
 	bool is_begin = event->row.kind == EVENT_ALLOC || event->row.kind == EVENT_REALLOC;
+	uint32_t number, first;
+	if (dx_block_ended_by(query, event, &number))
+		return dx_block_load(query, number, block);
 	if (!table || !is_begin || !event->row.address)
 		return false;
 	if (query->session->group && query->session->group->is_filled &&
 	    group_search(query, query->session->group->group, event, block))
 		return true;
-	for (uint32_t group = 0; group < table->groups.count; group++)
-		if (group_search(query, group, event, block))
+	BISECT(first, table->groups.count, i, table->groups.items[i].last_ns < event->row.time_ns);
+	for (uint32_t i = 0; i < table->groups.count; i++)
+		if (group_search(query, (first + i) % table->groups.count, event, block))
 			return true;
 	return false;
 }

@@ -27,7 +27,8 @@ enum { DX_BLOCKS_PROCESS, DX_BLOCKS_CHOICE, DX_BLOCKS_POSITION, DX_BLOCKS_ARGUME
 /** A pass over the blocks. */
 struct dx_block_pass {
 	struct heap_scan scan;
-	struct dx_value position; /**< of live blocks; step UINT32_MAX: behind all points of its nanosecond */
+	struct dx_value position; /**< of live blocks; step UINT32_MAX: behind all points of its nanosecond; DX_ABSENT:
+				     before the end of each process */
 	const struct heap_rows *rows;
 	uint32_t process, at;
 	enum dx_block_choice choice;

@@ -21,10 +21,11 @@ struct dx_variable {
 
 /** What a query has asked for: its limits are to be printed with the answer. */
 enum dx_use {
-	DX_USE_CALLS,     /**< heap calls */
-	DX_USE_BLOCKS,    /**< blocks that were allocated in the recorded time, or their sums */
-	DX_USE_LIVE,      /**< blocks that are live at a position */
-	DX_USE_LIVE_SUMS, /**< sums of those */
+	DX_USE_CALLS,       /**< heap calls */
+	DX_USE_BLOCKS,      /**< blocks that were allocated in the recorded time, or their sums */
+	DX_USE_LIVE,        /**< blocks that are live at a position */
+	DX_USE_LIVE_SUMS,   /**< sums of those */
+	DX_USE_NO_POSITION, /**< one of both at no position, if none is set */
 	DX_USE_COUNT
 };
 
@@ -44,7 +45,7 @@ struct dx_session {
 	struct dx_variable *variables;
 	struct dx_variable *removed; /**< in this query, which may still use their values */
 	uint32_t process, thread;    /**< the current ones, ids; TRACE_NONE: the trace has none */
-	struct dx_value position;    /**< DX_ABSENT until it is set; see dx_position_current() */
+	struct dx_value position;    /**< DX_ABSENT: no position, which is a state of its own until one is set */
 	struct heap_table *table;    /**< NULL: not needed yet */
 	struct heap_names *names;
 	uint64_t *entry_addresses; /**< by entry: in its image, 0: not asked for yet, UINT64_MAX: not known; or NULL */
@@ -56,6 +57,8 @@ struct dx_session {
 	struct dx_found_events *found;        /**< the trace's events, if many are searched for; NULL: none was */
 	struct dx_block_events *block_events; /**< events of blocks in another order; likewise */
 	struct dx_faults *faults;             /**< frees that end no block; NULL: not searched yet */
+	struct dx_block_ends *ends;           /**< blocks by their ends; NULL: not needed yet */
+	struct dx_callers *callers;           /**< what frames reports fold; NULL: not known yet */
 };
 
 /** Begin with the trace's first process. */

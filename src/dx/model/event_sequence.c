@@ -98,6 +98,7 @@ static bool gap_next(struct dx_query *query, struct dx_iterator *iterator, struc
 		if (!count)
 			continue;
 		element->value = dx_error(query, "gap: %llu events", (unsigned long long)count);
+		element->index.is_nothing = true;
 		return true;
 	}
 	return false;

@@ -114,6 +114,11 @@ static const char *forks(struct dx_query *query)
 	return count_or_null(query, count);
 }
 
+static const char *no_position(struct dx_query *query)
+{
+	return query->session->position.kind == DX_POSITION ? NULL : "";
+}
+
 static const char *without_durations(struct dx_query *query)
 {
 	const char *durations = option_of(query->session->dictionary, "duration");
@@ -128,6 +133,7 @@ static const struct {
 	const char *(*find)(struct dx_query *query);
 	const char *words[DX_USE_COUNT];
 } limits[] = {
+	{no_position, {NULL, NULL, NULL, NULL, "no position is set: what each process had at its end"}},
 	{cut_at,
 	 {"the trace is cut at byte %s", "the trace is cut at byte %s", "the trace is cut at byte %s",
 	  "the trace is cut at byte %s"}},
@@ -202,8 +208,9 @@ static unsigned use_of(const struct name_use *rows, const char *name)
 	return rows->name ? 1u << rows->use : 0;
 }
 
-unsigned dx_limits_of_method(const char *name)
+unsigned dx_limits_of_method(const char *name, unsigned argument_count)
 {
+	bool has_no_position = !argument_count && !strcasecmp(name, "Live");
 	static const struct name_use rows[] = {
 		{"Heap", DX_USE_CALLS},
 		{"HeapAnalyze", DX_USE_CALLS},
@@ -219,13 +226,14 @@ unsigned dx_limits_of_method(const char *name)
 		{"Longest", DX_USE_BLOCKS},
 		{"Live", DX_USE_LIVE},
 		{"Growth", DX_USE_LIVE_SUMS},
+		{"Peak", DX_USE_LIVE_SUMS},
 		{0},
 	};
-	return use_of(rows, name);
+	return use_of(rows, name) | (has_no_position ? 1u << DX_USE_NO_POSITION : 0);
 }
 
 unsigned dx_limits_of_process_member(const char *name)
 {
 	static const struct name_use rows[] = {{"Heap", DX_USE_LIVE_SUMS}, {"Heaps", DX_USE_BLOCKS}, {0}};
-	return use_of(rows, name);
+	return use_of(rows, name) | (strcasecmp(name, "Heap") ? 0 : 1u << DX_USE_NO_POSITION);
 }

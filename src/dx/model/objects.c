@@ -6,35 +6,19 @@
 #include <string.h>
 
 #include "dx/model/positions.h"
+#include "dx/model/stack_frames.h"
 #include "trace/code_rows.h"
 #include "trace/process_rows.h"
 #include "trace/row_ids.h"
 #include "trace/trace.h"
 
-const struct dx_class *const dx_classes[] = {&dx_session_class,    &dx_session_ttd_class,
-					     &dx_data_class,       &dx_utility_class,
-					     &dx_heap_class,       &dx_call_class,
-					     &dx_allocation_class, &dx_stack_row_class,
-					     &dx_process_class,    &dx_process_ttd_class,
-					     &dx_heap_state_class, &dx_heap_row_class,
-					     &dx_heap_use_class,   &dx_thread_class,
-					     &dx_module_class,     &dx_event_class,
-					     &dx_position_class,   &dx_position_range_class,
-					     &dx_debugger_class,   &dx_state_class,
-					     &dx_variables_class,  NULL};
-
-const char *dx_stack_text(struct dx_query *query, uint32_t stack, uint32_t entry)
-{
-	struct heap_names *names = dx_session_names(query->session);
-	if (!names)
-		return "";
-	const struct heap_site site = {stack, entry};
-	uint32_t node = entry == TRACE_NONE ? heap_names_stack(names, stack) : heap_names_site(names, &site);
-	char *text = heap_names_text(names, node, 0);
-	const char *copy = dx_copy_text(query->arena, text, strlen(text));
-	free(text);
-	return copy;
-}
+const struct dx_class *const dx_classes[] = {
+	&dx_session_class,  &dx_session_ttd_class, &dx_data_class,        &dx_utility_class,
+	&dx_heap_class,     &dx_call_class,        &dx_allocation_class,  &dx_stack_row_class,
+	&dx_peak_class,     &dx_process_class,     &dx_process_ttd_class, &dx_heap_state_class,
+	&dx_heap_row_class, &dx_heap_use_class,    &dx_thread_class,      &dx_module_class,
+	&dx_event_class,    &dx_frame_class,       &dx_position_class,    &dx_position_range_class,
+	&dx_debugger_class, &dx_state_class,       &dx_variables_class,   NULL};
 
 /* ---- ids ---- */
 
@@ -65,6 +49,18 @@ struct dx_value dx_column_value(struct dx_query *query, const struct column *col
 	default:
 		return dx_number(value);
 	}
+}
+
+size_t dx_member_words(const struct dx_class *class, const struct dx_member *member, const char *const **words)
+{
+	int id = dx_member_column(member);
+	bool has_columns = class == &dx_heap_class || class == &dx_allocation_class;
+	if (id < 0 || !has_columns)
+		return 0;
+	const struct column *column =
+		column_find(class == &dx_heap_class ? COLUMNS_OF_EVENTS : COLUMNS_OF_ALLOCATIONS, (enum column_id)id);
+	*words = column->words;
+	return column->type == TYPE_WORD ? column->word_count : 0;
 }
 
 /* Objects of the class of the ids [first, count): of the process, unless that is TRACE_NONE. */

@@ -6,6 +6,8 @@
 #include "base/memory.h"
 #include "dx/model/block_events.h"
 #include "dx/model/inherited.h"
+#include "dx/model/positions.h"
+#include "dx/model/stack_frames.h"
 #include "table/weight.h"
 #include "trace/process_rows.h"
 #include "trace/row_ids.h"
@@ -95,18 +97,27 @@ static void get_free_event(struct dx_query *query, const struct dx_value *object
 	put_event(query, block_of(object), true, value);
 }
 
-static void get_stack(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+static uint32_t node_of(struct dx_query *query, uint32_t number)
 {
-	const struct heap_site *site = site_of(query, block_of(object)->row.site);
-	*value = dx_text(is_earlier(object) ? "[before the trace]" : dx_stack_text(query, site->stack, site->entry));
+	const struct heap_site *site = site_of(query, number);
+	return dx_stack_node(query, site->stack, site->entry);
 }
 
-static void get_free_stack(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+static void get_stack(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
-	const struct heap_site *site = site_of(query, block_of(object)->row.end_site);
-	if (block_of(object)->row.end_site != HEAP_NONE && !is_copy(object))
-		*value = dx_text(dx_stack_text(query, site->stack, site->entry));
+	*value = is_earlier(object) ? dx_text("[before the trace]")
+				    : dx_stack(query, node_of(query, block_of(object)->row.site));
 }
+
+static bool has_free_stack(const struct dx_value *object)
+{
+	return block_of(object)->row.end_site != HEAP_NONE && !is_copy(object);
+}
+
+DX_GETTER_IF(get_frames, !is_earlier(object), dx_frames(query, node_of(query, block_of(object)->row.site)))
+DX_GETTER_IF(get_caller, !is_earlier(object), dx_caller(query, node_of(query, block_of(object)->row.site)))
+DX_GETTER_IF(get_free_stack, has_free_stack(object), dx_stack(query, node_of(query, block_of(object)->row.end_site)))
+DX_GETTER_IF(get_free_frames, has_free_stack(object), dx_frames(query, node_of(query, block_of(object)->row.end_site)))
 
 DX_GETTER_IF(get_previous, block_of(object)->details.previous != HEAP_NONE,
 	     dx_block_at(query, block_of(object)->details.previous))
@@ -168,8 +179,13 @@ static const struct dx_member block_members[] = {
 	{"FreeThread", DX_OBJECT, COLUMN(FREE_THREAD), NULL, &dx_thread_class, "the thread that freed it"},
 	{"FreeFunction", DX_TEXT, DX_MEMBER_NO_COLUMN | COLUMN(FREE_FUNCTION), NULL, NULL,
 	 "the function that freed it"},
+	{"Caller", DX_OBJECT, DX_MEMBER_NO_COLUMN, get_caller, &dx_frame_class,
+	 "the frame of the user's own code that allocated it, as reports show it"},
 	{"Stack", DX_TEXT, DX_MEMBER_NO_COLUMN, get_stack, NULL, "the frames of the allocation, innermost first"},
+	{"Frames", DX_SEQUENCE, DX_MEMBER_NO_COLUMN, get_frames, &dx_frame_class,
+	 "the same, as objects; Stack[0] is Frames[0]"},
 	{"FreeStack", DX_TEXT, DX_MEMBER_NO_COLUMN, get_free_stack, NULL, "the frames of the free"},
+	{"FreeFrames", DX_SEQUENCE, DX_MEMBER_NO_COLUMN, get_free_frames, &dx_frame_class, "the same, as objects"},
 	{"Event", DX_OBJECT, DX_MEMBER_NO_COLUMN, get_event, &dx_heap_class, "the call that allocated it"},
 	{"FreeEvent", DX_OBJECT, DX_MEMBER_NO_COLUMN, get_free_event, &dx_heap_class,
 	 "the call that freed, resized or destroyed it"},
@@ -237,7 +253,10 @@ static bool copy_next(struct dx_query *query, struct dx_iterator *iterator, stru
 			return false;
 		state->next_copy = state->copies.count = 0;
 		if ((wanted == TRACE_NONE || wanted == process) && dx_step(query, "Live", iterator->sequence->column))
-			dx_copies_find(query, &state->copies, process, arguments[DX_BLOCKS_POSITION]);
+			dx_copies_find(query, &state->copies, process,
+				       arguments[DX_BLOCKS_POSITION].kind == DX_POSITION
+					       ? arguments[DX_BLOCKS_POSITION]
+					       : dx_position_current(query, process));
 	}
 	return false;
 }

@@ -141,14 +141,14 @@ static const struct dx_member call_members[] = {
 	{"EventType", DX_TEXT, 0, get_type, NULL, "always Call"},
 	{"ThreadId", DX_NUMBER, 0, get_tid, NULL, "the tid"},
 	{"UniqueThreadId", DX_NUMBER, 0, get_unique, NULL, "the thread's id in the trace, which no other thread has"},
+	{"TimeStart", DX_POSITION, 0, get_start, &dx_position_class, "the position at which the call began"},
+	{"TimeEnd", DX_POSITION, 0, get_end, &dx_position_class, "the position at which it returned"},
 	{"Function", DX_TEXT, 0, get_function, NULL, "the image and the name of the function"},
 	{"FunctionAddress", DX_NUMBER, 0, get_function_address, NULL,
 	 "where the function lay; absent if the image's file is not on this machine"},
 	{"ReturnAddress", DX_NUMBER, 0, get_return_address, NULL, "where the call returns to"},
 	{"ReturnValue", DX_NUMBER, 0, get_return_value, NULL, "what it returned; functions without a result have none"},
 	{"Parameters", DX_SEQUENCE, 0, get_parameters, NULL, "its arguments"},
-	{"TimeStart", DX_POSITION, 0, get_start, &dx_position_class, "the position at which the call began"},
-	{"TimeEnd", DX_POSITION, 0, get_end, &dx_position_class, "the position at which it returned"},
 	{"SystemTimeStart", DX_TEXT, 0, get_system_start, NULL, "the approximate time of day, UTC"},
 	{"SystemTimeEnd", DX_TEXT, 0, get_system_end, NULL, "the approximate time of day, UTC"},
 	{0},
@@ -251,6 +251,10 @@ void dx_calls(struct dx_query *query, struct dx_method_call *call, struct dx_val
 	const struct trace_dictionary *dictionary = query->session->dictionary;
 	uint32_t process = call->receiver.data ? dx_id_of(&call->receiver) : TRACE_NONE;
 	for (unsigned k = 0; k < call->count; k++) {
+		if (!*call->arguments[k].text) {
+			*result = dx_error(query, "Calls: a function's name is missing, such as \"libc!malloc\"");
+			return;
+		}
 		bool has_any = is_recorded(dictionary, call->arguments[k].text);
 		for (uint32_t i = 0; i < dictionary->entry_count; i++)
 			has_any |= entry_matches(dictionary, &dictionary->entries[i], call->arguments[k].text);

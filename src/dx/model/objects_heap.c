@@ -9,6 +9,7 @@
 #include "dx/model/event_reader.h"
 #include "dx/model/faults.h"
 #include "dx/model/objects.h"
+#include "dx/model/stack_frames.h"
 #include "trace/call_arguments.h"
 #include "trace/code_rows.h"
 #include "trace/row_ids.h"
@@ -188,12 +189,15 @@ static void get_parameters(struct dx_query *query, const struct dx_value *object
 DX_GETTER(get_thread, dx_id_object(query, &dx_thread_class, event_of(object)->row.thread))
 DX_GETTER(get_process, dx_id_object(query, &dx_process_class, event_of(object)->row.process))
 
-static void get_stack(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+static uint32_t node_of(struct dx_query *query, const struct dx_value *object)
 {
 	const struct dx_event *event = event_of(object);
-	*value = dx_text(
-		dx_stack_text(query, event->row.flags & EVENT_NO_STACK ? 0 : event->row.stack, event->row.entry));
+	return dx_stack_node(query, event->row.flags & EVENT_NO_STACK ? 0 : event->row.stack, event->row.entry);
 }
+
+DX_GETTER(get_stack, dx_stack(query, node_of(query, object)))
+DX_GETTER(get_frames, dx_frames(query, node_of(query, object)))
+DX_GETTER(get_caller, dx_caller(query, node_of(query, object)))
 
 DX_GETTER_IF(get_error, (event_of(object)->row.flags & EVENT_FAILED) != 0, dx_signed(event_of(object)->row.result))
 
@@ -215,14 +219,24 @@ static void get_block(struct dx_query *query, const struct dx_value *object, str
 	*value = dx_object(&dx_allocation_class, kept);
 }
 
-/* Members of the block that the call allocated. */
+/* Members of the block that the call allocated; of a Free, it is the one that it ended, of which it has its own. */
 static void get_of_block(struct dx_query *query, const struct dx_value *object, const char *name,
 			 struct dx_value *value)
 {
 	struct dx_value block = {.kind = DX_ABSENT};
-	get_block(query, object, &block);
+	if (event_of(object)->row.kind != EVENT_FREE)
+		get_block(query, object, &block);
 	if (block.kind == DX_OBJECT)
 		*value = dx_member_get(query, &block, name, NULL);
+}
+
+static void get_allocating(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	struct dx_value block = {.kind = DX_ABSENT};
+	if (event_of(object)->row.kind == EVENT_FREE)
+		get_block(query, object, &block);
+	if (block.kind == DX_OBJECT)
+		*value = dx_member_get(query, &block, "Event", NULL);
 }
 
 static void get_lifetime(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
@@ -235,9 +249,22 @@ static void get_free_stack(struct dx_query *query, const struct dx_value *object
 	get_of_block(query, object, "FreeStack", value);
 }
 
+static void get_free_frames(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	get_of_block(query, object, "FreeFrames", value);
+}
+
 static void get_freed(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
-	get_of_block(query, object, "TimeEnd", value);
+	struct dx_block block;
+	if (event_of(object)->row.kind != EVENT_FREE && dx_block_of_event(query, event_of(object), &block) &&
+	    block.row.end <= HEAP_END_DESTROY)
+		get_of_block(query, object, "TimeEnd", value);
+}
+
+static void get_ending(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	get_of_block(query, object, "End", value);
 }
 
 static void get_free_event(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
@@ -312,16 +339,25 @@ static const struct dx_member heap_members[] = {
 	{"Thread", DX_OBJECT, DX_MEMBER_EXTRA, get_thread, &dx_thread_class, "the thread that made the call"},
 	{"Process", DX_OBJECT, DX_MEMBER_EXTRA, get_process, &dx_process_class, "the process of that thread"},
 	{"Function", DX_TEXT, DX_MEMBER_EXTRA | COLUMN(FUNCTION), NULL, NULL, "the function that was called"},
+	{"Caller", DX_OBJECT, DX_MEMBER_EXTRA, get_caller, &dx_frame_class,
+	 "the frame of the user's own code that called it, as reports show it"},
 	{"Stack", DX_TEXT, DX_MEMBER_EXTRA, get_stack, NULL, "the frames of the call, innermost first, joined by ;"},
+	{"Frames", DX_SEQUENCE, DX_MEMBER_EXTRA | DX_MEMBER_NO_COLUMN, get_frames, &dx_frame_class,
+	 "the same, as objects; Stack[0] is Frames[0]"},
 	{"Duration", DX_NUMBER, DX_MEMBER_EXTRA | COLUMN(DURATION), NULL, NULL, "nanoseconds that the call took"},
 	{"Usable", DX_NUMBER, DX_MEMBER_EXTRA | COLUMN(USABLE), NULL, NULL, "the bytes that the allocator really gave"},
 	{"Error", DX_NUMBER, DX_MEMBER_EXTRA, get_error, NULL, "the error number of a failed call"},
 	{"State", DX_TEXT, DX_MEMBER_EXTRA, get_state, NULL,
 	 "Free, ReAlloc: ok, unknown (no call returned the address) or double (freed before)"},
-	{"Freed", DX_POSITION, DX_MEMBER_EXTRA, get_freed, &dx_position_class, "Alloc, ReAlloc: when the block ended"},
+	{"Freed", DX_POSITION, DX_MEMBER_EXTRA, get_freed, &dx_position_class,
+	 "Alloc, ReAlloc: when a call freed, resized or destroyed the block; absent: none did"},
+	{"End", DX_TEXT, DX_MEMBER_EXTRA, get_ending, NULL,
+	 "Alloc, ReAlloc: how the block ended, as End of an allocation"},
 	{"Lifetime", DX_NUMBER, DX_MEMBER_EXTRA, get_lifetime, NULL,
 	 "Alloc, ReAlloc: nanoseconds up to the block's end, or its age"},
 	{"FreeStack", DX_TEXT, DX_MEMBER_EXTRA, get_free_stack, NULL, "Alloc, ReAlloc: the frames of the free"},
+	{"FreeFrames", DX_SEQUENCE, DX_MEMBER_EXTRA | DX_MEMBER_NO_COLUMN, get_free_frames, &dx_frame_class,
+	 "the same, as objects"},
 	{"FreeEvent", DX_OBJECT, DX_MEMBER_EXTRA | DX_MEMBER_NO_COLUMN, get_free_event, &dx_heap_class,
 	 "Alloc, ReAlloc: the call that ended the block"},
 	{"Weight", DX_NUMBER, DX_MEMBER_EXTRA, get_weight, NULL,
@@ -329,7 +365,9 @@ static const struct dx_member heap_members[] = {
 	{"PreviousBlock", DX_OBJECT, DX_MEMBER_HIDDEN, get_before, &dx_allocation_class,
 	 "ReAlloc: the block before, which has a Previous of its own"},
 	{"Block", DX_OBJECT, DX_MEMBER_HIDDEN, get_block, &dx_allocation_class,
-	 "Alloc, ReAlloc: the block, with its end"},
+	 "Alloc, ReAlloc: the block, with its end; Free: the block that it ended, whose size is Block.Size"},
+	{"AllocEvent", DX_OBJECT, DX_MEMBER_HIDDEN, get_allocating, &dx_heap_class,
+	 "Free: the call that allocated the block"},
 	{"Index", DX_NUMBER, DX_MEMBER_HIDDEN | COLUMN(ID), NULL, NULL,
 	 "the index in Heap(), which is seq of xheap dump"},
 	{0},

@@ -51,7 +51,7 @@ DX_GETTER(get_ttd, dx_id_object(query, &dx_process_ttd_class, dx_id_of(object)))
 
 static void get_heap_state(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
-	query->session->uses |= 1u << DX_USE_LIVE_SUMS;
+	query->session->uses |= 1u << DX_USE_LIVE_SUMS | 1u << DX_USE_NO_POSITION;
 	*value = dx_id_object(query, &dx_heap_state_class, dx_id_of(object));
 }
 
@@ -59,6 +59,9 @@ static void get_heaps(struct dx_query *query, const struct dx_value *object, str
 {
 	dx_heap_uses(query, dx_id_of(object), value);
 }
+
+DX_GETTER(get_no_environment, dx_not_recorded(query, "environment of a process; its command line is CommandLine"))
+DX_GETTER(get_no_memory, dx_not_recorded(query, "memory, files or handles of a process"))
 
 static const char *process_show(struct dx_query *query, const struct dx_value *object)
 {
@@ -83,6 +86,9 @@ static const struct dx_member process_members[] = {
 	{"End", DX_TEXT, DX_MEMBER_EXTRA, get_ending, NULL,
 	 "how it ended: running, exit, signal, exec, unknown, detached"},
 	{"Status", DX_NUMBER, DX_MEMBER_EXTRA, get_status, NULL, "its exit status, or the number of the signal"},
+	{"Environment", DX_ANY, DX_MEMBER_HIDDEN, get_no_environment, NULL, "an error: not recorded"},
+	{"Io", DX_ANY, DX_MEMBER_HIDDEN, get_no_memory, NULL, "an error: not recorded"},
+	{"KernelObject", DX_ANY, DX_MEMBER_HIDDEN, get_no_memory, NULL, "an error: not recorded"},
 	{0},
 };
 
@@ -112,7 +118,7 @@ static const struct dx_member process_ttd_members[] = {
 };
 
 const struct dx_class dx_process_ttd_class = {"ProcessTTD", "the recorded time of a process", process_ttd_members,
-					      .data_bytes = sizeof(struct dx_id)};
+					      .data_bytes = sizeof(struct dx_id), .shows_methods = true};
 
 /* ---- threads ---- */
 
@@ -133,10 +139,12 @@ static void get_thread_time(struct dx_query *query, const struct dx_value *objec
 
 static const char *thread_show(struct dx_query *query, const struct dx_value *object)
 {
-	const struct trace_thread *thread = thread_of(query, object);
-	return *thread->name ? dx_format(query->arena, "%s (%u)", thread->name, thread->tid)
-			     : dx_format(query->arena, "thread %u", thread->tid);
+	return dx_format(query->arena, "UID: %u, TID: 0x%x", dx_id_of(object), thread_of(query, object)->tid);
 }
+
+DX_GETTER(get_thread_ttd, dx_id_object(query, &dx_process_ttd_class, thread_of(query, object)->process))
+DX_GETTER(get_no_stack, dx_not_recorded(query, "stack of a thread by itself; each call has one, its member Stack"))
+DX_GETTER(get_no_registers, dx_not_recorded(query, "registers"))
 
 static const struct dx_member thread_members[] = {
 	{"UniqueId", DX_NUMBER, 0, get_process_id, NULL, "its id in the trace, which no other thread has"},
@@ -146,6 +154,9 @@ static const struct dx_member thread_members[] = {
 	{"ActiveTime", DX_OBJECT, 0, get_thread_time, &dx_position_range_class, "the same"},
 	{"Name", DX_TEXT, DX_MEMBER_EXTRA, get_thread_name, NULL, "its name"},
 	{"Process", DX_OBJECT, DX_MEMBER_EXTRA, get_thread_process, &dx_process_class, "its process"},
+	{"Stack", DX_ANY, DX_MEMBER_HIDDEN, get_no_stack, NULL, "an error: not recorded"},
+	{"TTD", DX_OBJECT, DX_MEMBER_HIDDEN, get_thread_ttd, &dx_process_ttd_class, "the recorded time of its process"},
+	{"Registers", DX_ANY, DX_MEMBER_HIDDEN, get_no_registers, NULL, "an error: not recorded"},
 	{0},
 };
 

@@ -45,12 +45,13 @@ static const struct dx_member session_ttd_members[] = {
 };
 
 const struct dx_class dx_session_ttd_class = {"TTD", "the recorded time of all processes",
-					      .members = session_ttd_members};
+					      .members = session_ttd_members, .shows_methods = true};
 
 static const struct dx_member no_members[] = {{0}};
 const struct dx_class dx_data_class = {"Data", "collections of what was recorded", no_members,
-				       .data_bytes = sizeof(struct dx_id)};
-const struct dx_class dx_utility_class = {"Utility", "searches", no_members, .data_bytes = sizeof(struct dx_id)};
+				       .data_bytes = sizeof(struct dx_id), .shows_methods = true};
+const struct dx_class dx_utility_class = {"Utility", "searches", no_members, .data_bytes = sizeof(struct dx_id),
+					  .shows_methods = true};
 
 /* ---- Debugger ---- */
 
@@ -67,13 +68,20 @@ static void get_sessions(struct dx_query *query, const struct dx_value *object, 
 	*value = dx_list_value(query, list, 0, 1);
 }
 
+DX_GETTER(get_no_settings, dx_not_recorded(query, "settings of a debugger"))
+DX_GETTER(get_no_registers, dx_not_recorded(query, "registers"))
+
 static const struct dx_member debugger_members[] = {
 	{"Sessions", DX_SEQUENCE, 0, get_sessions, &dx_session_class, "the trace, as the only session"},
 	{"State", DX_OBJECT, 0, get_state, &dx_state_class, "what the prompt keeps"},
+	{"Settings", DX_ANY, DX_MEMBER_HIDDEN, get_no_settings, NULL, "an error: not recorded"},
+	{"Utility", DX_ANY, DX_MEMBER_HIDDEN, get_no_settings, NULL, "an error: not recorded"},
 	{0},
 };
 static const struct dx_member state_members[] = {
 	{"UserVariables", DX_OBJECT, 0, get_variables, &dx_variables_class, "the user variables, @$vars"},
+	{"DebuggerVariables", DX_ANY, DX_MEMBER_HIDDEN, get_no_settings, NULL, "an error: not recorded"},
+	{"PseudoRegisters", DX_ANY, DX_MEMBER_HIDDEN, get_no_registers, NULL, "an error: not recorded"},
 	{0},
 };
 
@@ -125,6 +133,12 @@ static void user_variables(struct dx_query *query, struct dx_value *value)
 	*value = dx_object(&dx_variables_class, NULL);
 }
 
+struct dx_value dx_not_recorded(struct dx_query *query, const char *what)
+{
+	return dx_error(query, "a trace has no %s: xheap records heap calls, each with its stack, thread and times",
+			what);
+}
+
 static void current_frame(struct dx_query *query, struct dx_value *value)
 {
 	*value = dx_error(query, "there is no current frame: a trace has the stacks of heap calls, which are their "
@@ -162,7 +176,9 @@ static void call_heap(struct dx_query *query, struct dx_method_call *call, struc
 static void call_memory(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
 {
 	*result =
-		dx_error(query, "%s: no accesses to memory are recorded: xheap records heap calls, each with its stack",
+		dx_error(query,
+			 "%s: no accesses to memory, modules or registers are recorded: xheap records heap calls, each "
+			 "with its stack",
 			 call->method->name);
 }
 
@@ -176,11 +192,12 @@ static void call_create(struct dx_query *query, struct dx_method_call *call, str
 {
 	const struct dx_value *arguments = call->arguments;
 	uint64_t step = call->count > 2 ? arguments[2].number : 0;
+	bool is_negative = call->count > 1 && arguments[1].is_signed && (int64_t)arguments[1].number < 0;
 	if (strcmp(arguments[0].text, "Debugger.Models.TTD.Position") != 0)
 		*result = dx_error(query, "@$create makes Debugger.Models.TTD.Position, not %s", arguments[0].text);
 	else if (call->count < 2 || arguments[1].kind != DX_NUMBER ||
-		 (call->count > 2 && arguments[2].kind != DX_NUMBER) || step > UINT32_MAX)
-		*result = dx_error(query, "a position is made of a sequence number and a step");
+		 (call->count > 2 && arguments[2].kind != DX_NUMBER) || step > UINT32_MAX || is_negative)
+		*result = dx_error(query, "a position is made of a sequence number and a step, both from 0 on");
 	else
 		*result = dx_position(arguments[1].number > INT64_MAX && !arguments[1].is_signed
 					      ? INT64_MAX
@@ -196,18 +213,11 @@ static void call_position(struct dx_query *query, struct dx_method_call *call, s
 
 static void call_set_position(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
 {
-	const struct dx_value *to = &call->arguments[0];
 	struct dx_value position;
-	double percent = to->kind == DX_REAL ? to->real : to->kind == DX_NUMBER ? (double)to->number : -1;
-	if (to->kind == DX_POSITION)
-		position = *to;
-	else if (percent >= 0 && percent <= 100)
-		position = dx_position_at_percent(query, percent);
-	else if (to->kind != DX_TEXT || !dx_position_parse(to->text, &position)) {
-		*result = dx_error(query, "SetPosition takes 0 to 100, or \"SEQUENCE:STEP\"");
-		return;
-	}
-	dx_position_seek(query, &position);
+	if (dx_position_take(query, &call->arguments[0], &position))
+		dx_position_seek(query, &position);
+	else
+		*result = position;
 }
 
 static void call_switch_process(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
@@ -242,18 +252,26 @@ const struct dx_method dx_methods_of_traces[] = {
 	      "an error: not recorded"),
 	DX_OF(dx_process_ttd_class, "PrevMemoryAccess", "v*", DX_ANY, NULL, call_memory, "mask, address, size",
 	      "an error: not recorded"),
-	DX_OF(dx_session_ttd_class, "SetPosition", "v", DX_ABSENT, NULL, call_set_position,
-	      "percent or \"SEQUENCE:STEP\"", "moves the current position"),
-	DX_OF(dx_process_ttd_class, "SetPosition", "v", DX_ABSENT, NULL, call_set_position,
-	      "percent or \"SEQUENCE:STEP\"", "moves the current position"),
+	DX_OF(dx_process_ttd_class, "NextModuleAccess", "v*", DX_ANY, NULL, call_memory, "mask, module",
+	      "an error: not recorded"),
+	DX_OF(dx_process_ttd_class, "PrevModuleAccess", "v*", DX_ANY, NULL, call_memory, "mask, module",
+	      "an error: not recorded"),
+	DX_OF(dx_process_ttd_class, "NextRegisterWrite", "v*", DX_ANY, NULL, call_memory, "register",
+	      "an error: not recorded"),
+	DX_OF(dx_process_ttd_class, "PrevRegisterWrite", "v*", DX_ANY, NULL, call_memory, "register",
+	      "an error: not recorded"),
+	DX_OF(dx_session_ttd_class, "SetPosition", "p", DX_ABSENT, NULL, call_set_position, "position",
+	      "moves the current position"),
+	DX_OF(dx_process_ttd_class, "SetPosition", "p", DX_ABSENT, NULL, call_set_position, "position",
+	      "moves the current position"),
 	DX_OF(dx_process_class, "SwitchTo", "", DX_ABSENT, NULL, call_switch_process, "",
 	      "makes it the current process, @$curprocess"),
 	DX_OF(dx_thread_class, "SwitchTo", "", DX_ABSENT, NULL, call_switch_thread, "",
 	      "makes it the current thread, @$curthread, and its process the current one"),
 	DX_OF(dx_variables_class, "Remove", "t", DX_ABSENT, NULL, call_remove, "name", "removes a variable"),
 	{"create", DX_OF_NOTHING, NULL, "t?vv", DX_RESULT_KIND, DX_POSITION, NULL, NULL, call_create,
-	 "\"Debugger.Models.TTD.Position\", sequence [, step]", "a position"},
+	 "\"Debugger.Models.TTD.Position\", sequence [, step]", "a position", NULL},
 	{"position", DX_OF_NOTHING, NULL, "t", DX_RESULT_KIND, DX_POSITION, NULL, NULL, call_position,
-	 "\"SEQUENCE:STEP\"", "the position that a text names (not in the documents)"},
+	 "\"SEQUENCE:STEP\"", "the position that a text names (not in the documents)", NULL},
 	{0},
 };

@@ -2,11 +2,13 @@
 #include "dx/model/positions.h"
 
 #include <assert.h>
+#include <ctype.h>
 #include <inttypes.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "base/text.h"
 #include "dx/model/objects.h"
 #include "match/point_stream.h"
 #include "trace/process_rows.h"
@@ -26,7 +28,7 @@ static void get_sequence(struct dx_query *query, const struct dx_value *object, 
 		*value = dx_number(UINT64_C(0xFFFFFFFFFFFFFFFE));
 }
 
-DX_GETTER(get_steps, dx_number(object->step))
+DX_GETTER_IF(get_steps, object->step != UINT32_MAX, dx_number(object->step))
 
 static double percent_of(const struct dx_query *query, const struct dx_value *position)
 {
@@ -42,14 +44,15 @@ DX_GETTER(get_exact, dx_bool(!object->is_estimated))
 static const struct dx_member position_members[] = {
 	{"Sequence", DX_NUMBER, 0, get_sequence, NULL, "nanoseconds from the trace's start"},
 	{"Steps", DX_NUMBER, 0, get_steps, NULL,
-	 "the place, from 1, among the points of that nanosecond; 0x0: before all of them"},
+	 "the place, from 1, among the points of that nanosecond; 0x0: before all of them; absent: behind all of them"},
 	{"Percent", DX_REAL, 0, get_percent, NULL, "the part of the trace that lies before"},
 	{"IsExact", DX_BOOL, DX_MEMBER_EXTRA, get_exact, NULL,
 	 "false: the point of the call less or plus its duration, which is rounded"},
 	{0},
 };
 
-const struct dx_class dx_position_class = {"Position", "an instant of a trace", .members = position_members};
+const struct dx_class dx_position_class = {"Position", "an instant of a trace", .members = position_members,
+					   .shows_methods = true};
 
 /* ---- ranges ---- */
 
@@ -141,10 +144,37 @@ void dx_position_seek(struct dx_query *query, const struct dx_value *position)
 			    dx_position_text(query->arena, &session->position), percent_of(query, &session->position));
 }
 
-struct dx_value dx_position_at_percent(struct dx_query *query, double percent)
+/* Set the number of "50" or "50%"; false: the text is none. */
+static bool percent_parse(const char *text, double *percent)
 {
-	int64_t duration_ns = query->session->dictionary->duration_ns;
-	return dx_position(percent >= PERCENT ? duration_ns : (int64_t)((double)duration_ns * percent / PERCENT), 0);
+	char *end;
+	*percent = strtod(text, &end);
+	return end > text && isdigit((unsigned char)*text) && (!*end || !strcmp(end, "%"));
+}
+
+bool dx_position_take(struct dx_query *query, const struct dx_value *argument, struct dx_value *position)
+{
+	int64_t duration_ns = query->session->dictionary->duration_ns, time_ns;
+	bool is_text = argument->kind == DX_TEXT, is_number = argument->kind == DX_NUMBER || argument->kind == DX_REAL;
+	const char *name;
+	double percent = is_number ? dx_real_of(argument) : 0;
+	*position = *argument;
+	if (argument->kind == DX_POSITION || (is_text && dx_position_parse(argument->text, position)))
+		return true;
+	is_number |= is_text && percent_parse(argument->text, &percent);
+	if (is_number && percent >= 0 && percent <= PERCENT)
+		*position = percent < PERCENT ? dx_position((int64_t)((double)duration_ns * percent / PERCENT), 0)
+					      : dx_position(INT64_MAX, 0);
+	else if (is_text && !is_number && text_parse_time(argument->text, &time_ns))
+		*position = time_ns < duration_ns ? dx_position(time_ns, UINT32_MAX) : dx_position(INT64_MAX, 0);
+	else {
+		name = is_text ? argument->text : dx_format(query->arena, "%g", percent);
+		*position = dx_error(query,
+				     "%s is no position: SEQUENCE:STEP in hexadecimal, a time such as 10ms, or a "
+				     "percentage from 0 to 100",
+				     name);
+	}
+	return position->kind == DX_POSITION;
 }
 
 static void call_seek(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
@@ -176,8 +206,8 @@ static void call_system_time(struct dx_query *query, struct dx_method_call *call
 
 const struct dx_method dx_methods_of_positions[] = {
 	{"SeekTo", DX_OF_POSITION, NULL, "", DX_RESULT_KIND, DX_ABSENT, NULL, NULL, call_seek, "",
-	 "makes this the current position"},
+	 "makes this the current position", NULL},
 	{"ToSystemTime", DX_OF_POSITION, NULL, "", DX_RESULT_KIND, DX_TEXT, NULL, NULL, call_system_time, "",
-	 "the approximate time of day, UTC"},
+	 "the approximate time of day, UTC", NULL},
 	{0},
 };

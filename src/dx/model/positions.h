@@ -25,7 +25,9 @@ void dx_position_seek(struct dx_query *query, const struct dx_value *position);
 /** Return the approximate time of day of the position, UTC, as a text; or an error. */
 struct dx_value dx_position_system_time(struct dx_query *query, const struct dx_value *position);
 
-/** Return the position at a part of the trace's duration, 0 to 100. */
-struct dx_value dx_position_at_percent(struct dx_query *query, double percent);
+/** Set the position that an argument names: one as a value or as "SEQUENCE:STEP"; a percentage of the trace's duration,
+    as a number or "50%"; a time such as "10ms", behind all points of its nanosecond. Beyond the trace both are its end.
+    False: the argument names none, and *position is an error that says what would. */
+bool dx_position_take(struct dx_query *query, const struct dx_value *argument, struct dx_value *position);
 
 #endif

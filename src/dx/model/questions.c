@@ -8,15 +8,13 @@
 #include "base/events.h"
 #include "base/map.h"
 #include "base/memory.h"
-#include "base/priority_queue.h"
 #include "dx/model/event_sequence.h"
 #include "dx/model/faults.h"
 #include "dx/model/objects_allocation.h"
 #include "dx/model/positions.h"
+#include "dx/model/stack_frames.h"
 #include "trace/row_ids.h"
 #include "trace/trace.h"
-
-enum { CHOSEN_MAX = 1 << 20 };
 
 static uint32_t process_of(const struct dx_method_call *call)
 {
@@ -24,9 +22,6 @@ static uint32_t process_of(const struct dx_method_call *call)
 }
 
 /* ---- heap calls ---- */
-
-/* Events for which a condition holds. arguments: address; or duration. */
-enum { FILTER_ADDRESS, FILTER_DURATION };
 
 static bool event_contains(const struct dx_event *event, uint64_t address)
 {
@@ -36,33 +31,24 @@ static bool event_contains(const struct dx_event *event, uint64_t address)
 	return address >= event->row.address && address - event->row.address < size;
 }
 
-static bool filter_next(struct dx_query *query, struct dx_iterator *iterator, struct dx_element *element)
+/* Events whose block has the address, the argument. */
+static bool address_next(struct dx_query *query, struct dx_iterator *iterator, struct dx_element *element)
 {
-	const struct dx_value *arguments = iterator->sequence->arguments;
-	dx_each (query, iterator->source, element) {
-		if (element->value.kind == DX_ERROR)
+	dx_each (query, iterator->source, element)
+		if (element->value.kind == DX_ERROR ||
+		    event_contains(element->value.data, iterator->sequence->arguments[0].number))
 			return true;
-		const struct dx_event *event = element->value.data;
-		bool has_duration = !(event->row.flags & (EVENT_NO_DURATION | EVENT_IN_FLIGHT));
-		bool passes = arguments[0].number == FILTER_ADDRESS
-				      ? event_contains(event, arguments[1].number)
-				      : has_duration && event->row.duration_ns >= 0 &&
-						(uint64_t)event->row.duration_ns >= arguments[1].number;
-		if (passes)
-			return true;
-	}
 	return false;
 }
 
-static const struct dx_operator filter_operator = {.name = "Heap", .next = filter_next};
+static const struct dx_operator address_operator = {.name = "Heap", .next = address_next};
 
-static struct dx_value filtered(struct dx_query *query, uint32_t process, uint64_t filter, uint64_t number, int column)
+static struct dx_value events_of_address(struct dx_query *query, uint32_t process, uint64_t address, int column)
 {
 	struct dx_value events = dx_events(query, process, true, column);
-	struct dx_sequence *sequence = dx_sequence_new(query, &filter_operator, events.sequence, column);
-	sequence->argument_count = 2;
-	sequence->arguments[0] = dx_number(filter);
-	sequence->arguments[1] = dx_number(number);
+	struct dx_sequence *sequence = dx_sequence_new(query, &address_operator, events.sequence, column);
+	sequence->argument_count = 1;
+	sequence->arguments[0] = dx_number(address);
 	return dx_sequence_value(sequence);
 }
 
@@ -72,12 +58,12 @@ static void call_get_address(struct dx_query *query, struct dx_method_call *call
 	uint64_t address = dx_count_of(&call->arguments[0]);
 	uint32_t process = process_of(call), count = query->session->dictionary->process_count;
 	if (process != TRACE_NONE || count < 2) {
-		*result = filtered(query, process, FILTER_ADDRESS, address, call->column);
+		*result = events_of_address(query, process, address, call->column);
 		return;
 	}
 	struct dx_list *list = dx_list_new(query, query->arena);
 	struct dx_element element;
-	struct dx_value all = filtered(query, TRACE_NONE, FILTER_ADDRESS, address, call->column);
+	struct dx_value all = events_of_address(query, TRACE_NONE, address, call->column);
 	struct dx_iterator *iterator = dx_open(query, all.sequence);
 	dx_each (query, iterator, &element)
 		dx_list_add(list, &element);
@@ -93,11 +79,6 @@ static void call_get_address(struct dx_query *query, struct dx_method_call *call
 	*result = dx_list_value(query, sorted, 0, dx_list_count(sorted));
 }
 
-static void call_slow(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
-{
-	*result = filtered(query, process_of(call), FILTER_DURATION, dx_count_of(&call->arguments[0]), call->column);
-}
-
 static void call_analyze(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
 {
 	static const char *const names[] = {"State", "Address", "Free", "History"};
@@ -110,10 +91,9 @@ static void call_analyze(struct dx_query *query, struct dx_method_call *call, st
 		uint64_t address = event->row.kind == EVENT_REALLOC ? event->row.previous : event->row.address;
 		if (process != TRACE_NONE && process != event->row.process)
 			continue;
-		const struct dx_value values[] = {
-			dx_text(faults[i].kind == DX_FAULT_DOUBLE ? "double" : "unknown"), dx_address(address),
-			dx_object(&dx_heap_class, event),
-			filtered(query, event->row.process, FILTER_ADDRESS, address, call->column)};
+		const struct dx_value values[] = {dx_text(faults[i].kind == DX_FAULT_DOUBLE ? "double" : "unknown"),
+						  dx_address(address), dx_object(&dx_heap_class, event),
+						  events_of_address(query, event->row.process, address, call->column)};
 		const struct dx_record record = {4, names, values};
 		const struct dx_element element = {dx_object(&dx_record_class, &record), dx_number(event->number)};
 		dx_list_add(list, &element);
@@ -130,8 +110,12 @@ static void call_allocations(struct dx_query *query, struct dx_method_call *call
 
 static void call_live(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
 {
-	struct dx_value position = call->count ? call->arguments[0] : dx_position_current(query, process_of(call));
-	*result = dx_blocks(query, process_of(call), DX_BLOCKS_LIVE, position, call->column);
+	if (!call->count) {
+		query->session->uses |= 1u << DX_USE_NO_POSITION;
+		*result = query->session->position;
+	}
+	if (!call->count || dx_position_take(query, &call->arguments[0], result))
+		*result = dx_blocks(query, process_of(call), DX_BLOCKS_LIVE, *result, call->column);
 }
 
 static void call_cross(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
@@ -139,99 +123,22 @@ static void call_cross(struct dx_query *query, struct dx_method_call *call, stru
 	*result = dx_blocks(query, process_of(call), DX_BLOCKS_CROSS, dx_position(0, 0), call->column);
 }
 
-/* The blocks with the greatest keys, in their order; of equal ones the earlier block first. */
-static uint64_t size_key(const struct dx_block *block)
-{
-	return block->row.size_bytes;
-}
-
-static uint64_t lifetime_key(const struct dx_block *block)
-{
-	int64_t lifetime_ns = heap_lifetime_ns(&block->row);
-	return lifetime_ns > 0 ? (uint64_t)lifetime_ns : 0;
-}
-
-struct chosen_block {
-	uint64_t key;
-	struct dx_block block;
-};
-
-static bool is_better(const struct chosen_block *one, const struct chosen_block *other)
-{
-	return one->key != other->key ? one->key > other->key : one->block.number < other->block.number;
-}
-
-/* The least of the chosen ones is at the front. */
-PRIORITY_QUEUE(chosen_queue, struct chosen_block, const void *, is_better(other, one))
-
-static int better_first(const void *one, const void *other)
-{
-	return is_better(one, other) ? -1 : is_better(other, one);
-}
-
-static void find_greatest(struct dx_query *query, struct dx_method_call *call,
-			  uint64_t (*key)(const struct dx_block *block), struct dx_value *result)
-{
-	uint64_t most = call->count ? dx_count_of(&call->arguments[0]) : 10, count = 0;
-	struct dx_block_pass pass = {.has_scan = false};
-	struct dx_list *list = dx_list_new(query, query->arena);
-	struct chosen_block next;
-	if (most > CHOSEN_MAX || !dx_has_room(query->arena, most * sizeof(next))) {
-		*result = dx_error(query, "%s: so many do not fit into the memory of the query", call->method->name);
-		return;
-	}
-	struct chosen_block *items = memory_resize(NULL, most + 1, sizeof(*items));
-	query->session->uses |= 1u << DX_USE_BLOCKS;
-	dx_block_pass_begin(&pass, query, process_of(call), DX_BLOCKS_ALL, dx_position(0, 0));
-	while (most && dx_block_pass_next(&pass, query, &next.block)) {
-		next.key = key(&next.block);
-		if (count < most) {
-			items[count++] = next;
-			if (count == most)
-				chosen_queue_make(NULL, items, count);
-		} else if (is_better(&next, &items[0])) {
-			items[0] = next;
-			chosen_queue_sink(NULL, items, count, 0);
-		}
-	}
-	dx_block_pass_end(&pass);
-	qsort(items, count, sizeof(*items), better_first);
-	for (uint64_t i = 0; i < count; i++) {
-		const struct dx_element element = {dx_object(&dx_allocation_class, &items[i].block),
-						   dx_number(items[i].block.number)};
-		dx_list_add(list, &element);
-	}
-	free(items);
-	*result = dx_list_value(query, list, 0, dx_list_count(list));
-}
-
-static void call_largest(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
-{
-	find_greatest(query, call, size_key, result);
-}
-
-static void call_longest(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
-{
-	find_greatest(query, call, lifetime_key, result);
-}
-
 /* ---- sums by stack ---- */
 
-static void get_stack(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	const struct dx_stack_row *row = object->data;
-	char *text = heap_names_text(dx_session_names(query->session), (uint32_t)row->node, 0);
-	*value = dx_text(dx_copy_text(query->arena, text, strlen(text)));
-	free(text);
-}
-
+DX_GETTER(get_stack, dx_stack(query, (uint32_t)((const struct dx_stack_row *)object->data)->node))
 DX_GETTER(get_count, dx_signed(((const struct dx_stack_row *)object->data)->count))
 DX_GETTER(get_bytes, dx_signed(((const struct dx_stack_row *)object->data)->bytes))
+
+DX_GETTER(get_caller, dx_caller(query, (uint32_t)((const struct dx_stack_row *)object->data)->node))
+DX_GETTER(get_frames, dx_frames(query, (uint32_t)((const struct dx_stack_row *)object->data)->node))
 
 static const struct dx_member stack_members[] = {
 	{"Count", DX_NUMBER, 0, get_count, NULL, "blocks; of Growth: more blocks, below zero if less"},
 	{"Bytes", DX_NUMBER, 0, get_bytes, NULL, "their bytes"},
+	{"Caller", DX_OBJECT, DX_MEMBER_NO_COLUMN, get_caller, &dx_frame_class,
+	 "the frame of the user's own code, as reports show it"},
 	{"Stack", DX_TEXT, 0, get_stack, NULL, "the frames of their allocations, innermost first, joined by ;"},
+	{"Frames", DX_SEQUENCE, DX_MEMBER_NO_COLUMN, get_frames, &dx_frame_class, "the same, as objects"},
 	{0},
 };
 
@@ -332,9 +239,17 @@ static void call_leaks(struct dx_query *query, struct dx_method_call *call, stru
 static void call_growth(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
 {
 	struct stack_sums sums = {.count = 0};
-	struct dx_value end = dx_position(INT64_MAX, 0);
-	sums_pass(query, &sums, process_of(call), DX_BLOCKS_LIVE, &call->arguments[0], 0, -1);
-	sums_pass(query, &sums, process_of(call), DX_BLOCKS_LIVE, call->count > 1 ? &call->arguments[1] : &end, 0, 1);
+	struct dx_value from, to = dx_position(INT64_MAX, 0);
+	if (!dx_position_take(query, &call->arguments[0], &from)) {
+		*result = from;
+		return;
+	}
+	if (call->count > 1 && !dx_position_take(query, &call->arguments[1], &to)) {
+		*result = to;
+		return;
+	}
+	sums_pass(query, &sums, process_of(call), DX_BLOCKS_LIVE, &from, 0, -1);
+	sums_pass(query, &sums, process_of(call), DX_BLOCKS_LIVE, &to, 0, 1);
 	*result = sums_end(query, &sums, by_bytes);
 }
 
@@ -361,7 +276,8 @@ const struct dx_method dx_methods_of_questions[] = {
 	DX_OF(dx_data_class, "Allocations", "", DX_SEQUENCE, &dx_allocation_class, call_allocations, "",
 	      "the blocks that were allocated, each with its end"),
 	DX_OF(dx_data_class, "Live", "?p", DX_SEQUENCE, &dx_allocation_class, call_live, "[position]",
-	      "the blocks that were there at the position, or at the current one; until one is set, at the end"),
+	      "the blocks that were there at the position (\"1770:1\", \"10ms\" or 50 percent), or at the current one; "
+	      "until one is set, what each process had at its end"),
 	DX_OF(dx_data_class, "Leaks", "", DX_SEQUENCE, &dx_stack_row_class, call_leaks, "",
 	      "blocks that were never freed, by stack, most bytes first"),
 	DX_OF(dx_data_class, "Growth", "p?p", DX_SEQUENCE, &dx_stack_row_class, call_growth, "position [, position]",
@@ -372,11 +288,13 @@ const struct dx_method dx_methods_of_questions[] = {
 	      "blocks that a realloc made of others, by stack, most reallocs first"),
 	DX_OF(dx_data_class, "MostFrequent", "", DX_SEQUENCE, &dx_stack_row_class, call_frequent, "",
 	      "all allocations by stack, most blocks first"),
-	DX_OF(dx_data_class, "Largest", "?n", DX_SEQUENCE, &dx_allocation_class, call_largest, "[count]",
-	      "the largest blocks: 10, or this count"),
-	DX_OF(dx_data_class, "Longest", "?n", DX_SEQUENCE, &dx_allocation_class, call_longest, "[count]",
-	      "the blocks that lived longest: 10, or this count"),
-	DX_OF(dx_data_class, "SlowCalls", "n", DX_SEQUENCE, &dx_heap_class, call_slow, "nanoseconds",
-	      "heap calls that took at least this time"),
+	DX_WRITTEN(dx_data_class, "Largest", "?n", &dx_allocation_class,
+		   "data.Allocations().OrderByDescending(b => b.Size).Take(count)", "[count]",
+		   "the largest blocks: 10, or this count"),
+	DX_WRITTEN(dx_data_class, "Longest", "?n", &dx_allocation_class,
+		   "data.Allocations().OrderByDescending(b => b.Lifetime).Take(count)", "[count]",
+		   "the blocks that lived longest: 10, or this count"),
+	DX_WRITTEN(dx_data_class, "SlowCalls", "n", &dx_heap_class, "data.Heap(false).Where(h => h.Duration >= count)",
+		   "nanoseconds", "heap calls that took at least this time"),
 	{0},
 };

@@ -99,11 +99,3 @@ bool stack_nodes_find(struct stack_nodes *nodes, const struct heap_site *site, u
 	*node = found;
 	return !nodes->is_wrong;
 }
-
-const char *stack_nodes_text(const struct stack_nodes *nodes, uint32_t node)
-{
-	char *text = heap_names_text(nodes->names, node, 0);
-	const char *copy = dx_copy_text(nodes->query->arena, text, strlen(text));
-	free(text);
-	return copy;
-}

@@ -18,7 +18,4 @@ void stack_nodes_free(struct stack_nodes *nodes);
     trace has no names. */
 bool stack_nodes_find(struct stack_nodes *nodes, const struct heap_site *site, uint32_t *node);
 
-/** Return the text of such a node, in the query's arena. */
-const char *stack_nodes_text(const struct stack_nodes *nodes, uint32_t node);
-
 #endif

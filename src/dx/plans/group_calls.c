@@ -70,6 +70,9 @@ static uint32_t key_part(const struct dx_group_calls *calls, const struct dx_nod
 {
 	const struct dx_node *key = calls->key->first;
 	const char *parameter = calls->key->names[0];
+	if (node->kind == DX_NODE_MEMBER && node->first->kind == DX_NODE_NAME && !strcmp(node->first->name, group) &&
+	    !strcasecmp(node->name, DX_NAME_KEY))
+		return key->kind == DX_NODE_RECORD ? DX_GROUP_KEY_WHOLE : 0;
 	if (key->kind != DX_NODE_RECORD)
 		return is_key(key, parameter, node, group) ? 0 : PART_NONE;
 	for (uint32_t i = 0; i < key->count; i++)
@@ -197,7 +200,8 @@ struct dx_value dx_group_call_answer(struct dx_query *query, const struct dx_gro
 
 struct dx_value dx_group_key_part(const struct dx_group_calls *calls, const struct dx_value *key, uint32_t part)
 {
-	bool has_parts = calls->key->first->kind == DX_NODE_RECORD && key->kind == DX_OBJECT;
+	bool has_parts =
+		calls->key->first->kind == DX_NODE_RECORD && key->kind == DX_OBJECT && part != DX_GROUP_KEY_WHOLE;
 	return has_parts ? ((const struct dx_record *)key->data)->values[part] : *key;
 }
 

@@ -21,14 +21,17 @@ enum dx_group_call_kind {
 	DX_GROUP_FIRST,
 	DX_GROUP_ANY,
 	DX_GROUP_METHODS,
-	DX_GROUP_KEY = DX_GROUP_METHODS /**< written as g.First() with the key's expression behind it */
+	DX_GROUP_KEY = DX_GROUP_METHODS /**< written as g.Key, or as g.First() with the key's expression behind it */
 };
+
+/** The part of a key that is all of it, where it has parts. */
+enum { DX_GROUP_KEY_WHOLE = UINT32_MAX - 1 };
 
 struct dx_group_call {
 	const struct dx_node *node; /**< of the copied lambda: the call on the group */
 	struct dx_closure closure;  /**< of its lambda; node NULL: it has none */
 	enum dx_group_call_kind kind;
-	uint32_t part; /**< of DX_GROUP_KEY: the member of a key that is `new { ... }`, else 0 */
+	uint32_t part; /**< of DX_GROUP_KEY: the member of a key that is `new { ... }`, or DX_GROUP_KEY_WHOLE; else 0 */
 };
 
 /** The calls of all lambdas over the groups of one GroupBy(). */

@@ -51,6 +51,7 @@ struct group_plan {
 	const struct dx_closure *select;
 	struct group_function lambdas[2 * STEPS_MAX];
 	uint32_t lambda_count;
+	uint32_t absence; /* the computed value that says if the key is absent; PLAN_NOTHING: it never is */
 	struct plan_group_function finishing;
 	const char *error;       /* that groups have in place of a value of an order; NULL: none has */
 	uint32_t id;             /* the output with the number of the first row; PLAN_NOTHING: nobody asks for it */
@@ -250,7 +251,7 @@ static uint64_t real_order(double real)
 	return bits >> 63 ? ~bits : bits | UINT64_C(1) << 63;
 }
 
-/* Set *number, which has the order of the language among values of an order. Absent ones come first, errors last.
+/* Set *number, which has the order of the language among values of an order. Errors come last.
    False: the value is something else, or of another kind than the values before. */
 static bool order_number(struct group_plan *planned, struct group_function *lambda, const struct dx_value *value,
 			 uint64_t *number)
@@ -289,6 +290,8 @@ static bool group_finish(void *context, const struct plan_rows *group, uint64_t 
 		dx_release(query->arena, mark);
 		dx_step(query, planned->sequence->operation->name, planned->sequence->column);
 	}
+	if (planned->absence != PLAN_NOTHING)
+		values[planned->absence] = dx_plan_keys_are_absent(planned->keys, group, 0);
 	return is_wanted && !planned->is_wrong && !query->is_stopped;
 }
 
@@ -375,6 +378,7 @@ static bool orders_make(struct group_plan *planned, const struct group_chain *ch
 			continue;
 		lambda_add(planned, chain->lambdas[i], is_order);
 	}
+	planned->absence = dx_plan_keys_may_be_absent(planned->keys) ? planned->finishing.count++ : PLAN_NOTHING;
 	planned->finishing.finish = group_finish;
 	planned->finishing.context = planned;
 	planned->plan.finishing = &planned->finishing;
@@ -395,7 +399,8 @@ static bool orders_make(struct group_plan *planned, const struct group_chain *ch
 					dx_operator_is_descending(chain->steps[i]->operation)))
 				return false;
 	}
-	return true;
+	/* The group whose key is absent comes last. */
+	return planned->absence == PLAN_NOTHING || plan_order(&planned->plan, base + planned->absence, false);
 }
 
 static bool group_plan_make(const struct dx_plan_making *making, struct group_plan *planned)
@@ -419,9 +424,9 @@ static bool group_plan_make(const struct dx_plan_making *making, struct group_pl
 	plan->keeps_first_order = true;
 	if (!orders_make(planned, &chain))
 		return false;
-	/* First elements are read in the order of events. */
-	if (planned->id != PLAN_NOTHING && (plan->order_count || planned->lambda_count) &&
-	    plan->source == COLUMNS_OF_EVENTS)
+	/* First elements are read in the order of events; that of the last group, whose key is absent, anew. */
+	bool has_order = plan->order_count > (planned->absence != PLAN_NOTHING);
+	if (planned->id != PLAN_NOTHING && (has_order || planned->lambda_count) && plan->source == COLUMNS_OF_EVENTS)
 		return dx_plan_refuse(query, planned->sequence, "First() gives calls in the order of the trace only");
 	dx_pipeline_cut(plan, planned->sequence);
 	return dx_plan_ready(making, planned->sequence, &planned->target);
@@ -429,16 +434,10 @@ static bool group_plan_make(const struct dx_plan_making *making, struct group_pl
 
 /* ---- the sequence ---- */
 
-static bool sums_only(struct dx_query *query, const struct dx_method_call *call, struct dx_value *result)
-{
-	(void)query, (void)call, (void)result;
-	return false;
-}
-
 /* The interpreter's way, with sums in place of groups where that is enough. */
 static void interpret(struct dx_query *query, struct group_plan *planned, struct dx_iterator *iterator)
 {
-	static const struct dx_planner sums = {dx_group_sums_sequence, sums_only, sums_only};
+	static const struct dx_planner sums = {.sequence = dx_group_sums_sequence};
 	const struct dx_planner *planner = query->planner;
 	struct dx_arena *arena = query->arena;
 	plan_close(planned->run);

@@ -179,10 +179,11 @@ static bool sums_next(struct dx_query *query, struct dx_iterator *iterator, stru
 	if (query->is_stopped || sums->next == sums->keys.count)
 		return false;
 	struct group_place *at = dx_new(query->arena, struct group_place, 1);
-	*at = (struct group_place){{&sums->calls, group_answer}, sums, sums->next};
+	uint32_t number = dx_keys_place(&sums->keys, sums->next++);
+	*at = (struct group_place){{&sums->calls, group_answer}, sums, number};
 	const struct dx_value group = dx_object(&dx_group_class, at),
 			      lambda = {.kind = DX_LAMBDA, .closure = sums->lambda};
-	element->index = sums->keys.keys[sums->next++];
+	element->index = sums->keys.keys[number];
 	element->value = dx_call(query, &lambda, &group);
 	return true;
 }

@@ -216,6 +216,8 @@ bool dx_object_read(struct dx_query *query, struct dx_object_reader *reader, uin
 		element->value = dx_block_at(query, (uint32_t)number);
 		return true;
 	}
+	if (reader->events && reader->event.number > number)
+		dx_object_reader_end(reader);
 	if (!event_read(query, reader, number))
 		return false;
 	struct dx_event *kept = dx_new(query->arena, struct dx_event, 1);

@@ -33,8 +33,8 @@ struct dx_object_reader {
 	struct dx_event event;
 };
 
-/** Set the element of the row with this number; of events each number is greater than the one before. False: there is
-    none, or the query is stopped. */
+/** Set the element of the row with this number; events are read on, or anew if the number is less than that of the one
+    before. False: there is none, or the query is stopped. */
 bool dx_object_read(struct dx_query *query, struct dx_object_reader *reader, uint64_t number,
 		    struct dx_element *element);
 void dx_object_reader_end(struct dx_object_reader *reader);

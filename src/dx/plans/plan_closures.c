@@ -70,7 +70,29 @@ static bool is_text(const struct dx_node *node)
 	return node->kind == DX_NODE_LITERAL && node->literal.kind == DX_TEXT;
 }
 
-/* Both sides absent: neither less nor greater, nor unequal. */
+static bool is_null(const struct dx_node *node)
+{
+	return node->kind == DX_NODE_LITERAL && node->literal.kind == DX_ABSENT;
+}
+
+static uint32_t is_absent(struct plan *plan, uint32_t node)
+{
+	return plan_apply(plan, PLAN_IS_ABSENT, node, PLAN_NOTHING, PLAN_NOTHING);
+}
+
+/* h.Size == null, either way round. */
+static uint32_t null_comparison(const struct dx_plan_making *making, const struct dx_node *node, const char *parameter)
+{
+	struct plan *plan = making->plan;
+	const struct dx_node *of = is_null(node->first) ? node->second : node->first;
+	struct dx_plan_member member = dx_plan_node_member(making, of, parameter);
+	if (member.node == PLAN_NOTHING || (node->operation != DX_EQUAL && node->operation != DX_UNEQUAL))
+		return PLAN_NOTHING;
+	uint32_t truth = is_absent(plan, member.node);
+	return node->operation == DX_EQUAL ? truth : plan_apply(plan, PLAN_NOT, truth, PLAN_NOTHING, PLAN_NOTHING);
+}
+
+/* Both sides absent: equal, and neither less nor greater. */
 static uint32_t comparison_node(const struct dx_plan_making *making, const struct dx_node *node, const char *parameter)
 {
 	struct plan *plan = making->plan;
@@ -78,6 +100,8 @@ static uint32_t comparison_node(const struct dx_plan_making *making, const struc
 			      right = member_of(making, node->second, parameter);
 	const struct dx_plan_member *member = left.node == PLAN_NOTHING ? &right : &left;
 	const struct dx_node *other = member == &left ? node->second : node->first;
+	if (is_null(node->first) || is_null(node->second))
+		return null_comparison(making, node, parameter);
 	if (member->node != PLAN_NOTHING && (member->shape == DX_PLAN_WORD || member->shape == DX_PLAN_ENTRY))
 		return is_text(other) ? text_comparison(making, node, member, other->literal.text) : PLAN_NOTHING;
 	uint32_t one, second;
@@ -85,10 +109,9 @@ static uint32_t comparison_node(const struct dx_plan_making *making, const struc
 		return PLAN_NOTHING;
 	uint32_t compared = plan_apply(plan, comparison_of(node->operation), one, second, PLAN_NOTHING);
 	uint32_t otherwise = plan_truth(plan, false);
-	if (node->operation == DX_UNEQUAL)
-		otherwise = plan_apply(
-			plan, PLAN_UNEQUAL, plan_apply(plan, PLAN_IS_ABSENT, one, PLAN_NOTHING, PLAN_NOTHING),
-			plan_apply(plan, PLAN_IS_ABSENT, second, PLAN_NOTHING, PLAN_NOTHING), PLAN_NOTHING);
+	if (node->operation == DX_UNEQUAL || node->operation == DX_EQUAL)
+		otherwise = plan_apply(plan, comparison_of(node->operation), is_absent(plan, one),
+				       is_absent(plan, second), PLAN_NOTHING);
 	return plan_apply(plan, PLAN_IF_ABSENT, compared, otherwise, PLAN_NOTHING);
 }
 

@@ -9,27 +9,37 @@
 #include "dx/core/syntax.h"
 #include "dx/model/debugger.h"
 #include "dx/model/objects.h"
+#include "dx/model/stack_frames.h"
 #include "dx/plans/explain.h"
 #include "dx/plans/group_calls.h"
 #include "dx/run/interpret.h"
 #include "trace/row_ids.h"
 #include "trace/trace.h"
 
+/* What an id stands for: the text of a stack, its frames, the caller among them, or an object of a class. */
+enum root_kind { ROOT_STACK, ROOT_FRAMES, ROOT_CALLER, ROOT_OBJECT };
+
 /* Members of rows that stand for ids, and what the interpreter has of them. */
 static const struct {
 	const char *name;
 	enum column_source source;
 	enum column_id column;
-	const struct dx_class *class; /* of the objects; NULL: it is a text */
+	enum root_kind kind;
+	const struct dx_class *class; /* of ROOT_OBJECT */
 } roots[] = {
-	{"Stack", COLUMNS_OF_EVENTS, COLUMN_SITE, NULL},
-	{"Thread", COLUMNS_OF_EVENTS, COLUMN_THREAD, &dx_thread_class},
-	{"Process", COLUMNS_OF_EVENTS, COLUMN_PROCESS, &dx_process_class},
-	{"Stack", COLUMNS_OF_ALLOCATIONS, COLUMN_SITE, NULL},
-	{"FreeStack", COLUMNS_OF_ALLOCATIONS, COLUMN_FREE_SITE, NULL},
-	{"Thread", COLUMNS_OF_ALLOCATIONS, COLUMN_THREAD, &dx_thread_class},
-	{"FreeThread", COLUMNS_OF_ALLOCATIONS, COLUMN_FREE_THREAD, &dx_thread_class},
-	{"Process", COLUMNS_OF_ALLOCATIONS, COLUMN_PROCESS, &dx_process_class},
+	{"Stack", COLUMNS_OF_EVENTS, COLUMN_SITE, ROOT_STACK, NULL},
+	{"Frames", COLUMNS_OF_EVENTS, COLUMN_SITE, ROOT_FRAMES, NULL},
+	{"Caller", COLUMNS_OF_EVENTS, COLUMN_SITE, ROOT_CALLER, NULL},
+	{"Thread", COLUMNS_OF_EVENTS, COLUMN_THREAD, ROOT_OBJECT, &dx_thread_class},
+	{"Process", COLUMNS_OF_EVENTS, COLUMN_PROCESS, ROOT_OBJECT, &dx_process_class},
+	{"Stack", COLUMNS_OF_ALLOCATIONS, COLUMN_SITE, ROOT_STACK, NULL},
+	{"Frames", COLUMNS_OF_ALLOCATIONS, COLUMN_SITE, ROOT_FRAMES, NULL},
+	{"Caller", COLUMNS_OF_ALLOCATIONS, COLUMN_SITE, ROOT_CALLER, NULL},
+	{"FreeStack", COLUMNS_OF_ALLOCATIONS, COLUMN_FREE_SITE, ROOT_STACK, NULL},
+	{"FreeFrames", COLUMNS_OF_ALLOCATIONS, COLUMN_FREE_SITE, ROOT_FRAMES, NULL},
+	{"Thread", COLUMNS_OF_ALLOCATIONS, COLUMN_THREAD, ROOT_OBJECT, &dx_thread_class},
+	{"FreeThread", COLUMNS_OF_ALLOCATIONS, COLUMN_FREE_THREAD, ROOT_OBJECT, &dx_thread_class},
+	{"Process", COLUMNS_OF_ALLOCATIONS, COLUMN_PROCESS, ROOT_OBJECT, &dx_process_class},
 };
 enum { ROOT_COUNT = sizeof(roots) / sizeof(roots[0]) };
 
@@ -47,13 +57,47 @@ static uint32_t root_find(enum column_source source, const char *name)
 	return i;
 }
 
-/* Replace the root by the parameter, wherever it stands. All of it must be of one root, and have no effects: members,
-   operators, and methods of texts. */
+/* Lambdas around a node, within the expression: their parameters are not the row's. */
+struct inner_lambdas {
+	const struct inner_lambdas *outer;
+	const struct dx_node *lambda;
+};
+
+static bool is_inner_name(const struct inner_lambdas *inner, const char *name)
+{
+	for (; inner; inner = inner->outer)
+		for (uint32_t i = 0; i < inner->lambda->count; i++)
+			if (!strcmp(inner->lambda->names[i], name))
+				return true;
+	return false;
+}
+
+/* Members, operators, indexes, conditions, and methods of texts and of collections have no effects. */
+static bool has_effects(const struct dx_node *node)
+{
+	switch ((enum dx_node_kind)node->kind) {
+	case DX_NODE_CALL:
+		return !node->first || (!dx_method_find(DX_OF_TEXT, NULL, node->name) &&
+					!dx_method_find(DX_OF_SEQUENCE, NULL, node->name));
+	case DX_NODE_MEMBER:
+	case DX_NODE_BINARY:
+	case DX_NODE_UNARY:
+	case DX_NODE_CONDITIONAL:
+	case DX_NODE_INDEX:
+	case DX_NODE_LAMBDA:
+		return false;
+	default:
+		return true;
+	}
+}
+
+/* Replace the root by the parameter, wherever it stands. All of it must be of one root, and have no effects. */
 static bool root_replace(struct dx_plan_made *made, struct dx_arena *arena, struct dx_node **place,
-			 const char *parameter)
+			 const char *parameter, const struct inner_lambdas *inner)
 {
 	struct dx_node *node = *place;
-	if (node->kind == DX_NODE_LITERAL)
+	const struct inner_lambdas inside = {inner, node};
+	if (!node || node->kind == DX_NODE_LITERAL)
 		return true;
 	if (is_member_of(node, parameter)) {
 		uint32_t root = root_find(made->source, node->name);
@@ -62,15 +106,28 @@ static bool root_replace(struct dx_plan_made *made, struct dx_arena *arena, stru
 		*place = node->first;
 		return root < ROOT_COUNT && root == made->root;
 	}
-	bool is_call = node->kind == DX_NODE_CALL && node->first && dx_method_find(DX_OF_TEXT, NULL, node->name);
-	if (node->kind != DX_NODE_MEMBER && node->kind != DX_NODE_BINARY && node->kind != DX_NODE_UNARY && !is_call)
+	if (node->kind == DX_NODE_NAME)
+		return is_inner_name(inner, node->name);
+	if (has_effects(node))
 		return false;
 	*place = node = dx_node_copy_flat(arena, node);
-	for (uint32_t i = 0; node->children && i < node->count; i++)
-		if (!root_replace(made, arena, &node->children[i], parameter))
+	if (node->kind == DX_NODE_LAMBDA) {
+		inner = &inside;
+		if (is_inner_name(inner, parameter))
 			return false;
-	return root_replace(made, arena, &node->first, parameter) &&
-	       (!node->second || root_replace(made, arena, &node->second, parameter)) && !node->third;
+	}
+	/* Stack[0] is Frames[0]. */
+	if (node->kind == DX_NODE_INDEX && is_member_of(node->first, parameter) &&
+	    dx_name_of_parts(node->first->name)) {
+		node->first = dx_node_copy_flat(arena, node->first);
+		node->first->name = dx_name_of_parts(node->first->name);
+	}
+	for (uint32_t i = 0; node->children && i < node->count; i++)
+		if (!root_replace(made, arena, &node->children[i], parameter, inner))
+			return false;
+	return root_replace(made, arena, &node->first, parameter, inner) &&
+	       root_replace(made, arena, &node->second, parameter, inner) &&
+	       root_replace(made, arena, &node->third, parameter, inner);
 }
 
 bool dx_plan_made_take(const struct dx_plan_making *making, const struct dx_closure *lambda, struct dx_node *node,
@@ -80,9 +137,9 @@ bool dx_plan_made_take(const struct dx_plan_making *making, const struct dx_clos
 	struct dx_node *copy = dx_node_copy_flat(arena, lambda->node);
 	*made = (struct dx_plan_made){making->plan->source, ROOT_COUNT, false, {copy, lambda->scope}};
 	copy->first = node;
-	if (!root_replace(made, arena, &copy->first, copy->names[0]) || made->root == ROOT_COUNT)
+	if (!root_replace(made, arena, &copy->first, copy->names[0], NULL) || made->root == ROOT_COUNT)
 		return false;
-	made->is_stack = !roots[made->root].class && copy->first->kind == DX_NODE_NAME;
+	made->is_stack = roots[made->root].kind == ROOT_STACK && copy->first->kind == DX_NODE_NAME;
 	return true;
 }
 
@@ -99,17 +156,25 @@ struct heap_site dx_plan_site(const struct dx_query *query, enum column_source s
 	return (struct heap_site){(uint32_t)(number / entries), (uint32_t)(number % entries)};
 }
 
+static struct dx_value root_value(struct dx_query *query, const struct dx_plan_made *made, uint64_t id)
+{
+	enum root_kind kind = roots[made->root].kind;
+	if (kind == ROOT_OBJECT)
+		return dx_id_object(query, roots[made->root].class, (uint32_t)id);
+	const struct heap_site site = dx_plan_site(query, made->source, id);
+	uint32_t node = dx_stack_node(query, site.stack, site.entry);
+	return kind == ROOT_STACK    ? dx_stack(query, node)
+	       : kind == ROOT_FRAMES ? dx_frames(query, node)
+				     : dx_caller(query, node);
+}
+
 struct dx_value dx_plan_made_value(struct dx_query *query, const struct dx_plan_made *made, uint64_t id, bool is_absent)
 {
 	const struct dx_value lambda = {.kind = DX_LAMBDA, .closure = &made->lambda};
 	struct dx_value root = {.kind = DX_ABSENT};
 	assert(made->root < ROOT_COUNT);
-	if (!is_absent && roots[made->root].class) {
-		root = dx_id_object(query, roots[made->root].class, (uint32_t)id);
-	} else if (!is_absent) {
-		const struct heap_site site = dx_plan_site(query, made->source, id);
-		root = dx_text(dx_stack_text(query, site.stack, site.entry));
-	}
+	if (!is_absent)
+		root = root_value(query, made, id);
 	return dx_call(query, &lambda, &root);
 }
 

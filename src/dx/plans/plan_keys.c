@@ -5,6 +5,7 @@
  *     a member     x => x.Size            its column
  *     a stack      x => x.Stack           the ids that a stack is made of; then its node in the tree of names
  *     made of ids  x => x.Thread.Name     the id of the thread; then the number of the value among all that were made
+                  x => x.Caller          the id of the site, which the caller is made of
  *
  * A node stands for its text, which may be long: the text is made when a row is shown.
  */
@@ -14,6 +15,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "dx/model/stack_frames.h"
 #include "dx/model/stack_nodes.h"
 #include "dx/plans/plan_closures.h"
 #include "dx/plans/plan_ids.h"
@@ -168,7 +170,7 @@ static struct dx_value part_value(const struct dx_plan_keys *keys, const struct 
 	if (value.is_absent)
 		return (struct dx_value){.kind = DX_ABSENT};
 	return part->kind == PART_MADE ? part->values.keys[value.number]
-				       : dx_text(stack_nodes_text(keys->nodes, (uint32_t)value.number));
+				       : dx_stack(keys->query, (uint32_t)value.number);
 }
 
 struct dx_value dx_plan_keys_value(const struct dx_plan_keys *keys, const struct plan_rows *rows, uint32_t row)
@@ -184,9 +186,22 @@ struct dx_value dx_plan_keys_value(const struct dx_plan_keys *keys, const struct
 	return dx_object(&dx_record_class, record);
 }
 
+bool dx_plan_keys_may_be_absent(const struct dx_plan_keys *keys)
+{
+	return !keys->record;
+}
+
+bool dx_plan_keys_are_absent(const struct dx_plan_keys *keys, const struct plan_rows *rows, uint32_t row)
+{
+	const struct part *part = &keys->parts[0];
+	struct plan_value value = plan_cell(rows, row, part->key);
+	return value.is_absent || (part->kind == PART_MADE && value.number == part->values.absent);
+}
+
 uint32_t dx_plan_keys_order(const struct dx_plan_keys *keys, uint32_t part)
 {
-	assert(part < keys->count);
+	if (part >= keys->count)
+		return PLAN_NOTHING;
 	const struct part *of = &keys->parts[part];
 	return of->kind == PART_MEMBER && dx_plan_has_order(of->member.shape) ? of->key : PLAN_NOTHING;
 }

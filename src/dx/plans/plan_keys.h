@@ -21,6 +21,12 @@ bool dx_plan_keys_are_wrong(const struct dx_plan_keys *keys);
 /** Return the key of a row. */
 struct dx_value dx_plan_keys_value(const struct dx_plan_keys *keys, const struct plan_rows *rows, uint32_t row);
 
+/** Return whether keys may be absent: objects that a query makes are not. */
+bool dx_plan_keys_may_be_absent(const struct dx_plan_keys *keys);
+
+/** Return whether the key of a row is absent. */
+bool dx_plan_keys_are_absent(const struct dx_plan_keys *keys, const struct plan_rows *rows, uint32_t row);
+
 /** Return the output whose order is that of the language; PLAN_NOTHING: there is none. */
 uint32_t dx_plan_keys_order(const struct dx_plan_keys *keys, uint32_t part);
 

@@ -22,14 +22,24 @@
 #include "dx/plans/pipeline.h"
 #include "dx/plans/plan_closures.h"
 #include "dx/plans/plan_ids.h"
+#include "dx/run/sums.h"
 
-enum { OBJECTS_MAX = 1 << 16 /* in another order than the source's */ };
+enum { OBJECT_BYTES = 1 << 10 /* of the memory, for each object in another order than the source's */ };
 
-/* ---- Count and Sum ---- */
+/* ---- numbers ---- */
 
-/* Run the plan, whose only row has one number. */
+/* Lambdas open short collections for each element: most have no plan, which is found out here. */
+static bool has_plan(struct dx_query *query, const struct dx_sequence *sequence)
+{
+	const struct dx_sequence *source = sequence;
+	while (source->source)
+		source = source->source;
+	return dx_pipeline_begins(query, source);
+}
+
+/* Run the plan, and set the values of its only row. */
 static bool plan_answer(const struct dx_plan_making *making, const struct dx_sequence *receiver,
-			struct dx_value *result)
+			struct plan_value *values)
 {
 	struct dx_query *query = making->query;
 	const struct plan *plan = making->plan;
@@ -41,62 +51,103 @@ static bool plan_answer(const struct dx_plan_making *making, const struct dx_seq
 	dx_explain(query, receiver, plan);
 	struct plan_run *run = plan_open(plan, &target);
 	bool is_answered = plan_next(run, &rows, &diag) > 0 && rows.count == 1;
-	if (is_answered) {
-		struct plan_value value = plan_cell(&rows, 0, 0);
-		*result = value.type == PLAN_TIME ? dx_signed(value.time_ns) : dx_number(value.number);
-	}
+	for (uint32_t i = 0; is_answered && i < plan_width(plan); i++)
+		values[i] = plan_cell(&rows, 0, i);
 	plan_close(run);
 	if (query->is_interrupted && *query->is_interrupted)
 		dx_stop(query, -1, "interrupted");
 	return is_answered || query->is_stopped;
 }
 
-/* The plan of the receiver, whose rows are all wanted, in any order. */
-static bool receiver_make(const struct dx_plan_making *making, const struct dx_method_call *call)
+/* The plan of the receiver, whose rows are all wanted, in any order. Without a Select at its end *selection is NULL. */
+static bool receiver_make(const struct dx_plan_making *making, const struct dx_method_call *call,
+			  const struct dx_sequence **selection)
 {
 	struct dx_pipeline pipeline;
 	struct plan *plan = making->plan;
-	bool is_made = dx_pipeline_make(&pipeline, making, call->receiver.sequence) && !pipeline.selection &&
-		       !plan->skip && plan->limit == UINT64_MAX;
+	bool is_made = dx_pipeline_make(&pipeline, making, call->receiver.sequence) && !plan->skip &&
+		       plan->limit == UINT64_MAX;
 	plan->output_count = plan->order_count = 0;
+	*selection = pipeline.selection;
 	return is_made;
 }
 
 static bool plan_count(struct dx_query *query, const struct dx_method_call *call, struct dx_value *result)
 {
+	if (!has_plan(query, call->receiver.sequence))
+		return false;
 	if (!call->count && dx_group_plan_count(query, call->receiver.sequence, result))
 		return true;
 	struct plan plan = {.filter = PLAN_NOTHING};
 	struct dx_mark mark = dx_mark(query->arena);
 	const struct dx_plan_making making = {query, &plan, query->arena};
-	bool is_answered = receiver_make(&making, call);
+	const struct dx_sequence *selection;
+	struct plan_value count;
+	bool is_answered = receiver_make(&making, call, &selection) && !selection;
 	if (is_answered && call->count) {
 		uint32_t condition = dx_plan_condition(&making, &call->arguments[0]);
 		plan.filter = plan_apply(&plan, PLAN_AND, plan.filter, condition, PLAN_NOTHING);
 		is_answered = condition != PLAN_NOTHING && plan.filter != PLAN_NOTHING;
 	}
 	is_answered = is_answered && plan_aggregate(&plan, PLAN_COUNT, PLAN_NOTHING) &&
-		      plan_answer(&making, call->receiver.sequence, result);
+		      plan_answer(&making, call->receiver.sequence, &count);
 	plan_fini(&plan);
 	dx_release(query->arena, mark);
+	if (is_answered)
+		*result = dx_number(count.number);
 	return is_answered;
 }
 
-static bool plan_sum(struct dx_query *query, const struct dx_method_call *call, struct dx_value *result)
+/* What is added up or compared: what the call's lambda makes of each element, or else the Select at the end. */
+static bool member_make(const struct dx_plan_making *making, const struct dx_method_call *call,
+			struct dx_plan_member *member)
+{
+	const struct dx_sequence *selection;
+	if (!has_plan(making->query, call->receiver.sequence) || !receiver_make(making, call, &selection) ||
+	    !selection == !call->count)
+		return false;
+	*member = dx_plan_lambda_member(making, call->count ? &call->arguments[0] : &selection->arguments[0]);
+	return member->node != PLAN_NOTHING && dx_plan_has_order(member->shape);
+}
+
+static bool plan_sum(struct dx_query *query, const struct dx_method_call *call, bool is_average, struct dx_sum *sum)
 {
 	struct plan plan = {.filter = PLAN_NOTHING};
 	struct dx_mark mark = dx_mark(query->arena);
 	const struct dx_plan_making making = {query, &plan, query->arena};
-	bool is_answered = call->count && receiver_make(&making, call);
-	if (is_answered) {
-		struct dx_plan_member member = dx_plan_lambda_member(&making, &call->arguments[0]);
-		is_answered = member.node != PLAN_NOTHING && dx_plan_has_order(member.shape) &&
-			      plan_aggregate(&plan, PLAN_SUM, member.node) &&
-			      plan_answer(&making, call->receiver.sequence, result);
-	}
+	struct dx_plan_member member;
+	struct plan_value values[3];
+	bool is_answered = member_make(&making, call, &member) && plan_aggregate(&plan, PLAN_SUM, member.node) &&
+			   (!is_average || (plan_aggregate(&plan, PLAN_COUNT, member.node) &&
+					    plan_aggregate(&plan, PLAN_COUNT, PLAN_NOTHING))) &&
+			   plan_answer(&making, call->receiver.sequence, values);
 	plan_fini(&plan);
 	dx_release(query->arena, mark);
+	if (is_answered && !query->is_stopped) {
+		sum->number = values[0].type == PLAN_TIME ? (__int128)values[0].time_ns : (__int128)values[0].number;
+		sum->count = is_average ? values[1].number : 0;
+		sum->absent_count = is_average ? values[2].number - values[1].number : 0;
+	}
 	return is_answered;
+}
+
+static bool plan_extreme(struct dx_query *query, const struct dx_method_call *call, bool is_greatest,
+			 struct dx_value *result)
+{
+	struct plan plan = {.filter = PLAN_NOTHING};
+	struct dx_mark mark = dx_mark(query->arena);
+	const struct dx_plan_making making = {query, &plan, query->arena};
+	struct dx_plan_member member;
+	struct plan_value value;
+	bool is_answered = member_make(&making, call, &member) &&
+			   plan_aggregate(&plan, is_greatest ? PLAN_GREATEST : PLAN_LEAST, member.node) &&
+			   plan_answer(&making, call->receiver.sequence, &value);
+	plan_fini(&plan);
+	dx_release(query->arena, mark);
+	if (!is_answered || query->is_stopped)
+		return is_answered;
+	*result = dx_plan_value(query, &member, &value);
+	return !value.is_absent;
 }
 
 /* ---- elements ---- */
@@ -169,8 +220,10 @@ static bool planned_make(const struct dx_plan_making *making, struct planned *pl
 		return dx_plan_refuse(query, sequence, "a member is no column");
 	bool are_ordered_objects = planned->pipeline.order_count && !planned->pipeline.selection;
 	planned->id = planned->plan.output_count;
-	if (are_ordered_objects && planned->plan.limit > OBJECTS_MAX)
-		return dx_plan_refuse(query, sequence, "objects in an order need Take() of up to 65536 behind it");
+	if (are_ordered_objects && planned->plan.limit > query->budget.limit_bytes / OBJECT_BYTES)
+		return dx_plan_refuse(
+			query, sequence,
+			"objects in an order need Take() behind it, of one for each KiB of -memory at most");
 	return plan_output(&planned->plan, plan_column(&planned->plan, COLUMN_ID)) &&
 	       dx_plan_ready(making, sequence, &planned->target);
 }
@@ -325,23 +378,16 @@ static const struct dx_operator planned_operator = {.name = "plan",
 						    .next = planned_next,
 						    .close = planned_close};
 
-static bool has_plan(struct dx_query *query, const struct dx_sequence *sequence)
-{
-	const struct dx_sequence *source = sequence;
-	while (source->source)
-		source = source->source;
-	return dx_pipeline_begins(query, source);
-}
-
 static const struct dx_sequence *plan_sequence(struct dx_query *query, const struct dx_sequence *sequence)
 {
 	if (!sequence->source)
 		return NULL;
-	const struct dx_sequence *groups = dx_group_plan_sequence(query, sequence);
+	bool has_one = has_plan(query, sequence);
+	const struct dx_sequence *groups = has_one ? dx_group_plan_sequence(query, sequence) : NULL;
 	if (groups)
 		return groups;
 	groups = dx_group_sums_sequence(query, sequence);
-	if (groups || query->is_stopped || !has_plan(query, sequence)) {
+	if (groups || query->is_stopped || !has_one) {
 		dx_explain(query, sequence, NULL);
 		return groups;
 	}
@@ -361,4 +407,5 @@ static const struct dx_sequence *plan_sequence(struct dx_query *query, const str
 	return made;
 }
 
-const struct dx_planner dx_planner = {.sequence = plan_sequence, .count = plan_count, .sum = plan_sum};
+const struct dx_planner dx_planner = {
+	.sequence = plan_sequence, .count = plan_count, .sum = plan_sum, .extreme = plan_extreme};

@@ -8,7 +8,7 @@
  *     Skip and Take, behind the others
  *     Select    of a member, or of an object of members, at the end
  *     GroupBy   with Count, Sum and First of the groups in the methods behind it (group_plan.h)
- *     Count and Sum at the end
+ *     Count, Sum, Average, Min and Max at the end
  *
  * Members are those of plan_members.c. The answer is the interpreter's, sooner; -noPlan does without.
  */

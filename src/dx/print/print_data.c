@@ -114,6 +114,8 @@ static void json_value(struct json *json, struct dx_query *query, const char *ke
 		       const struct dx_layout *layout, unsigned level)
 {
 	switch (value->kind) {
+	case DX_ABSENT:
+		return;
 	case DX_BOOL:
 		json_bool(json, key, value->truth);
 		return;
@@ -153,6 +155,8 @@ void dx_print_json(struct dx_query *query, const char *text, const struct dx_val
 	json_known_text(&json, "limits", limits);
 	if (value->kind != DX_ABSENT)
 		json_value(&json, query, "result", value, &deep, 0);
+	if (*query->note)
+		json_text(&json, "note", query->note);
 	if (query->is_stopped)
 		json_text(&json, "stopped", query->stop_text);
 	json_end_object(&json);

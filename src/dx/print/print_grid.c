@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "base/text_width.h"
 #include "dx/model/debugger.h"
+#include "dx/model/stack_frames.h"
 #include "dx/print/print.h"
 #include "dx/print/print_tree.h"
 #include "trace/trace.h"
@@ -66,12 +67,26 @@ struct grid_print {
 	struct grid_cell cells[COLUMNS_MAX]; /* of the row that is read */
 };
 
+/* A stack has a line of a grid for more than itself: its caller stands for it, unless it is asked for raw. */
+static struct dx_value shown_value(const struct grid_print *print, const struct dx_value *value)
+{
+	return print->layout->specifier.is_raw ? *value : dx_stack_folded(print->query, value);
+}
+
+static const char *value_text(const struct grid_print *print, const struct dx_value *value)
+{
+	const struct dx_value shown = shown_value(print, value);
+	return dx_specifier_text(print->query, &shown, &print->layout->specifier);
+}
+
 static const char *label_of(const struct grid_print *print, const struct dx_element *element, bool is_short)
 {
-	const char *label = dx_label(print->query, &element->index, print->layout);
-	const char *text = dx_specifier_text(print->query, &element->value, &print->layout->specifier);
+	const struct dx_value index = shown_value(print, &element->index);
+	const char *label = dx_label(print->query, &index, print->layout);
+	const char *text = value_text(print, &element->value);
 	bool says_nothing = element->value.kind == DX_OBJECT && !element->value.class->show;
-	if (element->value.kind == DX_SEQUENCE || (is_short && says_nothing && *label))
+	if (element->value.kind == DX_SEQUENCE || element->value.kind == DX_ABSENT ||
+	    (is_short && says_nothing && *label))
 		text = "";
 	if (element->value.kind == DX_POSITION || !*text)
 		return *text ? dx_format(print->query->arena, "%s : %s", label, text) : label;
@@ -114,14 +129,11 @@ static bool is_expandable(const struct dx_value *value)
 	return value->kind == DX_OBJECT || value->kind == DX_SEQUENCE || value->kind == DX_POSITION;
 }
 
-static const char *cell_text(const struct grid_print *print, const struct dx_value *value)
+/* The text as it is shown, with at most as many characters as a cell may have. */
+static const char *cell_cut(const struct grid_print *print, const char *text)
 {
-	const char *text = value->kind == DX_SEQUENCE ? "{...}"
-			   : value->kind == DX_OBJECT && !value->class->show
-				   ? "{...}"
-				   : dx_specifier_text(print->query, value, &print->layout->specifier);
-	text = text_shown(text);
 	unsigned most = (unsigned)print->layout->cell_width;
+	text = text_shown(text);
 	if (!most || text_width(text) <= most)
 		return text;
 	struct arena arena = {0};
@@ -129,6 +141,14 @@ static const char *cell_text(const struct grid_print *print, const struct dx_val
 	text = dx_copy_text(print->query->arena, cut, strlen(cut));
 	arena_fini(&arena);
 	return text;
+}
+
+static const char *cell_text(const struct grid_print *print, const struct dx_value *value)
+{
+	const char *text = value->kind == DX_SEQUENCE                        ? "{...}"
+			   : value->kind == DX_OBJECT && !value->class->show ? "{...}"
+									     : value_text(print, value);
+	return cell_cut(print, text);
 }
 
 static void widen(unsigned *width, unsigned least)
@@ -149,10 +169,11 @@ static struct grid_cell cell_make(struct grid_print *print, const char *text, bo
 static void read_label(struct grid_print *print, const struct dx_element *element, struct grid_row *row)
 {
 	bool may_be_cut = is_text(&element->value) || is_text(&element->index);
-	const char *index = text_shown(dx_label(print->query, &element->index, print->layout));
+	const struct dx_value shown = shown_value(print, &element->index);
+	const char *index = cell_cut(print, dx_label(print->query, &shown, print->layout));
 	unsigned index_width = text_width(index), index_least = least_width(&element->index, index);
-	row->label = cell_make(print, text_shown(label_of(print, element, false)), may_be_cut);
-	row->short_label = cell_make(print, text_shown(label_of(print, element, true)), may_be_cut);
+	row->label = cell_make(print, cell_cut(print, label_of(print, element, false)), may_be_cut);
+	row->short_label = cell_make(print, cell_cut(print, label_of(print, element, true)), may_be_cut);
 	widen(&print->widest_index, index_width);
 	widen(&print->widest_label, row->label.width);
 	widen(&print->widest_short, row->short_label.width);
@@ -452,7 +473,10 @@ static void put_rows(struct grid_print *print, const struct dx_sequence *sequenc
 			sink_flush(print->out);
 		is_first = false;
 	}
-	if (print->has_more)
+	put_rule(print);
+	if (print->has_more && print->layout->width)
+		sink_format(print->out, "[...] dx -g -c %llu shows what follows\n", (unsigned long long)print->passed);
+	else if (print->has_more)
 		sink_text(print->out, "[...]\n");
 	put_left_out(print);
 	if (print->has_cut)

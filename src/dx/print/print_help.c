@@ -5,13 +5,20 @@
 #include "dx/core/methods.h"
 #include "dx/print/print.h"
 
+/* A line as documents print help: NAME   [what it is]. */
+static void put_line(const char *name, const char *what, const char *remark, struct sink *out)
+{
+	sink_format(out, "    %-16s [%s%s]\n", text_shown(name), what, remark);
+}
+
 static void put_members(const struct dx_class *class, struct sink *out)
 {
 	for (const struct dx_member *row = class->members; row && row->name; row++)
-		sink_format(out, "    %-16s %s: %s%s\n", row->name, dx_kind_name(row->type), row->help,
-			    row->flags & DX_MEMBER_EXTRA    ? " (shown with -extra)"
-			    : row->flags & DX_MEMBER_HIDDEN ? " (not shown)"
-							    : "");
+		put_line(row->name, row->help,
+			 row->flags & DX_MEMBER_EXTRA    ? "; shown with -extra"
+			 : row->flags & DX_MEMBER_HIDDEN ? "; not shown"
+							 : "",
+			 out);
 }
 
 static const struct dx_class *class_of(const struct dx_value *value)
@@ -19,25 +26,22 @@ static const struct dx_class *class_of(const struct dx_value *value)
 	return value->kind == DX_OBJECT ? value->class : value->kind == DX_POSITION ? &dx_position_class : NULL;
 }
 
-/* What the value is, and its members. */
-static void put_value(struct dx_query *query, const struct dx_value *value, struct sink *out)
+/* What the value, called `text`, is, and its members. */
+static void put_value(struct dx_query *query, const char *text, const struct dx_value *value, struct sink *out)
 {
 	const struct dx_class *class = class_of(value);
-	if (class == &dx_record_class) {
-		sink_text(out, "an object of new { }\n");
+	const char *what = class                     ? class->help
+			   : value->kind == DX_ERROR ? dx_format(query->arena, "an error: %s", value->text)
+						     : dx_kind_name(value->kind);
+	sink_format(out, "%s   [%s]\n", text_shown(text), text_shown(what));
+	if (class == &dx_record_class)
 		for (uint32_t i = 0; i < dx_member_count(value); i++) {
 			struct dx_value member;
 			const char *name = dx_member_at(query, value, i, NULL, &member);
-			sink_format(out, "    %-16s %s\n", text_shown(name), dx_kind_name(member.kind));
+			put_line(name, dx_kind_name(member.kind), "", out);
 		}
-	} else if (class) {
-		sink_format(out, "%s: %s\n", class->name, class->help);
+	else if (class)
 		put_members(class, out);
-	} else if (value->kind == DX_ERROR) {
-		sink_format(out, "an error: %s\n", text_shown(value->text));
-	} else {
-		sink_format(out, "%s\n", dx_kind_name(value->kind));
-	}
 }
 
 /* Elements are mostly alike: the first one stands for all. */
@@ -51,17 +55,21 @@ static void put_element(struct dx_query *query, const struct dx_value *value, st
 	bool has_first = false;
 	while (!has_first && dx_next(query, iterator, &element))
 		has_first = element.value.kind != DX_ERROR;
-	sink_text(out, has_first ? "its first element: " : "it has no elements\n");
-	if (has_first)
-		put_value(query, &element.value, out);
+	if (!has_first) {
+		sink_text(out, "it has no elements\n");
+		return;
+	}
+	const struct dx_class *class = class_of(&element.value);
+	put_value(query, class ? class->name : "element", &element.value, out);
 }
 
-void dx_print_help(struct dx_query *query, const struct dx_value *value, struct sink *out)
+void dx_print_help(struct dx_query *query, const char *text, const struct dx_value *value, struct sink *out)
 {
-	put_value(query, value, out);
+	put_value(query, text, value, out);
 	for (const struct dx_method *const *table = dx_method_tables; *table; table++)
 		for (const struct dx_method *row = *table; row->name; row++)
 			if (dx_method_of(value, row->name) == row)
-				sink_format(out, "    %s(%s): %s\n", row->name, row->shown_arguments, row->help);
+				sink_format(out, "    %-16s [%s(%s) - %s]\n", row->name, row->name,
+					    row->shown_arguments, row->help);
 	put_element(query, value, out);
 }

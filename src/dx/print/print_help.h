@@ -7,7 +7,7 @@ struct dx_query;
 struct dx_value;
 struct sink;
 
-/** Print all about an object: its class, members and methods with their help. */
-void dx_print_help(struct dx_query *query, const struct dx_value *value, struct sink *out);
+/** Print all about an object, called `text`: its class, members and methods with their help. */
+void dx_print_help(struct dx_query *query, const char *text, const struct dx_value *value, struct sink *out);
 
 #endif

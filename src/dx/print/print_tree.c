@@ -17,8 +17,9 @@ const char *dx_label(struct dx_query *query, const struct dx_value *index, const
 	specifier.is_quoted = true;
 	specifier.is_bare = false;
 	/* A gap has no index; the text of the error says it all. */
-	return index->kind == DX_ABSENT ? ""
-					: dx_format(query->arena, "[%s]", dx_specifier_text(query, index, &specifier));
+	if (index->kind == DX_ABSENT)
+		return dx_specifier_text(query, index, &specifier);
+	return dx_format(query->arena, "[%s]", dx_specifier_text(query, index, &specifier));
 }
 
 bool dx_is_shown(unsigned flags, const struct dx_layout *layout, bool is_column)
@@ -84,20 +85,49 @@ static void put_members(const struct tree_print *tree, unsigned level, const str
 		struct dx_value member;
 		unsigned flags;
 		const char *name = dx_shown_at(tree->query, value, i, tree->layout, false, &flags, &member);
+		/* An object that a query has made has the members that it names. */
+		if (!name && value->class == &dx_record_class)
+			name = dx_member_at(tree->query, value, i, NULL, &member);
 		if (name)
 			put_value(tree, level, name, &member);
 		dx_release(tree->query->arena, mark);
 	}
 }
 
+/* A method as documents print it: NAME   [NAME(ARGUMENTS) - what it does]. */
+static void put_method(const struct tree_print *tree, unsigned level, const struct dx_method *method)
+{
+	size_t length = strlen(method->name);
+	put_blanks(tree->out, (size_t)level * INDENT);
+	sink_text(tree->out, method->name);
+	put_blanks(tree->out, length < NAME_WIDTH ? NAME_WIDTH - length : 0);
+	sink_format(tree->out, " [%s(%s) - %s]\n", method->name, method->shown_arguments, method->help);
+}
+
 static void put_methods(const struct tree_print *tree, unsigned level, const struct dx_value *value)
 {
+	const struct dx_class *class = value->kind == DX_POSITION ? &dx_position_class
+				       : value->kind == DX_OBJECT ? value->class
+								  : NULL;
+	bool are_shown = class && class->shows_methods;
+	if (!are_shown && !tree->layout->is_verbose)
+		return;
 	for (const struct dx_method *const *table = dx_method_tables; *table; table++)
-		for (const struct dx_method *row = *table; row->name; row++)
-			if (dx_method_of(value, row->name) == row)
-				put_line(tree, level, row->name,
-					 dx_format(tree->query->arena, "[%s(%s) - %s]", row->name, row->shown_arguments,
-						   row->help));
+		for (const struct dx_method *row = *table; row->name; row++) {
+			bool is_own = row->receiver == DX_OF_CLASS || row->receiver == DX_OF_POSITION;
+			if ((tree->layout->is_verbose || (are_shown && is_own)) &&
+			    dx_method_of(value, row->name) == row)
+				put_method(tree, level, row);
+		}
+}
+
+/* On a terminal, with what shows the next elements. */
+static void put_more(const struct tree_print *tree, unsigned level, uint64_t passed)
+{
+	bool has_hint = tree->layout->width && level == 1;
+	put_line(tree, level, "[...]",
+		 has_hint ? dx_format(tree->query->arena, "dx -c %llu shows what follows", (unsigned long long)passed)
+			  : "");
 }
 
 /* The count that a specifier asks for, or what a screen takes. User variables are printed as members, by name. */
@@ -116,7 +146,7 @@ static void put_elements(const struct tree_print *tree, unsigned level, const st
 		if (tree->out->error || !dx_next(tree->query, iterator, &element))
 			return;
 		if (passed >= skip && passed - skip >= most) {
-			put_line(tree, level, "[...]", "");
+			put_more(tree, level, passed);
 			return;
 		}
 		if (passed >= skip)
@@ -135,7 +165,7 @@ static void put_below(const struct tree_print *tree, unsigned level, const struc
 		put_members(tree, level, value);
 	if (dx_elements(tree->query, value, &sequence))
 		put_elements(tree, level, value, sequence.sequence);
-	if (tree->layout->is_verbose && value->kind != DX_ERROR && value->kind != DX_ABSENT)
+	if (value->kind != DX_ERROR && value->kind != DX_ABSENT)
 		put_methods(tree, level, value);
 	dx_release(tree->query->arena, mark);
 }

@@ -4,8 +4,10 @@
 #include <assert.h>
 #include <math.h>
 #include <string.h>
+#include <strings.h>
 
 #include "dx/core/methods.h"
+#include "dx/language/parser.h"
 #include "dx/language/specifier.h"
 #include "dx/model/debugger.h"
 #include "dx/model/objects.h"
@@ -82,9 +84,10 @@ static struct dx_value compare(struct dx_query *query, unsigned operation, const
 			       const struct dx_value *other)
 {
 	int order;
-	/* A member that an object lacks is equal to nothing, and neither less nor greater. */
+	/* What is absent is equal to what is absent alone, and neither less nor greater. */
 	if (one->kind == DX_ABSENT || other->kind == DX_ABSENT)
-		return dx_bool(operation == DX_UNEQUAL && one->kind != other->kind);
+		return dx_bool((operation == DX_EQUAL && one->kind == other->kind) ||
+			       (operation == DX_UNEQUAL && one->kind != other->kind));
 	if (!dx_compare(one, other, &order)) {
 		if (operation == DX_EQUAL || operation == DX_UNEQUAL)
 			return dx_bool(operation == DX_UNEQUAL);
@@ -197,6 +200,9 @@ static struct dx_value evaluate_member(struct dx_query *query, const struct dx_n
 	bool is_variable = object.kind == DX_OBJECT && object.class == &dx_variables_class;
 	if (is_variable && !is_known && dx_session_find(query->session, node->name))
 		return dx_session_variable(query, node->name);
+	const struct dx_value *key = object.kind == DX_SEQUENCE ? dx_sequence_key(object.sequence) : NULL;
+	if (key && !strcasecmp(node->name, DX_NAME_KEY))
+		return *key;
 	/* A text's Length is documented as a member, too. */
 	const struct dx_method *method = is_known ? NULL : dx_method_of(&object, node->name);
 	if (method) {
@@ -228,9 +234,11 @@ static struct dx_value apply_lambda(struct dx_query *query, const struct dx_valu
 		scopes[i] = (struct dx_scope){scope, node->names[i], arguments[i]};
 		scope = &scopes[i];
 	}
+	query->lambda_depth++;
 	if (dx_enter(query))
 		result = dx_evaluate(query, node->first, scope);
 	dx_leave(query);
+	query->lambda_depth--;
 	/* The scopes are on this stack: what refers to them must not. */
 	if (result.kind == DX_LAMBDA || result.kind == DX_SEQUENCE)
 		result = dx_value_copy(query->arena, &result);
@@ -276,13 +284,48 @@ static struct dx_value evaluate_application(struct dx_query *query, const struct
 	return apply_value(query, &lambda, node, scope);
 }
 
+enum { COUNT_USUAL = 10 };
+
+/* Put a number in place of `count`: a literal has a plan wherever a name has none. All places in the query's text are
+   that of the call. */
+static void nodes_settle(struct dx_node *node, uint64_t count, int column)
+{
+	if (!node)
+		return;
+	if (node->kind == DX_NODE_NAME && !strcmp(node->name, "count")) {
+		node->kind = DX_NODE_LITERAL;
+		node->literal = dx_number(count);
+	}
+	node->column = node->name_column = column;
+	for (uint32_t i = 0; node->children && i < node->count; i++)
+		nodes_settle(node->children[i], count, column);
+	nodes_settle(node->first, count, column);
+	nodes_settle(node->second, count, column);
+	nodes_settle(node->third, count, column);
+}
+
+/* Evaluate the text of a method. It has two names: `data`, what the method is called on, and `count`, its argument, or
+   10 without one. */
+static void written_call(struct dx_query *query, const struct dx_method_call *call, struct dx_value *result)
+{
+	struct dx_complaint complaint;
+	const char *rest;
+	struct dx_node *node = dx_parse(query->arena, call->method->text, &rest, &complaint);
+	struct dx_scope *scope = dx_new(query->arena, struct dx_scope, 1);
+	assert(node && !*rest);
+	nodes_settle(node, call->count ? dx_count_of(&call->arguments[0]) : COUNT_USUAL, call->column);
+	*scope = (struct dx_scope){.name = "data", .value = call->receiver};
+	*result = dx_evaluate(query, node, scope);
+}
+
 static struct dx_value evaluate_call(struct dx_query *query, const struct dx_node *node, const struct dx_scope *scope)
 {
 	struct dx_method_call call = {.column = node->name_column};
 	struct dx_value result = {.kind = DX_ABSENT};
 	if (node->first) {
 		call.receiver = dx_evaluate(query, node->first, scope);
-		if (call.receiver.kind == DX_ERROR && !dx_method_find(DX_OF_ANY, NULL, node->name))
+		bool is_none = call.receiver.kind == DX_ERROR || call.receiver.kind == DX_ABSENT;
+		if (is_none && !dx_method_find(DX_OF_ANY, NULL, node->name))
 			return call.receiver;
 	}
 	if (call.receiver.kind == DX_OBJECT && call.receiver.class->call)
@@ -307,7 +350,8 @@ static struct dx_value evaluate_call(struct dx_query *query, const struct dx_nod
 		if (call.arguments[i].kind == DX_ERROR && dx_method_letter(call.method, i) != 'v')
 			return call.arguments[i];
 	}
-	dx_method_call(query, &call, &result);
+	if (!dx_method_call(query, &call, &result))
+		written_call(query, &call, &result);
 	return result;
 }
 
@@ -354,6 +398,12 @@ static struct dx_value evaluate_index(struct dx_query *query, const struct dx_no
 		return object;
 	if (index.kind == DX_ERROR)
 		return index;
+	/* Stack[0] is Frames[0]. */
+	const char *parts = node->first->kind == DX_NODE_MEMBER ? dx_name_of_parts(node->first->name) : NULL;
+	if (object.kind == DX_TEXT && parts) {
+		struct dx_value owner = dx_evaluate(query, node->first->first, scope);
+		object = dx_member_get(query, &owner, parts, NULL);
+	}
 	if (dx_elements(query, &object, &sequence))
 		return element_at(query, sequence.sequence, &index);
 	return dx_error(query, "%s has no elements", dx_kind_name(object.kind));

@@ -33,7 +33,7 @@ int dx_key_order(struct dx_query *query, const struct dx_value *compare, const s
 
 void dx_keys_init(struct dx_keys *keys, struct dx_query *query, struct dx_arena *arena, const struct dx_value *compare)
 {
-	*keys = (struct dx_keys){.query = query, .arena = arena, .compare = compare};
+	*keys = (struct dx_keys){.query = query, .arena = arena, .compare = compare, .absent = UINT32_MAX};
 }
 
 /* The slot of the key, or the free one where it belongs. */
@@ -75,6 +75,8 @@ static void key_append(struct dx_keys *keys, const struct dx_value *key)
 	memory_grow(keys->keys, keys->count, keys->capacity);
 	budget->used_bytes += keys->capacity * sizeof(*keys->keys);
 	budget->is_exceeded |= budget->used_bytes > budget->limit_bytes;
+	if (key->kind == DX_ABSENT)
+		keys->absent = keys->count;
 	keys->keys[keys->count++] = dx_value_copy(keys->arena, key);
 }
 

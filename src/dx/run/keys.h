@@ -10,7 +10,7 @@ struct dx_keys {
 	struct dx_arena *arena;
 	const struct dx_value *compare; /**< a lambda that orders two keys; NULL: by their values */
 	struct dx_value *keys;
-	uint32_t count;
+	uint32_t count, absent; /**< absent: the number of the key that is; UINT32_MAX: none is */
 	size_t capacity;
 	uint32_t *slots; /**< by hash: a key's number plus one; 0: free. NULL with a lambda */
 	uint32_t slot_count;
@@ -18,6 +18,14 @@ struct dx_keys {
 
 /** Begin an empty set; keys are copied to `arena`. */
 void dx_keys_init(struct dx_keys *keys, struct dx_query *query, struct dx_arena *arena, const struct dx_value *compare);
+
+/** Return the number of the key that is shown at a place: their order, but that an absent key comes last. */
+static inline uint32_t dx_keys_place(const struct dx_keys *keys, uint32_t place)
+{
+	return place < keys->absent || keys->absent >= keys->count ? place
+	       : place + 1 < keys->count                           ? place + 1
+								   : keys->absent;
+}
 
 /** Return the number of the key, which is added if it is new. */
 uint32_t dx_keys_add(struct dx_keys *keys, const struct dx_value *key);

@@ -87,7 +87,11 @@ static int keys_order(const struct order *order, uint32_t one, uint32_t other)
 		const struct dx_sequence *step = order->steps[i];
 		const struct dx_value *a = &order->keys[(size_t)one * order->count + i].value,
 				      *b = &order->keys[(size_t)other * order->count + i].value;
-		int result = dx_key_order(order->query, step->argument_count > 1 ? &step->arguments[1] : NULL, a, b);
+		bool has_comparator = step->argument_count > 1;
+		/* Absent keys come last, whichever way the others go. */
+		if (!has_comparator && (a->kind == DX_ABSENT) != (b->kind == DX_ABSENT))
+			return a->kind == DX_ABSENT ? 1 : -1;
+		int result = dx_key_order(order->query, has_comparator ? &step->arguments[1] : NULL, a, b);
 		if (result)
 			return dx_operator_is_descending(step->operation) ? -result : result;
 	}
@@ -403,9 +407,10 @@ static bool group_next(struct dx_query *query, struct dx_iterator *iterator, str
 		group_make(query, iterator);
 	if (query->is_stopped || state->next == state->keys.count)
 		return false;
-	uint32_t first = state->next ? state->ends[state->next - 1] : 0, end = state->ends[state->next];
-	element->index = state->keys.keys[state->next++];
-	element->value = dx_list_value(query, state->elements, first, end - first);
+	uint32_t group = dx_keys_place(&state->keys, state->next++);
+	uint32_t first = group ? state->ends[group - 1] : 0, end = state->ends[group];
+	element->index = state->keys.keys[group];
+	element->value = dx_group_value(query, state->elements, first, end - first, &element->index);
 	return true;
 }
 
@@ -420,15 +425,17 @@ const struct dx_operator dx_group_operator = {
 	.name = "GroupBy", .state_bytes = sizeof(struct group_state), .next = group_next, .close = group_close};
 
 const struct dx_method dx_methods_of_order[] = {
-	DX_LAZY("OrderBy", "f?g", DX_RESULT_SAME, &dx_order_operator, "x => key [, (a, b) => order]",
+	DX_LAZY("OrderBy", "o?g", DX_RESULT_SAME, &dx_order_operator, "x => key [, (a, b) => order]",
 		"the elements in the order of their keys; equal keys keep their order"),
-	DX_LAZY("OrderByDescending", "f?g", DX_RESULT_SAME, &dx_order_descending_operator,
+	DX_LAZY("OrderByDescending", "o?g", DX_RESULT_SAME, &dx_order_descending_operator,
 		"x => key [, (a, b) => order]", "the same, the greatest key first"),
-	DX_LAZY("ThenBy", "f?g", DX_RESULT_SAME, &dx_then_operator, "x => key [, (a, b) => order]",
+	DX_LAZY("ThenBy", "o?g", DX_RESULT_SAME, &dx_then_operator, "x => key [, (a, b) => order]",
 		"behind OrderBy: the order of elements whose keys are equal (not in the documents)"),
-	DX_LAZY("ThenByDescending", "f?g", DX_RESULT_SAME, &dx_then_descending_operator, "x => key [, (a, b) => order]",
+	DX_LAZY("ThenByDescending", "o?g", DX_RESULT_SAME, &dx_then_descending_operator, "x => key [, (a, b) => order]",
 		"the same, the greatest key first (not in the documents)"),
 	DX_LAZY("GroupBy", "f?g", DX_RESULT_GROUPS, &dx_group_operator, "x => key [, (a, b) => order]",
-		"collections of elements with equal keys; a group's index is its key"),
+		"collections of elements with equal keys; a group's index is its key, and so is its member Key; an "
+		"absent key comes "
+		"last"),
 	{0},
 };

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include <math.h>
 
+#include "base/text.h"
+#include "dx/language/specifier.h"
 #include "dx/run/interpret.h"
 #include "dx/run/operators.h"
 #include "dx/run/sums.h"
@@ -235,7 +237,7 @@ static void call_count(struct dx_query *query, struct dx_method_call *call, stru
 		*result = dx_number(kept);
 		return;
 	}
-	if (query->planner && query->planner->count(query, call, result))
+	if (query->planner && query->planner->count && query->planner->count(query, call, result))
 		return;
 	for (pass_begin(&pass, query, call); pass_next(&pass); pass_forget(&pass)) {
 		if (pass_failed(&pass)) {
@@ -247,10 +249,12 @@ static void call_count(struct dx_query *query, struct dx_method_call *call, stru
 	*result = dx_number(count);
 }
 
-static void sum_all(struct dx_query *query, struct dx_method_call *call, struct dx_sum *sum)
+static void sum_all(struct dx_query *query, struct dx_method_call *call, bool is_average, struct dx_sum *sum)
 {
 	struct element_pass pass;
 	*sum = (struct dx_sum){.number = 0};
+	if (query->planner && query->planner->sum && query->planner->sum(query, call, is_average, sum))
+		return;
 	for (pass_begin(&pass, query, call); pass_next(&pass); pass_forget(&pass))
 		if (!dx_sum_add(query, sum, &pass.value))
 			return;
@@ -259,16 +263,17 @@ static void sum_all(struct dx_query *query, struct dx_method_call *call, struct 
 static void call_sum(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
 {
 	struct dx_sum sum;
-	if (query->planner && query->planner->sum(query, call, result))
-		return;
-	sum_all(query, call, &sum);
+	sum_all(query, call, false, &sum);
 	*result = dx_sum_result(query, &sum);
 }
 
 static void call_average(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
 {
 	struct dx_sum sum;
-	sum_all(query, call, &sum);
+	sum_all(query, call, true, &sum);
+	if (sum.absent_count)
+		dx_note(query, "Average: of %s values; %s are absent", text_count(sum.count).data,
+			text_count(sum.absent_count).data);
 	*result = dx_sum_average(query, &sum);
 }
 
@@ -411,6 +416,8 @@ static void find_extreme(struct dx_query *query, struct dx_method_call *call, in
 	const struct dx_value *best = &kept.value;
 	struct element_pass pass;
 	int order;
+	if (query->planner && query->planner->extreme && query->planner->extreme(query, call, direction > 0, result))
+		return;
 	kept_begin(&kept, query);
 	for (pass_begin(&pass, query, call); pass_next(&pass) && best->kind != DX_ERROR; pass_forget(&pass)) {
 		if (pass.value.kind == DX_ABSENT)
@@ -434,6 +441,19 @@ static void call_max(struct dx_query *query, struct dx_method_call *call, struct
 	find_extreme(query, call, 1, result);
 }
 
+/* Say which element the value, or a member of it, became absent with. */
+static void note_absent(struct dx_query *query, const struct dx_value *value, const struct dx_value *index)
+{
+	const struct dx_record *record =
+		value->kind == DX_OBJECT && value->class == &dx_record_class ? value->data : NULL;
+	const char *at = dx_show(query, index, 0);
+	if (value->kind == DX_ABSENT)
+		dx_note(query, "Aggregate: absent from element [%s] on", at);
+	for (uint32_t i = 0; record && i < record->count; i++)
+		if (record->values[i].kind == DX_ABSENT)
+			dx_note(query, "Aggregate: %s is absent from element [%s] on", record->names[i], at);
+}
+
 /* Aggregate(start, (sum, x) => ...) or Aggregate((sum, x) => ...). */
 static void call_aggregate(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
 {
@@ -452,6 +472,7 @@ static void call_aggregate(struct dx_query *query, struct dx_method_call *call, 
 	dx_each (query, iterator, &element) {
 		struct dx_value next = has_sum ? dx_call_two(query, lambda, &sum.value, &element.value) : element.value;
 		kept_set(&sum, &next);
+		note_absent(query, &next, &element.index);
 		has_sum = true;
 		if (!dx_step(query, call->method->name, call->column))
 			break;
@@ -460,41 +481,41 @@ static void call_aggregate(struct dx_query *query, struct dx_method_call *call, 
 }
 
 const struct dx_method dx_methods_of_sequences[] = {
-	DX_LAZY("Where", "f", DX_RESULT_SAME, &dx_where_operator, "x => condition",
+	DX_LAZY("Where", "c", DX_RESULT_SAME, &dx_where_operator, "x => condition",
 		"the elements for which it is true"),
 	DX_LAZY("Select", "f", DX_RESULT_LAMBDA, &dx_select_operator, "x => value",
 		"what the lambda makes of each element"),
 	DX_LAZY("Flatten", "?f", DX_RESULT_FLAT, &flatten_operator, "[x => collection]",
 		"the elements of all elements, one collection behind the other"),
 	DX_LAZY("Skip", "n", DX_RESULT_SAME, &dx_skip_operator, "count", "the elements behind the first ones"),
-	DX_LAZY("SkipWhile", "f", DX_RESULT_SAME, &skip_while_operator, "x => condition",
+	DX_LAZY("SkipWhile", "c", DX_RESULT_SAME, &skip_while_operator, "x => condition",
 		"the elements from the first one on for which it is false"),
 	DX_LAZY("Take", "n", DX_RESULT_SAME, &dx_take_operator, "count", "the first elements"),
-	DX_LAZY("TakeWhile", "f", DX_RESULT_SAME, &take_while_operator, "x => condition",
+	DX_LAZY("TakeWhile", "c", DX_RESULT_SAME, &take_while_operator, "x => condition",
 		"the elements up to the first one for which it is false"),
 	DX_LAZY("Concat", "s", DX_RESULT_SAME, &concat_operator, "collection", "these elements, then those"),
-	DX_EAGER("Count", "?f", DX_RESULT_KIND, DX_NUMBER, call_count, "[x => condition]", "the number of elements"),
-	DX_EAGER("Sum", "?f", DX_RESULT_KIND, DX_ANY, call_sum, "[x => number]",
+	DX_EAGER("Count", "?c", DX_RESULT_KIND, DX_NUMBER, call_count, "[x => condition]", "the number of elements"),
+	DX_EAGER("Sum", "?m", DX_RESULT_KIND, DX_ANY, call_sum, "[x => number]",
 		 "the sum; what an object lacks adds nothing"),
-	DX_EAGER("Average", "?f", DX_RESULT_KIND, DX_REAL, call_average, "[x => number]",
+	DX_EAGER("Average", "?m", DX_RESULT_KIND, DX_REAL, call_average, "[x => number]",
 		 "the mean (not in the documents)"),
 	DX_EAGER("Aggregate", "v?v", DX_RESULT_KIND, DX_ANY, call_aggregate, "[start,] (sum, x) => value",
 		 "the last value of a running computation (not in the documents)"),
-	DX_EAGER("All", "f", DX_RESULT_KIND, DX_BOOL, call_all, "x => condition",
+	DX_EAGER("All", "c", DX_RESULT_KIND, DX_BOOL, call_all, "x => condition",
 		 "whether it is true for all elements"),
-	DX_EAGER("AllNonError", "?f", DX_RESULT_PASSES, DX_ANY, call_all_non_error, "[x => condition]",
+	DX_EAGER("AllNonError", "?c", DX_RESULT_PASSES, DX_ANY, call_all_non_error, "[x => condition]",
 		 "whether it is true for all elements but errors; without a condition: these elements"),
-	DX_EAGER("Any", "?f", DX_RESULT_KIND, DX_BOOL, call_any, "[x => condition]",
+	DX_EAGER("Any", "?c", DX_RESULT_KIND, DX_BOOL, call_any, "[x => condition]",
 		 "whether there is such an element"),
-	DX_EAGER("First", "?f", DX_RESULT_ELEMENT, DX_ANY, call_first, "[x => condition]", "the first such element"),
-	DX_EAGER("Last", "?f", DX_RESULT_ELEMENT, DX_ANY, call_last, "[x => condition]", "the last such element"),
-	DX_EAGER("FirstNonError", "?f", DX_RESULT_ELEMENT, DX_ANY, call_first_non_error, "[x => condition]",
+	DX_EAGER("First", "?c", DX_RESULT_ELEMENT, DX_ANY, call_first, "[x => condition]", "the first such element"),
+	DX_EAGER("Last", "?c", DX_RESULT_ELEMENT, DX_ANY, call_last, "[x => condition]", "the last such element"),
+	DX_EAGER("FirstNonError", "?c", DX_RESULT_ELEMENT, DX_ANY, call_first_non_error, "[x => condition]",
 		 "the first such element that is no error"),
-	DX_EAGER("LastNonError", "?f", DX_RESULT_ELEMENT, DX_ANY, call_last_non_error, "[x => condition]",
+	DX_EAGER("LastNonError", "?c", DX_RESULT_ELEMENT, DX_ANY, call_last_non_error, "[x => condition]",
 		 "the last such element that is no error"),
-	DX_EAGER("Single", "?f", DX_RESULT_ELEMENT, DX_ANY, call_single, "[x => condition]",
+	DX_EAGER("Single", "?c", DX_RESULT_ELEMENT, DX_ANY, call_single, "[x => condition]",
 		 "the only such element; an error if there is another number of them"),
-	DX_EAGER("Min", "?f", DX_RESULT_OF_LAMBDA, DX_ANY, call_min, "[x => value]", "the least value"),
-	DX_EAGER("Max", "?f", DX_RESULT_OF_LAMBDA, DX_ANY, call_max, "[x => value]", "the greatest value"),
+	DX_EAGER("Min", "?o", DX_RESULT_OF_LAMBDA, DX_ANY, call_min, "[x => value]", "the least value"),
+	DX_EAGER("Max", "?o", DX_RESULT_OF_LAMBDA, DX_ANY, call_max, "[x => value]", "the greatest value"),
 	{0},
 };

@@ -56,6 +56,8 @@ static bool next_unseen(struct dx_query *query, struct dx_iterator *from, struct
 {
 	dx_each (query, from, element) {
 		uint32_t count = state->seen.count;
+		if (element->value.kind == DX_ABSENT)
+			continue;
 		dx_keys_add(&state->seen, &element->value);
 		if (state->seen.count > count)
 			return true;
@@ -231,7 +233,7 @@ static void call_sequence_equal(struct dx_query *query, struct dx_method_call *c
 
 const struct dx_method dx_methods_of_sets[] = {
 	DX_LAZY("Distinct", "?g", DX_RESULT_SAME, &distinct_operator, "[(a, b) => order]",
-		"the elements without those that are equal to an earlier one"),
+		"the elements without those that are equal to an earlier one, or absent"),
 	DX_LAZY("Union", "s?g", DX_RESULT_SAME, &union_operator, "collection [, (a, b) => order]",
 		"the distinct elements of both collections"),
 	DX_LAZY("Intersect", "s?g", DX_RESULT_SAME, &intersect_operator, "collection [, (a, b) => order]",

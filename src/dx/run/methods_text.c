@@ -176,7 +176,7 @@ static void call_display(struct dx_query *query, struct dx_method_call *call, st
 
 #define OF_TEXT(name, arguments, kind, call, shown, help) \
 	{ \
-		name, DX_OF_TEXT, NULL, arguments, DX_RESULT_KIND, kind, NULL, NULL, call, shown, help \
+		name, DX_OF_TEXT, NULL, arguments, DX_RESULT_KIND, kind, NULL, NULL, call, shown, help, NULL \
 	}
 
 const struct dx_method dx_methods_of_texts[] = {
@@ -194,6 +194,6 @@ const struct dx_method dx_methods_of_texts[] = {
 	OF_TEXT("ToLower", "", DX_TEXT, call_lower, "", "in small letters"),
 	OF_TEXT("ToUpper", "", DX_TEXT, call_upper, "", "in capital letters"),
 	{"ToDisplayString", DX_OF_ANY, NULL, "?t", DX_RESULT_KIND, DX_TEXT, NULL, NULL, call_display, "[specifier]",
-	 "the value as it is shown, with a format specifier: \"d\", \"x\", \"o\", \"b\", \"su\", ..."},
+	 "the value as it is shown, with a format specifier: \"d\", \"x\", \"o\", \"b\", \"su\", ...", NULL},
 	{0},
 };

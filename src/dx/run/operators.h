@@ -12,11 +12,11 @@ extern const struct dx_method dx_methods_of_sequences[], dx_methods_of_order[], 
 /** Rows of these: a method whose result is a sequence, and one that makes its result when it is called. */
 #define DX_LAZY(name, arguments, result, operation, shown, help) \
 	{ \
-		name, DX_OF_SEQUENCE, NULL, arguments, result, DX_SEQUENCE, NULL, operation, NULL, shown, help \
+		name, DX_OF_SEQUENCE, NULL, arguments, result, DX_SEQUENCE, NULL, operation, NULL, shown, help, NULL \
 	}
 #define DX_EAGER(name, arguments, result, kind, call, shown, help) \
 	{ \
-		name, DX_OF_SEQUENCE, NULL, arguments, result, kind, NULL, NULL, call, shown, help \
+		name, DX_OF_SEQUENCE, NULL, arguments, result, kind, NULL, NULL, call, shown, help, NULL \
 	}
 
 extern const struct dx_operator dx_where_operator, dx_select_operator, dx_skip_operator, dx_take_operator,

@@ -6,8 +6,10 @@
 bool dx_sum_add(struct dx_query *query, struct dx_sum *sum, const struct dx_value *value)
 {
 	assert(sum->error.kind != DX_ERROR);
-	if (value->kind == DX_ABSENT)
+	if (value->kind == DX_ABSENT) {
+		sum->absent_count++;
 		return true;
+	}
 	sum->count++;
 	if (value->kind == DX_REAL) {
 		sum->real += value->real;

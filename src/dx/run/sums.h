@@ -9,7 +9,7 @@
 struct dx_sum {
 	__int128 number;
 	double real;
-	uint64_t count;
+	uint64_t count, absent_count;
 	bool is_real;
 	struct dx_value error; /**< DX_ERROR: the result */
 };

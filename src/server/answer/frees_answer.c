@@ -22,6 +22,7 @@ struct freed_sum {
 };
 
 struct frees_answer {
+	struct shown_trace *shown;
 	const struct question *question;
 	struct sink *out;
 	struct freed_sum *freed; /* by site */
@@ -30,20 +31,13 @@ struct frees_answer {
 /* ---- which blocks ---- */
 
 /* Return by site whether its stack is asked for; NULL: none is. */
-static bool *sites_choose(const struct action_source *source, const char *frames)
+static bool *sites_choose(const struct action_source *source, const uint32_t *nodes, const char *frames)
 {
 	const struct heap_table *table = source->table;
-	bool *sites;
-	if (!frames) {
-		sites = memory_zeroed((size_t)table->site_count + 1, sizeof(*sites));
-		memset(sites, true, table->site_count);
-		return sites;
-	}
-	uint32_t *nodes = memory_zeroed((size_t)table->site_count + 1, sizeof(*nodes));
-	for (uint32_t i = 0; i < table->site_count; i++)
-		nodes[i] = heap_names_site(source->names, &table->sites[i]);
-	sites = cell_below_find(table, source->names, nodes, frames);
-	free(nodes);
+	if (frames)
+		return cell_below_find(table, source->names, nodes, frames);
+	bool *sites = memory_zeroed((size_t)table->site_count + 1, sizeof(*sites));
+	memset(sites, true, table->site_count);
 	return sites;
 }
 
@@ -136,9 +130,10 @@ static int answer_make(void *context, struct analysis *analysis, struct diag *di
 	const struct action_source *source = analysis->input.sources;
 	const uint32_t site_count = source->table->site_count;
 	uint32_t count = 0;
-	heap_names_name_sites(source->names, source->table);
-	heap_names_shorten(source->names);
-	bool *sites = sites_choose(source, answer->question->node);
+	const uint32_t *nodes = shown_trace_nodes(answer->shown, source);
+	if (!nodes)
+		return diag_fail(diag, ECANCELED, "the question was cancelled");
+	bool *sites = sites_choose(source, nodes, answer->question->node);
 	if (!sites)
 		return diag_fail(diag, ENOENT,
 				 "no stack of the trace begins with these frames; lumped ones are not told apart");
@@ -157,7 +152,8 @@ static int answer_make(void *context, struct analysis *analysis, struct diag *di
 int frees_answer_write(struct shown_trace *shown, const struct question *question, struct sink *out,
 		       const struct analysis_caller *caller, struct diag *diag)
 {
-	struct frees_answer answer = {.question = question, .out = out};
-	const struct shown_question asked = {.shown = shown, .make = answer_make, .context = &answer};
-	return shown_trace_ask(&asked, caller, diag);
+	struct frees_answer answer = {.shown = shown, .question = question, .out = out};
+	const struct shown_question ask = {
+		.shown = shown, .filter = question->filter, .make = answer_make, .context = &answer};
+	return shown_trace_ask(&ask, caller, diag);
 }

@@ -2,9 +2,13 @@
 #include "server/answer/shown_trace.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "base/text.h"
+#include "cells/cells.h"
 #include "query/cull.h"
+#include "server/answer/question_filter.h"
 #include "trace/reader.h"
 #include "trace/trace.h"
 
@@ -12,6 +16,8 @@ int shown_trace_open(struct shown_trace *shown, const struct analysis_caller *ca
 {
 	struct heap_table *table;
 	int error = shown->opened ? 0 : opened_trace_open(&shown->opened, shown->path, &shown->options, caller, diag);
+	if (!error && !shown->cull.with_entries)
+		heap_cull_use_default(&shown->cull);
 	error = error ? error : opened_trace_table(shown->opened, &table, caller, diag);
 	return error ? error : opened_trace_resolve(shown->opened, caller, diag);
 }
@@ -26,8 +32,11 @@ void shown_trace_tell_damage(const struct shown_trace *shown, const struct analy
 
 void shown_trace_close(struct shown_trace *shown)
 {
+	heap_cull_fini(&shown->cull);
+	free(shown->nodes);
 	opened_trace_release(shown->opened);
 	shown->opened = NULL;
+	shown->nodes = NULL;
 }
 
 struct shown_making {
@@ -46,17 +55,26 @@ static void asking_undo(void *context)
 	(void)context;
 }
 
+const uint32_t *shown_trace_nodes(struct shown_trace *shown, const struct action_source *source)
+{
+	const struct cells_source cells = {.table = source->table, .names = source->names, .filter = source->filter};
+	if (!shown->nodes)
+		shown->nodes = cells_name_sites(&cells);
+	return shown->nodes;
+}
+
 int shown_trace_ask(const struct shown_question *question, const struct analysis_caller *caller, struct diag *diag)
 {
 	static const char *const words[ANALYSIS_PATTERN_COUNT] = {"requireFrames", "requireFreeFrames"};
 	struct shown_trace *shown = question->shown;
-	struct heap_cull cull = {.with_entries = false};
 	struct shown_making asking = {.question = question};
+	struct filter_request asked;
+	char *filter = question->filter ? strdup(question->filter) : NULL;
 	const struct analysis_request request = {
 		.source_count = 1,
 		.opened = &shown->opened,
-		.asked = question->asked,
-		.cull = &cull,
+		.asked = &asked,
+		.cull = &shown->cull,
 		.names = opened_trace_names(shown->opened, false),
 		.without_windows = !question->with_window,
 		/* Without sums over all time, what remains of blocks with others in them is not counted. */
@@ -64,10 +82,14 @@ int shown_trace_ask(const struct shown_question *question, const struct analysis
 		.pattern_words = words,
 		.caller = *caller,
 	};
-	heap_cull_use_default(&cull);
-	int error = analysis_open(&asking.analysis, &request, diag);
-	error = error ? error : analysis_run(&asking.analysis, asking_make, asking_undo, &asking, diag);
-	analysis_close(&asking.analysis);
-	heap_cull_fini(&cull);
+	filter_request_init(&asked);
+	int error = filter ? question_filter_take(&asked, filter, diag) : 0;
+	if (!error) {
+		error = analysis_open(&asking.analysis, &request, diag);
+		error = error ? error : analysis_run(&asking.analysis, asking_make, asking_undo, &asking, diag);
+		analysis_close(&asking.analysis);
+	}
+	filter_request_fini(&asked);
+	free(filter);
 	return error;
 }

@@ -10,6 +10,8 @@ struct shown_trace {
 	const char *path; /**< the caller's, as a command would name it */
 	struct opened_options options;
 	struct opened_trace *opened; /**< NULL: not opened yet */
+	struct heap_cull cull;       /**< what it has found is the same for each question */
+	uint32_t *nodes;             /**< by site: see shown_trace_nodes() */
 };
 
 /** Open the trace, make its table, which may take an index's time, and name its code. caller: its progress is
@@ -25,13 +27,17 @@ void shown_trace_close(struct shown_trace *shown);
 /** A question about an open trace, for shown_trace_ask(). */
 struct shown_question {
 	struct shown_trace *shown;
-	struct filter_request *asked; /**< which blocks count; NULL: all */
-	bool with_window;             /**< the source has a window: sums over all blocks */
+	const char *filter; /**< words: which blocks count; NULL: all */
+	bool with_window;   /**< the source has a window: sums over all blocks */
 	/** Make the answer of the input, which has one source. It may run twice: it begins anew then. Return 0, or a
 	    negative errno with the reason in `diag`. */
 	int (*make)(void *context, struct analysis *analysis, struct diag *diag);
 	void *context;
 };
+
+/** Return by site its node of the names, which is found once; NULL: the question was cancelled. To be called within a
+    question. */
+const uint32_t *shown_trace_nodes(struct shown_trace *shown, const struct action_source *source);
 
 /** Ask. Return 0, or a negative errno with the reason in `diag`: -ECANCELED if the caller has cancelled. */
 int shown_trace_ask(const struct shown_question *question, const struct analysis_caller *caller, struct diag *diag);

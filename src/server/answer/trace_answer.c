@@ -19,7 +19,6 @@
 #include "trace/trace.h"
 
 enum {
-	SHORT_NS = 10000,
 	ROWS = 5, /* of each list, as xheap report has it */
 	STACK_FRAMES_MAX = 200,
 	SENTENCE_BYTES = 1000
@@ -298,7 +297,7 @@ static void answer_write(struct trace_answer *answer)
 static int answer_make(void *context, struct analysis *analysis, struct diag *diag)
 {
 	struct trace_answer *answer = context;
-	const struct summary_plan plan = {.short_ns = SHORT_NS, .top = ROWS, .is_screen = true};
+	const struct summary_plan plan = {.short_ns = SUMMARY_SHORT_NS, .top = ROWS, .is_screen = true};
 	(void)diag;
 	answer->json = (struct json){.out = answer->out, .line_depth = 2, .is_for_script = true};
 	answer->analysis = analysis;

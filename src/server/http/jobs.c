@@ -2,6 +2,7 @@
 #include "server/http/jobs.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -331,6 +332,8 @@ static void *work(void *argument)
 		task_begin(&task);
 		pthread_mutex_unlock(&jobs->lock);
 		memory_try(task_run, &task);
+		/* An answer takes up to 200 MB, most of it in pieces that would stay with the process. */
+		malloc_trim(0);
 		pthread_mutex_lock(&jobs->lock);
 		task_end(&task);
 		pthread_cond_broadcast(&jobs->changed);

@@ -3,6 +3,7 @@
 """The library as its users have it: the examples of docs/xheap-api.md in C11 and C++17, and what the library may not do to its program."""
 import collections
 import csv
+import errno
 import itertools
 import json
 import os
@@ -187,8 +188,12 @@ def index(program):
     kept.write_bytes(whole[:4096] + bytes(byte ^ 0x55 for byte in whole[4096:4160]) + whole[4160:])
     seen = run(program, "allocations", "indexed.xht", 0, 2**64 - 1, 0, 1).stdout
     expect(f"{kept} is damaged: remove it" in seen, f"a damaged index: {seen[-200:]}")
+    stream = run(program, "stream", "indexed.xht").stdout
+    expect(stream == f"{errno.EBADMSG}: the index {kept} is damaged: remove it\n", f"a damaged index by a stream: {stream}")
     kept.write_bytes(whole[:100])
     expect(run(program, "allocations", "indexed.xht", 0, 2**64 - 1, 0, 1).stdout == wanted, "an index that is cut is used")
+    sizes = [int(line.split(",")[3]) for line in wanted.splitlines()]
+    expect(run(program, "stream", "indexed.xht").stdout == f"{len(sizes)} rows, {sum(sizes)} bytes\n", "nor by a stream")
 
 
 def stacks(program, trace):

@@ -559,6 +559,38 @@ static void *read_all(void *context)
 	return NULL;
 }
 
+/* stream TRACE: rows and bytes of all allocations, or what the stream says. */
+static int print_stream(const char *path, char **words)
+{
+	xheap_trace *trace = open_trace(path);
+	xheap_query query;
+	struct ArrowArrayStream stream;
+	struct ArrowArray batch;
+	struct ArrowSchema schema;
+	uint64_t rows = 0, bytes = 0;
+	int failure, size = 0;
+	(void)words;
+	xheap_query_init(&query, sizeof(query));
+	EXPECT(xheap_query_arrow(trace, &query, &stream, NULL) == XHEAP_OK);
+	EXPECT(!stream.get_schema(&stream, &schema));
+	while (strcmp(schema.children[size]->name, "size") != 0)
+		size++;
+	schema.release(&schema);
+	while (!(failure = stream.get_next(&stream, &batch)) && batch.release) {
+		for (int64_t i = 0; i < batch.length; i++)
+			bytes += ((const uint64_t *)batch.children[size]->buffers[1])[i];
+		rows += (uint64_t)batch.length;
+		batch.release(&batch);
+	}
+	if (failure)
+		printf("%d: %s\n", failure, stream.get_last_error(&stream));
+	else
+		printf("%" PRIu64 " rows, %" PRIu64 " bytes\n", rows, bytes);
+	stream.release(&stream);
+	xheap_trace_close(trace);
+	return failed > 0;
+}
+
 /* threads TRACE: half of them on one trace, the others each on its own. */
 static int read_in_threads(const char *path, char **words)
 {
@@ -988,7 +1020,7 @@ int main(int count, char **words)
 		{"events", print_events, 5},     {"allocations", print_allocations, 4}, {"report", print_report, 7},
 		{"rows", print_rows, 4},         {"stacks", print_stacks, 0},           {"misuse", misuse, 1},
 		{"threads", read_in_threads, 0}, {"memory", without_memory, 0},         {"sessions", run_sessions, 1},
-		{"targets", print_targets, 0},
+		{"targets", print_targets, 0},   {"stream", print_stream, 0},
 	};
 	for (size_t i = 0; i < sizeof(modes) / sizeof(*modes) && count > 2; i++)
 		if (!strcmp(words[1], modes[i].name) && count >= 3 + modes[i].words)

@@ -32,6 +32,9 @@ UNSEEN = {
     "info.json": {"": {"untraced_calls", "unhooked", "untraced_execs", "damaged_memory", "unfinished", "limited", "unwritten_events", "events_without_heap", "inactive"},
                   "cost": {"recorder_us"}},
     "query.json": {"target": {"limited"}, "": {"folding_bytes"}},
+    "explain.json": {"of_end": {"core"}, "core": {"path", "signal", "tid", "address", "use_after_free", "stack", "pointers"},
+                     "use_after_free": {"certainty", "used", "inside", "address", "block", "earlier_block"}, "core_frame": {"image", "symbol", "file", "line", "inlined", "offset"},
+                     "pointer": {"register", "stack_offset", "value", "state", "offset", "block"}},
     "dump-images.json": {"": {"unload_ns"}},
     "dx.json": {"": {"stopped"}},
 }
@@ -289,6 +292,40 @@ bytes in handle except paint <= 1T
 """
 
 
+FAULT = """#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(int count, char **words) {
+	char *volatile p = malloc(5000);
+	if (*words[1] == 'e') return 3;
+	if (*words[1] == 'f' && fork()) { wait(NULL); abort(); }
+	if (*words[1] == 'r') p = realloc(p + 16, 9000);
+	free(p + 16);
+	return 0; }
+"""
+
+
+def explanations():
+    """Of addresses and of ends, with all that may be known."""
+    older = SOURCE / "tests/older"
+    for trace, *words in (("plain.xht",), ("ended.xht",), ("ended.xht", "-pid", "107"), ("plain.xht", "0x7f0000030010"), ("plain.xht", "0x7f0000010090", "4us"),
+                          ("forks.xht", "0x7f0000020010", "-pid", "200"), (older / "reallocs.xht", address_of(older / "reallocs.xht"))):
+        check("explain.json", json.loads(output("explain", trace, *words, "-format", "json")), f"explain {words} of {trace}")
+    fault = pathlib.Path("fault.c")
+    fault.write_text(FAULT)
+    subprocess.run([os.environ.get("CC", "cc"), "-w", "-Wl,--build-id", "-o", "fault", fault], check=True)
+    for way in ("inside", "forked", "exit", "resized"):
+        xheap("record", "-q", "-o", f"{way}.xht", "./fault", way, status=None)
+        last = json.loads(output("info", f"{way}.xht", "-format", "json"))["processes"][-1]["pid"]
+        check("explain.json", json.loads(output("explain", f"{way}.xht", "-pid", last, "-format", "json")), f"explain of the end {way}")
+
+
+def address_of(trace):
+    """Of the block that the most reallocs made."""
+    rows = [json.loads(line) for line in output("dump", trace, "-allocations", "-format", "json").splitlines()]
+    return max((row for row in rows if "previous_id" in row), key=lambda row: row["previous_id"])["address"]
+
+
 def checks():
     """A budget against one trace, several, and a sample."""
     pathlib.Path("all.budget").write_text(BUDGET)
@@ -395,4 +432,4 @@ def everything():
     return f"{len(seen)} keys, {len(known - seen)} more are not seen here"
 
 
-sys.exit(run_tests(documented, refused, frames, traces, checks, compare_split, sessions, images, autologgers, everything))
+sys.exit(run_tests(documented, refused, frames, traces, explanations, checks, compare_split, sessions, images, autologgers, everything))

@@ -149,6 +149,12 @@ def check_sessions():
     expect(sum(flushed["events"].values()) > 100 and not flushed["complete"], "nothing can be read of a session that runs")
     totals = told("heap", "-session", name, "-totals")["totals"]
     expect(totals["total_count"] > 50, f"a running session is not answered about: {totals}")
+    # An export has what was recorded up to it.
+    xheap("export", "-session", name, "-format", "speedscope", "-o", "s.json")
+    exported = json.loads(pathlib.Path("s.json").read_text())
+    count = sum(sum(profile["weights"]) for profile in exported["profiles"] if profile["name"] == "total blocks")
+    later = told("heap", "-session", name, "-totals")["totals"]
+    expect(totals["total_count"] <= count <= later["total_count"], f"{count} blocks exported, between {totals} and {later}")
     expect("live" in xheap("top", name, "-s", "st") and name in xheap("report", "-session", name), "no view of a running session")
     # The target's end is no end of the session.
     end(two)
@@ -174,7 +180,7 @@ def check_sessions():
     end(three)
     # Wrong words.
     for words in (("start",), ("start", "a/b"), ("start", "x", "ls"), ("start", "x", "-p", "no"), ("update", name), ("query",), ("stop", "nobody"),
-                  ("flush", "nobody"), ("launch", name), ("launch", "nobody", "ls"), ("sessions", "x"), ("top",), ("top", "nobody"), ("top", name, "-s", "x"), ("heap", "-session", "nobody"), ("query", name, "--format", "x"),
+                  ("flush", "nobody"), ("launch", name), ("launch", "nobody", "ls"), ("sessions", "x"), ("top",), ("top", "nobody"), ("top", name, "-s", "x"), ("heap", "-session", "nobody"), ("export", "-session", "nobody", "-format", "folded"), ("query", name, "--format", "x"),
                   ("stop", name, "x"), ("start", "x", "--duration", "1s")):
         said = xheap(*words, status=2)
         expect(said.startswith("xheap: "), f"{words}: {said}")

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: MIT */
+#include "action/explain/explanation_end.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "action/explain/explanation.h"
+#include "action/report/losses.h"
+#include "base/memory.h"
+#include "trace/code_rows.h"
+#include "trace/process_rows.h"
+#include "trace/reader.h"
+#include "trace/trace.h"
+
+/* Of earlier faults the last ones are looked at. */
+enum { FAULTS_READ_MAX = 16 };
+
+/* What is known of the process as a whole. */
+struct end_facts {
+	bool is_exact; /* every call of the process is in the trace, and every block */
+	bool is_crash;
+	int32_t signal; /* that ended it; 0: none, or not known */
+};
+
+bool explain_is_crash(int32_t signal)
+{
+	static const int crashes[] = {SIGABRT, SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS};
+	for (size_t i = 0; i < sizeof(crashes) / sizeof(*crashes); i++)
+		if (crashes[i] == signal)
+			return true;
+	return false;
+}
+
+/* ---- calls ---- */
+
+static void call_set(struct explain_call *call, const struct trace_block *block, uint32_t row)
+{
+	bool is_realloc = block->kind[row] == EVENT_REALLOC;
+	*call = (struct explain_call){
+		.time_ns = block->time_ns[row],
+		.address = is_realloc                       ? block->previous[row]
+			   : block->kind[row] == EVENT_FREE ? block->address[row]
+							    : 0,
+		.size_bytes = block->size[row],
+		.thread = block->thread,
+		.stack = block->stack[row],
+		.stack_before = row ? block->stack[row - 1] : 0,
+		.entry = block->entry[row],
+		.kind = block->kind[row],
+		.is_under_way = block->flags[row] & EVENT_IN_FLIGHT,
+	};
+	if (is_realloc && !call->is_under_way)
+		call->time_ns -= block->duration_ns[row];
+}
+
+static bool is_annotation(const struct explanation *explanation, uint16_t entry)
+{
+	const struct trace_dictionary *dictionary = explanation->source->table->dictionary;
+	return entry < dictionary->entry_count && function_is_annotation(dictionary->entries[entry].function);
+}
+
+static void calls_add(struct explanation *explanation, const struct trace_block *block)
+{
+	for (uint32_t row = 0; row < block->count; row++) {
+		if (!(block->flags[row] & EVENT_IN_FLIGHT) || is_annotation(explanation, block->entry[row]))
+			continue;
+		if (explanation->under_way_count++ < EXPLAIN_CALLS_MAX)
+			call_set(&explanation->calls[explanation->call_count++], block, row);
+	}
+}
+
+/* Return, for each thread, the number of its last block; UINT32_MAX: it is of another process, or has none. */
+static uint32_t *last_blocks(const struct explanation *explanation)
+{
+	const struct action_source *source = explanation->source;
+	const struct trace_dictionary *dictionary = source->table->dictionary;
+	uint32_t *last = memory_resize(NULL, dictionary->thread_count + 1, sizeof(*last));
+	struct trace_block head;
+	memset(last, 0xff, (dictionary->thread_count + 1) * sizeof(*last));
+	for (uint32_t i = 0; i < trace_block_count(source->trace); i++) {
+		trace_block_head(source->trace, i, &head);
+		if (head.process == explanation->process && head.thread < dictionary->thread_count)
+			last[head.thread] = i;
+	}
+	return last;
+}
+
+/* A call that never returned is among the last ones of its thread. */
+static int under_way_find(struct explanation *explanation, struct trace_cursor *cursor, struct diag *diag)
+{
+	const struct trace_dictionary *dictionary = explanation->source->table->dictionary;
+	struct trace_block block;
+	int error = 0;
+	if (!dictionary->in_flight_count)
+		return 0;
+	uint32_t *last = last_blocks(explanation);
+	for (uint32_t i = 0; i < dictionary->thread_count && !error; i++)
+		if (last[i] != UINT32_MAX && !(error = trace_cursor_read(cursor, last[i], &block, diag)))
+			calls_add(explanation, &block);
+	free(last);
+	return error;
+}
+
+/* ---- earlier faults ---- */
+
+static bool is_known(const struct explanation *explanation, const struct heap_fault *fault)
+{
+	for (unsigned i = 0; i < explanation->call_count; i++) {
+		const struct explain_call *call = &explanation->calls[i];
+		if (call->time_ns == fault->time_ns && call->thread == fault->thread && call->address == fault->address)
+			return true;
+	}
+	return false;
+}
+
+/* Find the event of a fault. Return 1, 0 if there is none, or a negative errno. */
+static int fault_read(const struct explanation *explanation, struct trace_cursor *cursor,
+		      const struct heap_fault *fault, struct explain_call *call, struct diag *diag)
+{
+	const struct trace *trace = explanation->source->trace;
+	struct trace_block block;
+	for (uint32_t i = 0; i < trace_block_count(trace); i++) {
+		trace_block_head(trace, i, &block);
+		if (block.thread != fault->thread || fault->time_ns < block.first_ns || fault->time_ns > block.last_ns)
+			continue;
+		int error = trace_cursor_read(cursor, i, &block, diag);
+		if (error)
+			return error;
+		for (uint32_t row = 0; row < block.count; row++) {
+			call_set(call, &block, row);
+			if (call->address == fault->address && call->time_ns == fault->time_ns)
+				return !is_annotation(explanation, call->entry);
+		}
+	}
+	return 0;
+}
+
+/* The last faults of the process, behind the calls that were under way. */
+static int faults_find(struct explanation *explanation, struct trace_cursor *cursor, struct diag *diag)
+{
+	const struct heap_table *table = explanation->source->table;
+	const struct trace_dictionary *dictionary = table->dictionary;
+	unsigned read = 0;
+	for (uint32_t i = table->fault_count; i-- > 0;) {
+		const struct heap_fault *fault = &table->faults[i];
+		if (fault->thread >= dictionary->thread_count ||
+		    dictionary->threads[fault->thread].process != explanation->process || is_known(explanation, fault))
+			continue;
+		explanation->fault_count++;
+		if (explanation->call_count == EXPLAIN_CALLS_MAX || read++ >= FAULTS_READ_MAX)
+			continue;
+		int got = fault_read(explanation, cursor, fault, &explanation->calls[explanation->call_count], diag);
+		if (got < 0)
+			return got;
+		explanation->call_count += got > 0;
+	}
+	return 0;
+}
+
+/* ---- what they mean ---- */
+
+static void histories_find(struct explanation *explanation)
+{
+	struct block_history histories[EXPLAIN_CALLS_MAX];
+	for (unsigned i = 0; i < explanation->call_count; i++)
+		/* Before all points of the nanosecond: the call has not ended the block yet. */
+		histories[i] = (struct block_history){.address = explanation->calls[i].address,
+						      .process = explanation->process,
+						      .at = {explanation->calls[i].time_ns, 0}};
+	block_history_find(histories, explanation->call_count, explanation->source->table);
+	for (unsigned i = 0; i < explanation->call_count; i++)
+		explanation->calls[i].history = histories[i];
+	for (unsigned i = 0; i < explanation->call_count; i++)
+		if (explanation->calls[i].address)
+			block_history_inherit(&explanation->calls[i].history, explanation->source->table);
+}
+
+/* Which fault the address of a free or realloc shows by itself. */
+static enum explain_fault fault_of(const struct explain_call *call)
+{
+	const struct block_history *history = &call->history;
+	const struct history_block *last = block_history_last(history);
+	if (!call->address)
+		return EXPLAIN_NONE;
+	if (!last)
+		return EXPLAIN_FOREIGN_FREE;
+	bool is_begin = last->details.address == call->address;
+	if (history->live.id == HEAP_NONE)
+		return is_begin && heap_end_is_given_back(last->row.end) ? EXPLAIN_DOUBLE_FREE : EXPLAIN_FOREIGN_FREE;
+	return is_begin ? EXPLAIN_NONE : EXPLAIN_INTERIOR_FREE;
+}
+
+static bool is_end_seen(const struct history_block *block)
+{
+	return block->row.end == HEAP_END_FREE || block->row.end == HEAP_END_REALLOC;
+}
+
+/* A call that the process survived may have been right: what it freed may come from a function without a hook. */
+static enum explain_certainty certainty_of(const struct explanation *explanation, const struct explain_call *call,
+					   const struct end_facts *facts)
+{
+	const struct heap_process *counted = &explanation->source->table->processes[explanation->process];
+	if (!call->is_under_way || !facts->is_crash)
+		return call->fault == EXPLAIN_FOREIGN_FREE ? EXPLAIN_UNKNOWN : EXPLAIN_LIKELY;
+	const struct history_block *last = block_history_last(&call->history);
+	bool is_sure = facts->is_exact && !explanation->fault_count && counted->unknown_frees <= 1 &&
+		       (call->fault != EXPLAIN_DOUBLE_FREE || is_end_seen(last));
+	return is_sure ? EXPLAIN_CERTAIN : EXPLAIN_LIKELY;
+}
+
+static bool is_new(const struct explanation *explanation, const struct explain_call *call)
+{
+	const struct trace_dictionary *dictionary = explanation->source->table->dictionary;
+	uint32_t function =
+		call->entry < dictionary->entry_count ? dictionary->entries[call->entry].function : FUNCTION_COUNT;
+	return function == FUNCTION_NEW || function == FUNCTION_NEW_ALIGNED;
+}
+
+/* A call that has not returned has its stack only if it frees. The one before it was hardly ever less deep by much. */
+static bool is_deep(const struct explanation *explanation, const struct explain_call *call)
+{
+	enum { DEEP_FRAMES = 500 };
+	const struct trace_dictionary *dictionary = explanation->source->table->dictionary;
+	uint32_t at = call->stack ? call->stack : call->stack_before, depth = 0;
+	if (dictionary->stack_ends[at] == TRACE_STACK_TRUNCATED)
+		return true;
+	for (; at && depth < DEEP_FRAMES; at = dictionary->nodes[at].parent)
+		depth++;
+	return depth == DEEP_FRAMES;
+}
+
+/* Return whether the end within a call that did nothing wrong itself tells of damaged data. It is the only such call,
+   and may neither have thrown for want of memory nor run out of stack. Of a copy of a parent's block nobody knows
+   whether it was freed before. */
+static bool tells_of_damage(const struct explanation *explanation, const struct explain_call *call,
+			    const struct end_facts *facts)
+{
+	static const int signals[] = {SIGABRT, SIGSEGV, SIGBUS};
+	bool is_signal = false;
+	for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++)
+		is_signal |= facts->is_crash && facts->signal == signals[i];
+	return is_signal && call->is_under_way && !call->history.is_inherited && explanation->under_way_count == 1 &&
+	       !is_new(explanation, call) && !is_deep(explanation, call);
+}
+
+static void call_judge(const struct explanation *explanation, struct explain_call *call, const struct end_facts *facts)
+{
+	call->fault = fault_of(call);
+	if (call->fault != EXPLAIN_NONE) {
+		call->certainty = certainty_of(explanation, call, facts);
+	} else if (tells_of_damage(explanation, call, facts)) {
+		call->fault = EXPLAIN_DAMAGED_HEAP;
+		call->certainty = EXPLAIN_LIKELY;
+	}
+}
+
+/* Of calls that are equally sure, one that was wrong itself explains more than one that found damage; and of those, the
+   first one. */
+static int calls_compare(const void *one, const void *other)
+{
+	const struct explain_call *a = one, *b = other;
+	if (!a->fault != !b->fault)
+		return a->fault ? -1 : 1;
+	if (a->certainty != b->certainty)
+		return a->certainty > b->certainty ? -1 : 1;
+	bool is_damage = a->fault == EXPLAIN_DAMAGED_HEAP;
+	if (is_damage != (b->fault == EXPLAIN_DAMAGED_HEAP))
+		return is_damage ? 1 : -1;
+	return a->time_ns < b->time_ns ? -1 : a->time_ns > b->time_ns;
+}
+
+/* Earlier faults of which nothing is known are counted only. */
+static void calls_settle(struct explanation *explanation)
+{
+	unsigned kept = 0;
+	for (unsigned i = 0; i < explanation->call_count; i++)
+		if (explanation->calls[i].is_under_way || explanation->calls[i].certainty != EXPLAIN_UNKNOWN)
+			explanation->calls[kept++] = explanation->calls[i];
+	explanation->call_count = kept;
+	if (kept)
+		qsort(explanation->calls, kept, sizeof(*explanation->calls), calls_compare);
+}
+
+/* A core tells the signal also of a process that was no child of the logger. */
+static int32_t signal_of(const struct explanation *explanation, const struct trace_process *process)
+{
+	if (explanation->question.core)
+		return corefile_facts(explanation->question.core)->signal;
+	return process->end == TRACE_END_SIGNAL ? process->end_status : 0;
+}
+
+static struct end_facts facts_of(const struct explanation *explanation)
+{
+	const struct heap_table *table = explanation->source->table;
+	int32_t signal = signal_of(explanation, &table->dictionary->processes[explanation->process]);
+	return (struct end_facts){.is_exact = losses_is_complete(table->dictionary) && !table->sample_bytes &&
+					      !table->dictionary->dropped_events && !heap_is_folded(table),
+				  .is_crash = explain_is_crash(signal),
+				  .signal = signal};
+}
+
+int explanation_end_find(struct explanation *explanation, struct diag *diag)
+{
+	struct trace_cursor *cursor = trace_cursor_new(explanation->source->trace);
+	const struct end_facts facts = facts_of(explanation);
+	if (!cursor)
+		return diag_fail(diag, ENOMEM, "out of memory");
+	explanation->call_count = 0;
+	explanation->under_way_count = explanation->fault_count = 0;
+	int error = under_way_find(explanation, cursor, diag);
+	error = error ? error : faults_find(explanation, cursor, diag);
+	trace_cursor_free(cursor);
+	if (error)
+		return error;
+	histories_find(explanation);
+	for (unsigned i = 0; i < explanation->call_count; i++)
+		call_judge(explanation, &explanation->calls[i], &facts);
+	calls_settle(explanation);
+	return 0;
+}
+
+const struct explain_call *explanation_call(const struct explanation *explanation)
+{
+	return explanation->call_count && explanation->calls[0].fault ? &explanation->calls[0] : NULL;
+}

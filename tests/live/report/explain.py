@@ -1,0 +1,310 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""What `xheap explain` says about programs with a known fault, and about programs that end for other reasons: the right stacks, and no fault that is not there."""
+import collections
+import json
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import sys
+
+from live import expect, run_tests, told, xheap
+
+SOURCE = """
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#define OUT __attribute__((noipa))
+static void *volatile kept;
+OUT static char *make(size_t n) { char *p = malloc(n); memset(p, 1, n); kept = p; return p; }
+OUT static void drop(void *p) { free(p); __asm__(""); }
+OUT static void drop_again(void *p) { free(p); __asm__("nop"); }
+OUT static void *resize(void *p, size_t n) { kept = realloc(p, n); return kept; }
+static void *thread_drop(void *p) { drop(p); return NULL; }
+static void in_thread(void *p) { pthread_t t; pthread_create(&t, NULL, thread_drop, p); pthread_join(t, NULL); }
+/* ---- faults ---- */
+static void twice_small(void) { char *p = make(24); drop(p); drop_again(p); }
+static void twice_large(void) { char *p = make(5000), *q = make(5000); drop(p); drop_again(p); drop(q); }
+static void twice_thread(void) { char *p = make(3000), *q = make(3000); in_thread(p); drop_again(p); drop(q); }
+static void twice_resized(void) { char *p = make(5000), *q = make(5000); drop(p); resize(p, 100000); drop(q); }
+static void twice_reused(void) { char *p = make(5000), *q = make(5000); drop(p); p = make(5000); drop(p); drop_again(p); drop(q); }
+static void inside(void) { char *p = make(5000); drop_again(p + 16); }
+static void inside_odd(void) { char *p = make(500); drop_again(p + 3); }
+static void inside_resized(void) { char *p = make(500); resize(p + 8, 1000); }
+static void foreign_stack(void) { char own[64]; kept = own; drop_again(own + 16); }
+static void foreign_data(void) { static long own[64]; drop_again(own + 2); }
+static void beyond(void) { char *p = make(24), *q = make(1500); make(24); memset(p, 0x41, 40); drop_again(q); }
+/* ---- no faults of the heap ---- */
+static void none_abort(void) { char *p = make(100); drop(p); abort(); }
+static void none_null(void) { char *p = make(100); drop(p); *(volatile int *)0 = 1; }
+static void none_wild(void) { make(100); *(volatile int *)0x10 = 1; }
+static void none_divide(void) { volatile int zero = 0; make(100); kept = (void *)(long)(100 / zero); }
+static void none_code(void) { make(100); __builtin_trap(); }
+static void none_killed(void) { make(100); kill(getpid(), SIGKILL); }
+static void none_asked(void) { make(100); kill(getpid(), SIGTERM); }
+OUT static int deep(int n) { volatile char room[1000]; room[0] = (char)n; return deep(n + 1) + room[0]; }
+static void none_deep(void) { make(100); kept = (void *)(long)deep(0); }
+OUT static int deep_calls(int n) { volatile char room[1000]; char *p = make(64); room[0] = (char)n; int found = deep_calls(n + 1) + room[0]; drop(p); return found; }
+static void none_deep_calls(void) { kept = (void *)(long)deep_calls(0); }
+static void none_empty(void) { free(NULL); kept = realloc(NULL, 50); drop(kept); abort(); }
+static void none_child(void) { char *p = make(100); if (!fork()) { drop(p); _exit(0); } wait(NULL); drop(p); abort(); }
+#define TRIAL(name) {#name, name}
+static const struct { const char *name; void (*run)(void); } trials[] = {
+	TRIAL(twice_small), TRIAL(twice_large), TRIAL(twice_thread), TRIAL(twice_resized), TRIAL(twice_reused), TRIAL(inside), TRIAL(inside_odd),
+	TRIAL(inside_resized), TRIAL(foreign_stack), TRIAL(foreign_data), TRIAL(beyond), TRIAL(none_abort), TRIAL(none_null), TRIAL(none_wild),
+	TRIAL(none_divide), TRIAL(none_code), TRIAL(none_killed), TRIAL(none_asked), TRIAL(none_deep), TRIAL(none_deep_calls), TRIAL(none_empty), TRIAL(none_child)};
+int main(int count, char **arguments) {
+	(void)count;
+	for (size_t i = 0; i < sizeof(trials) / sizeof(*trials); i++)
+		if (!strcmp(trials[i].name, arguments[1]))
+			trials[i].run();
+	return 0; }
+"""
+USES_SOURCE = """
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <thread>
+#define OUT __attribute__((noipa))
+struct shape { virtual ~shape() {} virtual int area() { return 1; } long rest[4]; };
+struct square : shape { int area() override { return 2; } };
+struct node { node *next; long value; char text[40]; };
+typedef void (*callback)(int);
+struct holder { callback run; long rest[9]; };
+OUT shape *make_shape() { return new square; }
+OUT void drop_shape(shape *s) { delete s; __asm__("nop"); }
+OUT int use_shape(shape *s) { return s->area() + 1; }
+OUT node *make_node() { node *n = (node *)malloc(sizeof(node)); n->next = n; n->value = 7; return n; }
+OUT node *make_other() { node *n = (node *)malloc(sizeof(node)); memset(n, 0x71, sizeof(node)); return n; }
+OUT void drop_node(node *n) { free(n); __asm__("nop"); }
+OUT long use_node(node *n) { return n->next->value; }
+OUT char *make_large() { char *p = (char *)malloc(1 << 20); memset(p, 1, 1 << 20); return p; }
+OUT void drop_large(char *p) { free(p); __asm__("nop; nop"); }
+OUT int use_large(char *p) { return p[5000]; }
+OUT void nothing(int) {}
+OUT holder *make_holder() { holder *h = (holder *)malloc(sizeof(holder)); h->run = nothing; return h; }
+OUT void drop_holder(holder *h) { free(h); __asm__("nop; nop; nop"); }
+OUT void use_holder(holder *h) { h->run(1); __asm__("nop"); }
+int main(int, char **words) {
+	std::string k = words[1];
+	if (k == "virtual") { shape *s = make_shape(); drop_shape(s); return use_shape(s); }
+	if (k == "list") { node *m = make_node(), *n = make_node(); drop_node(m); drop_node(n); return use_node(n); }
+	if (k == "large") { char *p = make_large(); drop_large(p); return use_large(p); }
+	if (k == "called") { holder *m = make_holder(), *h = make_holder(); drop_holder(m); drop_holder(h); use_holder(h); }
+	if (k == "thread") { shape *s = make_shape(); std::thread([&] { drop_shape(s); }).join(); return use_shape(s); }
+	if (k == "poisoned") { node *n = make_node(); drop_node(n); memset(n, 0x6b, 40); return use_node(n); }
+	if (k == "again") { node *n = make_node(); drop_node(n); make_other(); return use_node(n); }
+	if (k == "null") { node *n = make_node(); drop_node(n); return *(volatile int *)0; }
+	if (k == "wild") { node *n = make_node(); drop_node(n); return *(volatile int *)0x123456789000; }
+	if (k == "abort") { shape *s = make_shape(); drop_shape(s); abort(); }
+	if (k == "wrong") { node *n = make_node(); n->next = (node *)0x4141414141414141; return use_node(n); }
+	if (k == "stale") { shape *s = make_shape(); drop_shape(s); node *n = make_node(); n->next = (node *)0x414141414141; return use_node(n) + (long)s; }
+	return 0; }
+"""
+# The fault, the function that called the allocator, and those that allocated and freed the block; None: not known. A realloc that never returned has no address.
+FAULTS = {
+    "twice_small": ("double_free", "drop_again", "make", "drop"),
+    "twice_large": ("double_free", "drop_again", "make", "drop"),
+    "twice_thread": ("double_free", "drop_again", "make", "drop"),
+    "twice_resized": ("damaged_heap", None, None, None),
+    "twice_reused": ("double_free", "drop_again", "make", "drop"),
+    "inside": ("interior_free", "drop_again", "make", None),
+    "inside_odd": ("interior_free", "drop_again", "make", None),
+    "inside_resized": ("damaged_heap", None, None, None),
+    "foreign_stack": ("foreign_free", "drop_again", None, None),
+    "foreign_data": ("foreign_free", "drop_again", None, None),
+    "beyond": ("damaged_heap", "drop_again", "make", None),
+}
+OTHERS = ("none_abort", "none_null", "none_wild", "none_divide", "none_code", "none_killed", "none_asked", "none_deep", "none_deep_calls", "none_empty", "none_child")
+
+
+def build():
+    with open("faults.c", "w") as file:
+        file.write(SOURCE)
+    subprocess.run([os.environ.get("CC", "cc"), "-w", "-O2", "-pthread", "-fno-optimize-sibling-calls", "-fno-builtin-malloc", "-fno-builtin-free", "-Wl,--build-id", "-o", "faults", "faults.c"],
+                   check=True)
+
+
+def record(trial):
+    """The answer about the trial, and how it ended: by a signal below 0."""
+    run = subprocess.run([os.environ["XHEAP"], "record", "-q", "-o", f"{trial}.xht", "./faults", trial], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return run.returncode
+
+
+def functions(point):
+    return [frame.get("symbol") for frame in point["stack"]]
+
+
+def check_call(trial, call):
+    fault, caller, maker, dropper = FAULTS[trial]
+    expect(call["fault"] == fault, f"{trial}: {call['fault']}, not {fault}")
+    expect(call["certainty"] == ("likely" if fault == "damaged_heap" else "certain"), f"{trial}: {call['certainty']}")
+    expect(not caller or functions(call)[1] == caller, f"{trial}: called by {functions(call)}")
+    block = call.get("block")
+    expect(bool(block) == bool(maker), f"{trial}: the block {block}")
+    if maker:
+        expect(functions(block["allocated"])[1] == maker, f"{trial}: allocated by {functions(block['allocated'])}")
+    if dropper:
+        expect(functions(block["ended"])[1] == dropper, f"{trial}: freed by {functions(block['ended'])}")
+
+
+def faults():
+    """Each that ends its program is named with its stacks; most of them do."""
+    crashed = 0
+    for trial in FAULTS:
+        status = record(trial)
+        if status in (0, 2):
+            continue
+        crashed += 1
+        answer = told("explain", f"{trial}.xht")["of_end"]
+        expect(answer["calls"], f"{trial}: ended with {status}, and no call is named: {answer}")
+        check_call(trial, answer["calls"][0])
+        said = xheap("explain", f"{trial}.xht")
+        expect((FAULTS[trial][1] or "realloc") in said and "SIG" in said.splitlines()[0], f"{trial}: {said}")
+    expect(crashed >= len(FAULTS) * 3 // 4, f"only {crashed} of {len(FAULTS)} end their program")
+    return f"{crashed} of {len(FAULTS)}"
+
+
+def others():
+    """No fault of the heap is found where there is none; a call that was under way is shown."""
+    for trial in OTHERS:
+        status = record(trial)
+        expect(status not in (0, 2), f"{trial}: status {status}")
+        answer = told("explain", f"{trial}.xht")["of_end"]
+        wrong = [call for call in answer["calls"] if call["fault"] != "none"]
+        expect(not wrong and not answer["earlier_faults"], f"{trial}: {wrong or answer}")
+        expect(answer["signal"] == {"none_killed": signal.SIGKILL, "none_asked": signal.SIGTERM}.get(trial, answer["signal"]), f"{trial}: {answer}")
+        said = xheap("explain", f"{trial}.xht")
+        expect("certain:" not in said and "likely:" not in said, f"{trial}: {said}")
+    return f"{len(OTHERS)}"
+
+
+def recordings():
+    """The last lines of xheap record are the first ones of the answer, of a crash only."""
+    for trial, lines in (("twice_large", ["  called by drop_again", "  allocated by make", "  freed by drop"]), ("inside", ["  called by drop_again", "  allocated by make"]),
+                         ("foreign_data", ["  called by drop_again"]), ("none_null", [])):
+        run = subprocess.run([os.environ["XHEAP"], "record", "-o", "last.xht", "./faults", trial], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        said = [line.removeprefix("xheap: ") for line in run.stderr.splitlines() if line.startswith("xheap: ")]
+        expect(said[-1] == "next: xheap explain last.xht", f"{trial}: {said}")
+        told_line = said[-2 - len(lines)]
+        expect(said[-1 - len(lines):-1] == lines and " ended by SIG" in told_line, f"{trial}: {said}")
+        expect(("certain: " in told_line) == bool(lines), f"{trial}: {told_line}")
+    killed = subprocess.run([os.environ["XHEAP"], "record", "-o", "last.xht", "./faults", "none_killed"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True).stderr
+    expect("next: xheap report last.xht" in killed and "ended by" not in killed, killed)
+
+
+def with_core(trial):
+    """The answer about the core of a trial."""
+    expect(run_with_core(trial, "uses") not in (0, 2), f"{trial} has not crashed")
+    return told("explain", f"{trial}.core", "-trace", f"{trial}.xht")["of_end"]
+
+
+def run_with_core(trial, program):
+    """How the trial of a program ends; its core is TRIAL.core then."""
+    if not is_core_here():
+        print("cores do not go to the directory of the process: /proc/sys/kernel/core_pattern")
+        sys.exit(77)
+    status = subprocess.run(["sh", "-c", "ulimit -c unlimited && exec \"$@\"", "sh", os.environ["XHEAP"], "record", "-q", "-o", f"{trial}.xht", f"./{program}", trial],
+                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode
+    cores = list(pathlib.Path(".").glob("core*"))
+    expect(len(cores) == 1, f"{trial}: status {status}, and the cores {cores}")
+    for core in cores:
+        core.rename(f"{trial}.core")
+    return status
+
+
+def is_core_here():
+    pattern = pathlib.Path("/proc/sys/kernel/core_pattern").read_text().strip()
+    return pattern.startswith("core") and "/" not in pattern
+
+
+# The function that used the block, and those that allocated and freed it; how sure it is.
+USES = {"virtual": ("use_shape", "make_shape", "drop_shape", "likely"), "list": ("use_node", "make_node", "drop_node", "likely"),
+        "large": ("use_large", "make_large", "drop_large", "likely"), "called": ("use_holder", "make_holder", "drop_holder", "likely"),
+        "thread": ("use_shape", "make_shape", "drop_shape", "likely"), "poisoned": ("use_node", "make_node", "drop_node", "likely"),
+        "again": ("use_node", "make_other", "drop_other", "unknown")}
+NO_USES = ("null", "wild", "abort", "wrong", "stale")
+
+
+def uses():
+    """Freed blocks that are used: the three stacks, from the core."""
+    pathlib.Path("uses.cc").write_text(USES_SOURCE)
+    subprocess.run(["c++", "-w", "-O2", "-pthread", "-Wl,--build-id", "-fno-optimize-sibling-calls", "-o", "uses", "uses.cc"], check=True)
+    for trial, (user, maker, dropper, certainty) in USES.items():
+        core = with_core(trial)["core"]
+        use = core.get("use_after_free")
+        expect(use, f"{trial}: no use is found: {core}")
+        expect(use["certainty"] == certainty, f"{trial}: {use['certainty']}")
+        expect(any(user in frame.get("symbol", "") for frame in core["stack"][:2]), f"{trial}: used by {core['stack']}")
+        expect(any(maker in (name or "") for name in functions(use["block"]["allocated"])), f"{trial}: allocated by {functions(use['block']['allocated'])}")
+        freed = use["earlier_block" if certainty == "unknown" else "block"]
+        expect(certainty == "unknown" or any(dropper in (name or "") for name in functions(freed["ended"])), f"{trial}: freed by {functions(freed['ended'])}")
+        expect(freed["end"] == "free", f"{trial}: {freed}")
+        expect(any(pointer["block"]["id"] == use["block"]["id"] for pointer in core["pointers"]), f"{trial}: no pointer to the block: {core['pointers']}")
+        expect("a use of a freed block" in xheap("explain", f"{trial}.core", "-trace", f"{trial}.xht"), trial)
+    for trial in NO_USES:
+        answer = with_core(trial)
+        expect("use_after_free" not in answer["core"] and not answer["calls"], f"{trial}: {answer}")
+    return f"{len(USES)} uses, {len(NO_USES)} others"
+
+
+def cores():
+    """Cores of others, and damaged ones, are refused or read as far as they go; nothing is read from where a core says."""
+    pathlib.Path("fixed.cc").write_text(USES_SOURCE)
+    subprocess.run(["c++", "-w", "-O2", "-pthread", "-no-pie", "-o", "fixed", "fixed.cc"], check=True)
+    subprocess.run(["c++", "-w", "-O2", "-pthread", "-o", "moved", "fixed.cc"], check=True)
+    for trial, program in (("null", "fixed"), ("large", "fixed"), ("virtual", "moved")):
+        run_with_core(trial, program)
+    refused = {"is of process": ("null.core", "-trace", "large.xht"), "is of no process": ("virtual.core", "-trace", "large.xht"),
+               "needs the trace": ("virtual.core",), "-pid": ("virtual.core", "-trace", "virtual.xht", "-pid", "1"), "one core": ("virtual.core", "null.core")}
+    for said, words in refused.items():
+        reason = xheap("explain", *words, status=2)
+        expect(said in reason, f"{words} is refused by {reason}, not by {said}")
+    whole = pathlib.Path("virtual.core").read_bytes()
+    address = told("explain", "virtual.core", "-trace", "virtual.xht")["of_end"]["core"]["pointers"][0]["value"]
+    expect(told("explain", "virtual.core", "-trace", "virtual.xht", address)["of_address"]["state"] == "freed", "an address beside a core")
+    chance = random.Random(1)
+    statuses = collections.Counter()
+    for i in range(60):
+        changed = bytearray(whole)
+        if i % 3 == 0:
+            del changed[chance.randrange(64, len(changed)):]
+        for _ in range(1 + i % 7):
+            at = chance.randrange(18, 6000 if i % 2 else min(len(changed), 600))
+            if at + 8 < len(changed):
+                changed[at:at + chance.choice((1, 4, 8))] = chance.randbytes(8)[:chance.choice((1, 4, 8))]
+        pathlib.Path("changed.core").write_bytes(changed)
+        run = subprocess.run([os.environ["XHEAP"], "explain", "changed.core", "-trace", "virtual.xht", "-noIndex"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, timeout=100)
+        expect(run.returncode in (0, 2), f"core {i}: status {run.returncode}: {run.stderr}")
+        statuses[run.returncode] += 1
+    return f"statuses {dict(statuses)}"
+
+
+def sampled():
+    """In a sample, and after an attach that lacks blocks, nothing is certain."""
+    subprocess.run([os.environ["XHEAP"], "record", "-q", "-o", "sample.xht", "--sample", "1", "./faults", "twice_large"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    calls = told("explain", "sample.xht")["of_end"]["calls"]
+    expect(all(call.get("certainty") != "certain" for call in calls), f"{calls}")
+
+
+def addresses():
+    """Each block of a trace is found by its first and its last byte, with the stacks that xheap dump has."""
+    record("twice_thread")
+    rows = [json.loads(line) for line in xheap("dump", "twice_thread.xht", "-allocations", "-format", "json").splitlines()]
+    for row in rows:
+        for offset in (0, row["size"] - 1):
+            answer = told("explain", "twice_thread.xht", hex(int(row["address"], 16) + offset), "-at", f"{row['birth_ns'] + 1}ns")["of_address"]
+            block = answer["block"]
+            expect(answer["state"] == "live" and answer["offset"] == offset and block["id"] == row["id"], f"{row}: {answer}")
+            expect(block["end"] == row["end_kind"] and block["allocated"]["tid"] == row["tid"], f"{row}: {answer}")
+            expect(block.get("ended", {}).get("tid") == row.get("free_tid"), f"{row}: {answer}")
+    return f"{len(rows)} blocks"
+
+
+build()
+sys.exit(run_tests(faults, others, recordings, uses, cores, sampled, addresses))

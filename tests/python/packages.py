@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: MIT
+"""Packages of PyPI that only tests need, installed once into the build's folder, for one version of Python. By itself this program installs them. A test asks nothing of the
+network: what it does not find is a reason to skip."""
+import hashlib
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+WANTED = HERE / "requirements.txt"
+INSTALL_SECONDS = 600  # a registry that does not answer must not hold up all tests
+
+
+def folder():
+    """Where they are, or would be."""
+    build = pathlib.Path(os.environ.get("BUILD", HERE.parents[1] / "build")).resolve()
+    mark = hashlib.sha256(WANTED.read_bytes() + sys.version.split()[0].encode()).hexdigest()[:12]
+    return build / "python" / f"packages-{mark}"
+
+
+def use():
+    """Make them importable, here and in Pythons that this one starts. False: they were not installed."""
+    if not folder().exists():
+        return False
+    sys.path.append(str(folder()))
+    os.environ["PYTHONPATH"] = os.pathsep.join([os.environ.get("PYTHONPATH", ""), str(folder())])
+    return True
+
+
+def install():
+    """Why not, or nothing. Several may install at once: each in a folder of its own, and the first one stays."""
+    to = folder()
+    if to.exists():
+        return ""
+    to.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=to.parent, prefix="install-") as made:
+        try:
+            done = subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--only-binary", ":all:", "--retries", "2",
+                                   "--target", f"{made}/packages", "-r", WANTED], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=INSTALL_SECONDS)
+        except subprocess.TimeoutExpired:
+            return f"pip took more than {INSTALL_SECONDS} s"
+        if done.returncode:
+            return (done.stdout.strip().splitlines() or ["no reason given"])[-1]
+        if not to.exists():
+            os.rename(f"{made}/packages", to)
+    return ""
+
+
+if __name__ == "__main__":
+    reason = install()
+    if reason:
+        print(f"xheap: no packages for tests of the Python package: {reason}", file=sys.stderr)
