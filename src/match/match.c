@@ -433,6 +433,15 @@ bool matching_sums_take(const struct matching *matching, struct matching_sums *s
 	return true;
 }
 
+bool matching_watch_settle(struct matching *matching)
+{
+	if (matching->is_annotation || matching->is_folded)
+		return false;
+	while (matching->written < matching->table->count)
+		matching_ring_write(matching);
+	return true;
+}
+
 void matching_sums_fini(struct matching_sums *sums)
 {
 	free(sums->sites);
