@@ -32,10 +32,10 @@ struct cells_source {
 	struct heap_cull *cull; /**< NULL: nothing is culled, so each stack is its own asker */
 	/** of cells_name_sites(), for who asks more than once; NULL: they are made */
 	const uint32_t *nodes;
-	/** of a trace that goes on, whose table has no rows: its cells, and by interval of them the most that was live in
-	    it. Only the whole run can be asked for, without a filter. NULL: the table is gone through */
+	/** of a trace that goes on, whose table has no rows: its cells. Only the whole run can be asked for, without a
+	    filter. NULL: a pass over the table finds the cells */
 	struct growing_cells *growing;
-	const uint64_t *growing_max_bytes;
+	const uint64_t *growing_max_bytes; /**< with `growing`: by interval, the most that was live in it */
 };
 
 /** Name the code of all sites. Return by site its node of the names, which the caller frees; NULL: it was cancelled. */

@@ -138,6 +138,8 @@ void growing_cells_take(struct growing_cells *cells, int64_t until_ns, const uin
 {
 	uint32_t count = growing_cells_reach(cells, until_ns);
 	cell_bounds_make(bounds, -1, ((int64_t)count << cells->shift) - 1, count, NULL, 0);
+	/* No point is behind it. */
+	bounds->times[count] = until_ns;
 	*result = (struct cell_scan_result){.calls = memory_zeroed(count, sizeof(*result->calls)),
 					    .weights = memory_zeroed(node_count, sizeof(*result->weights)),
 					    .is_over = cells->is_over};

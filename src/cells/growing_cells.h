@@ -33,8 +33,8 @@ void growing_cells_end(struct growing_cells *cells, const struct heap_table *tab
 uint32_t growing_cells_reach(struct growing_cells *cells, int64_t until_ns);
 
 /** Set the cells as a pass over a table of the time up to until_ns finds them, with these bounds: nodes[site] is the
-    node of its cells, of node_count. The last interval is not over. Weights are of now; what was live in intervals is
-    not set. End both as usual. */
+    node of its cells, of node_count. The last interval ends at until_ns. Weights are of now; what was live in intervals
+    is not set. End both as usual. */
 void growing_cells_take(struct growing_cells *cells, int64_t until_ns, const uint32_t *nodes, uint32_t node_count,
 			struct cell_bounds *bounds, struct cell_scan_result *result);
 

@@ -79,12 +79,13 @@ struct matching_sums {
 /** Copy the sums; end them with matching_sums_fini(). Return false for a trace that has sums in place of events: they
     are in none of these. In a sample they are estimates. */
 bool matching_sums_take(const struct matching *matching, struct matching_sums *sums);
-/** Bring all rows that are matched so far to their watcher. Return false if its rows are not all: of a folded trace some
-    are in sums, and of blocks in other blocks it is not known yet which these are. */
-bool matching_watch_settle(struct matching *matching);
 
 /** Free the copy. */
 void matching_sums_fini(struct matching_sums *sums);
+
+/** Bring all rows that are matched so far to their watcher. Return false if these are not all rows: of a folded trace
+    some are in sums, and of blocks in other blocks it is not known yet which these are. */
+bool matching_watch_settle(struct matching *matching);
 
 /** Match the rest. Return 0 and the table in *out, which the caller frees and which needs this trace; or a negative
     errno with the reason in `diag`. */
