@@ -289,8 +289,9 @@ struct matching *matching_new(const struct heap_build *how)
 	matching->passed.time_ns = INT64_MIN;
 	matching->ring = memory_resize(NULL, RING_ROWS, sizeof(*matching->ring));
 	matching->ring_details = memory_resize(NULL, RING_ROWS, sizeof(*matching->ring_details));
-	matching->survivors = survivors_new(&table->groups);
-	matching->packing = packing_new(&table->groups);
+	struct heap_groups *kept = how->without_rows ? NULL : &table->groups;
+	matching->survivors = survivors_new(kept);
+	matching->packing = packing_new(kept);
 	return matching;
 }
 

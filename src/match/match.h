@@ -38,6 +38,7 @@ struct heap_build {
 	const int64_t *until_ns;       /**< ignore all later points; NULL: match all */
 	const bool *is_cancelled;      /**< as in base/cancel.h: matching fails with -ECANCELED then */
 	bool has_chart;                /**< sums have the chart */
+	bool without_rows;             /**< rows are not kept: there are sums and the watch, but never a table */
 	const struct row_watch *watch; /**< NULL: nobody follows rows */
 };
 

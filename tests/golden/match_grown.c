@@ -638,10 +638,11 @@ struct grown {
 	struct heap_follow *follow;
 };
 
-static void grown_begin(struct grown *grown, const struct heap_follow_increments *increments)
+static void grown_begin(struct grown *grown, const struct heap_follow_increments *increments, bool without_rows)
 {
 	*grown = (struct grown){.cells = {.most = UINT32_MAX}, .watch = {watch_add, watch_end, &grown->cells}};
-	const struct heap_build how = {.fd = -1, .has_chart = true, .watch = &grown->watch};
+	const struct heap_build how = {
+		.fd = -1, .has_chart = true, .without_rows = without_rows, .watch = &grown->watch};
 	grown->follow = heap_follow_new(path, &how, increments);
 }
 
@@ -771,7 +772,7 @@ static void compare_sums_now(struct grown *grown, int64_t until_ns)
 	static const struct heap_follow_increments at_once = {.step_events = UINT64_MAX};
 	struct heap_follow *follow = grown->follow;
 	struct grown other;
-	grown_begin(&other, &at_once);
+	grown_begin(&other, &at_once, true);
 	struct heap_follow *anew = other.follow;
 	struct matching_sums sums = {.site_count = 0}, others = {.site_count = 0};
 	struct diag diag = {""};
@@ -815,7 +816,7 @@ static void follow_growth(struct growth *growth)
 	struct trace *trace;
 	struct heap_table *table;
 	struct grown grown;
-	grown_begin(&grown, &increments);
+	grown_begin(&grown, &increments, false);
 	struct heap_follow *follow = grown.follow;
 	int error = 0;
 	growth_begin(growth);
