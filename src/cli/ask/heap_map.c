@@ -18,7 +18,6 @@
 #include "export/export.h"
 #include "export/report_head.h"
 #include "query/extents.h"
-#include "query/folded.h"
 #include "trace/process_rows.h"
 #include "trace/reader.h"
 #include "trace/trace.h"
@@ -326,10 +325,9 @@ static int map_make(void *context, struct diag *diag)
 {
 	struct heap_map *map = context;
 	const struct action_source *source = map->analysis->sources;
-	if (source->table->sample_bytes)
-		return diag_fail(diag, ENOTSUP, "%s is a sample: -map needs every block", source->path);
-	if (heap_folded_until_ns(source->table) != INT64_MIN)
-		return diag_fail(diag, ENOTSUP, "%s is folded: -map needs the addresses of all blocks", source->path);
+	const char *reason = page_map_missing(source->table);
+	if (reason)
+		return diag_fail(diag, ENOTSUP, "%s %s", source->path, reason);
 	page_map_make(&map->pages, source->table, source->filter);
 	action_input_settle(&map->analysis->input);
 	return 0;
