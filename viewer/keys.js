@@ -5,7 +5,13 @@ import {markOther} from "./compare_view.js";
 import {ZOOM} from "./timeline.js";
 import {choosePreset} from "./window_bar.js";
 
-const VIEW_KEYS = /** @type {Record<string, State["view"]>} */ ({1: "flame", 2: "table", 3: "blocks", 6: "compare"});
+const VIEW_KEYS = /** @type {Record<string, State["view"]>} */ ({
+	1: "flame",
+	2: "table",
+	3: "blocks",
+	5: "map",
+	6: "compare",
+});
 
 /** @param {any} app @param {number} by @param {boolean} isResize */
 function shift(app, by, isResize) {
@@ -37,8 +43,8 @@ function stepOut(app) {
 const KEY_ACTIONS = [
 	{keys: ["m"], words: "keep the selection as A, to compare it with another one", run: markOther},
 	{
-		keys: ["1", "2", "3", "6"],
-		words: "flame, table, blocks, compare",
+		keys: ["1", "2", "3", "5", "6"],
+		words: "flame, table, blocks, map, compare",
 		run: (app, key) => app.store.set({view: VIEW_KEYS[key]}),
 	},
 	{
@@ -67,7 +73,10 @@ const KEY_ACTIONS = [
 ];
 /** Keys of the views, for the sheet. */
 const OTHER_KEYS = [
-	["arrows", "in the flame: other frames; in the table: other rows; on the timeline: one bound, with Shift the end"],
+	[
+		"arrows",
+		"in the flame: other frames; in the table: other rows; in the map: other pages; on the timeline: one bound, with Shift the end",
+	],
 	["Enter", "in the flame: focus, or open a chain; in the table: callers and callees"],
 	["Space", "select the frame or row"],
 	["Backspace", "in the flame: out of the focus"],
