@@ -201,13 +201,16 @@ export function commandOf(app) {
 			],
 			lacks,
 		};
-	const action = state.view === "flame" ? ["-tree"] : ACTIONS[state.rows];
+	const isSizes = state.view === "sizes",
+		rows = isSizes ? "size" : state.rows,
+		action = state.view === "flame" ? ["-tree"] : ACTIONS[rows];
 	const sort = state.view === "flame" && state.measure === "temporaries" ? "stt" : key + counted(app);
 	const command = ["xheap", "heap", String(trace.path ?? ""), ...action, sort, ...words];
-	if (state.view === "table" && SPLITS[state.rows]) command.push("-by", SPLITS[state.rows]);
+	if (state.view !== "flame" && SPLITS[rows]) command.push("-by", SPLITS[rows]);
 	if (state.view === "flame" && (state.by === "process" || state.by === "thread")) command.push("-by", state.by);
 	if (state.view === "flame" && !state.isFolded) command.push("-noDefaultCull");
 	command.push(...typed, ...options);
+	if (isSizes) lacks.push("lifetimes beside the sizes");
 	if (state.view === "flame" && state.measure === "peak") lacks.push("the restriction to the peak");
 	if (state.view === "flame" && state.isInverted) lacks.push("the inversion");
 	if (state.view === "flame" && state.focus) lacks.push("the focus");

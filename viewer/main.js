@@ -18,6 +18,7 @@ import {fillKeys, listenToKeys, toggleInverted} from "./keys.js";
 import {GROUPING_WORDS, Legend} from "./legend.js";
 import {PageMap} from "./map.js";
 import {Panel} from "./panel.js";
+import {Sizes} from "./sizes.js";
 import {Table} from "./table.js";
 import {Timeline} from "./timeline.js";
 import {WindowBar} from "./window_bar.js";
@@ -29,7 +30,7 @@ const INTERVALS = 256,
 /** How long a zoom waits for the next step before it asks for cells. Milliseconds. */
 const ZOOM_PAUSE_MS = 120;
 const THEME = "xheap-theme";
-const VIEW_NAMES = /** @type {const} */ (["flame", "table", "blocks", "map", "compare"]);
+const VIEW_NAMES = /** @type {const} */ (["flame", "table", "blocks", "sizes", "map", "compare"]);
 const MEASURES = /** @type {Record<Measure, string>} */ ({
 	bytes: "bytes",
 	blocks: "blocks",
@@ -70,6 +71,7 @@ class Page {
 		this.flame = new Flame(this);
 		this.table = new Table(this);
 		this.blocks = new Blocks(this);
+		this.sizes = new Sizes(this);
 		this.map = new PageMap(this);
 		this.compare = new Compare(this);
 		this.panel = new Panel(this);

@@ -108,7 +108,7 @@ const FILTERS_MAX = 32,
 /** How each member of the state is written in the address. */
 const CODECS = /** @type {Record<keyof State, {write: (value: any) => string, read: (text: string) => any}>} */ ({
 	trace: {write: String, read: (text) => Number(text) >>> 0},
-	view: oneOf("flame", "table", "blocks", "map", "compare"),
+	view: oneOf("flame", "table", "blocks", "sizes", "map", "compare"),
 	map: oneOf(...MAP_COLORS),
 	by: oneOf(...GROUPING_KEYS),
 	selection: {write: writeSelection, read: readSelection},

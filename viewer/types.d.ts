@@ -110,7 +110,7 @@ type Item = {kind: "path"; path: string} | {kind: "group"; by: Grouping | "inclu
 type Other = {trace: number; isB: boolean; selection: When};
 interface State {
 	trace: number;
-	view: "flame" | "table" | "blocks" | "map" | "compare";
+	view: "flame" | "table" | "blocks" | "sizes" | "map" | "compare";
 	by: Grouping; // of the timeline; "" before a trace is known
 	selection: When;
 	range: {from: number; to: number} | null; // that the timeline shows; null: the whole run

@@ -37,6 +37,7 @@ const CHOICES = {
 const STATES = [
 	{},
 	{measure: "blocks"},
+	{view: "sizes", rows: "stack"},
 	{measure: "temporaries"},
 	{isFolded: false},
 	{by: "process"},
@@ -138,6 +139,8 @@ test("what the command cannot be told is said", () => {
 	assert.equal(lacksOf({}), 0);
 	assert.equal(lacksOf({item: {kind: "path", path: "1"}}), 0);
 	assert.equal(lacksOf({view: "blocks"}), 1);
+	assert.equal(lacksOf({view: "sizes"}), 1);
+	assert.equal(lacksOf({view: "map"}), 0);
 	assert.equal(lacksOf({view: "blocks", item: {kind: "path", path: "1"}}), 2);
 	for (const state of [
 		{isInverted: true},

@@ -8,7 +8,7 @@ import path from "node:path";
 import test, {after, before} from "node:test";
 import {CLASSES, makeModel, selectCells} from "../../viewer/cells.js";
 import {decodeCells} from "../../viewer/decode.js";
-import {commandTime, formatBytes, formatChange, formatCount, formatWhole} from "../../viewer/format.js";
+import {commandTime, formatBytes, formatChange, formatCount, formatWhole, lifeLimit, lifeName, sizeName} from "../../viewer/format.js";
 import {layoutFlame} from "../../viewer/tree.js";
 import {FOLDER as FOLDER_OF_BUILD, launchBrowser, SOURCE} from "./packages.mjs";
 import {randomFrom} from "./random.mjs";
@@ -478,6 +478,67 @@ test("check 18: the map is that of the command, and a page names its address", a
 	}
 	await page.keyboard.press("[");
 	await page.waitForFunction((words) => document.getElementById("command").textContent !== words, shown);
+	await close(page);
+});
+
+test("check 17: sizes by lifetimes are those of single blocks; an area becomes a filter, and removing it restores all", async () => {
+	const page = await open(`${address}&trace=0&view=sizes&selection=-1~~AIFI%2BAIFO`),
+		file = path.join(FOLDER, TRACES[0]),
+		sums = new Map(),
+		kinds = () => page.$$eval("#sizes .kind[title]", (all) => all.map((one) => one.title.split(", ").slice(0, -1).join(", ")).filter(Boolean)),
+		total = () => text(page, "#sizes b");
+	for (const line of run("dump", file, "-allocations", "-format", "json").trim().split("\n")) {
+		const row = JSON.parse(line),
+			size = row.size ? Math.floor(Math.log2(row.size)) + 1 : 0,
+			isFreed = ["free", "realloc", "destroy"].includes(row.end_kind),
+			lived = row.lifetime_ns;
+		let life = 0;
+		while (lifeLimit(life + 1) <= lived) life++;
+		const name = `${sizeName(size)}, ${isFreed ? `lived ${lifeName(life)}` : "never freed"}`;
+		sums.set(name, (sums.get(name) ?? 0) + row.size);
+	}
+	assert.deepEqual((await kinds()).sort(), [...sums].filter(([, bytes]) => bytes).map(([name, bytes]) => `${name}: ${formatBytes(bytes)}`).sort());
+	assert.equal(await total(), formatBytes(heap(file, "-totals").totals.total_bytes));
+	assert.match(await text(page, "#command"), /-frames st -by size$/);
+	await fits(page, "sizes", ["#sizes", "#panel"]);
+	const before = await kinds(),
+		cell = async (row, column) => {
+			const box = await page.locator(`[data-place="${row} ${column}"]`).boundingBox();
+			return [box.x + box.width / 2, box.y + box.height / 2];
+		},
+		drag = async (from, to) => {
+			await page.mouse.move(...(await cell(...from)));
+			await page.mouse.down();
+			await page.mouse.move(...(await cell(...to)));
+			await settle(page);
+			assert.equal(await page.isVisible(".kinds-area"), true);
+			await page.mouse.up();
+		};
+	await drag([5, 3], [2, 8]);
+	await page.waitForFunction((all) => document.querySelector("#sizes b").textContent !== all, await (async () => formatBytes(heap(file, "-totals").totals.total_bytes))());
+	const shown = await text(page, "#command"),
+		words = /-size \d+ \d+ -closed -lifetime \S+ \S+$/.exec(shown)[0].split(" ");
+	assert.equal(await total(), formatBytes(heap(file, "-totals", ...words).totals.total_bytes));
+	assert.deepEqual(
+		(await page.$$eval("#filters .filter", (all) => all.map((one) => one.textContent.replace(" ×", "")))).join(" "),
+		words.join(" "),
+	);
+	while (await page.$("#filters .filter")) {
+		await page.click("#filters .filter");
+		await settle(page);
+	}
+	await page.waitForFunction((count) => document.querySelectorAll("#sizes .kind[title*=':']").length === count, before.length);
+	assert.deepEqual(await kinds(), before);
+	const never = (await page.$$("#sizes .kinds-row:first-child .kind-life")).length - 1;
+	await drag([1, never], [4, never - 1]);
+	await settle(page);
+	assert.match(await text(page, "#filters"), /^-size \d+ \d+ ×never freed ×$/, "freed and never freed are no area");
+	await page.keyboard.press("Escape");
+	await page.waitForFunction((count) => document.querySelectorAll("#sizes .kind[title*=':']").length === count, before.length);
+	await page.focus("#sizes");
+	for (const key of ["ArrowDown", "ArrowRight", "Shift+ArrowDown", "Shift+ArrowRight", "Enter"]) await page.keyboard.press(key);
+	await page.waitForSelector("#filters .filter");
+	assert.match(await text(page, "#filters"), /^-size \d+ \d+ ×-closed ×-lifetime \S+ \S+ ×$/);
 	await close(page);
 });
 
