@@ -94,12 +94,11 @@ static void heap_note(struct leak_blocks *blocks, const struct heap_allocation *
 	const uint8_t kind = row->heap < heap_count ? blocks->kinds[row->heap] : LEAK_HEAP_OTHER;
 	if (kind == LEAK_HEAP_MAIN && details->address < heaps->break_low)
 		heaps->break_low = details->address;
-	if (kind == LEAK_HEAP_ARENA && is_live) {
-		const uint64_t low = details->address & ~(ARENA_BYTES - 1);
-		leak_heaps_add(heaps, low, low + ARENA_BYTES);
-	}
 	/* Memory that glibc has given back to the kernel may have become anything. */
-	if (is_live || kind == LEAK_HEAP_OTHER)
+	if (kind == LEAK_HEAP_ARENA && is_live)
+		heap_extents_add(&heaps->pages, 0, &(struct heap_allocation){.size_bytes = ARENA_BYTES},
+				 &(struct heap_details){.address = details->address & ~(ARENA_BYTES - 1)});
+	else if (is_live || kind == LEAK_HEAP_OTHER)
 		heap_extents_add(&heaps->pages, 0, row, details);
 }
 
@@ -297,7 +296,6 @@ static void blocks_reach(struct leak_blocks *blocks, const struct corefile *core
 	struct reach *reach = reach_new(blocks->items, (uint32_t)blocks->count, &memory);
 	leak_roots_take(reach, core, &blocks->heaps);
 	reach_follow(reach);
-	reach_settle(reach);
 	reach_free(reach);
 }
 
