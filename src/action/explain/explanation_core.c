@@ -18,6 +18,7 @@
 #include "action/report/losses.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "corefile/core_stack.h"
 #include "trace/code_rows.h"
 #include "trace/process_rows.h"
 #include "trace/reader.h"
@@ -212,7 +213,7 @@ static void frame_add(struct explain_core *core, const struct explain_frame *fra
 static void frames_find(struct explanation *explanation)
 {
 	struct core_stack stack;
-	corefile_stack(explanation->question.core, &stack);
+	core_stack_read(&stack, explanation->question.core);
 	for (unsigned i = 0; i < stack.count; i++) {
 		struct explain_frame frame = {.pc = stack.pcs[i]};
 		const struct symbol_frame *found;
