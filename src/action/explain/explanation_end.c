@@ -403,6 +403,7 @@ int explanation_end_find(struct explanation *explanation, struct diag *diag)
 	trace_cursor_free(cursor);
 	if (error)
 		return error;
+	explanation->is_exact = facts.is_exact;
 	calls_settle(explanation);
 	return 0;
 }
