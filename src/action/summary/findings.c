@@ -138,6 +138,8 @@ static void growth_find(struct summary *summary)
 		const size_t title = text.used;
 		sink_format(&text, " (95 %% interval: %s to %s)", text_bytes((uint64_t)growth->bytes.low).data,
 			    text_bytes((uint64_t)growth->bytes.high).data);
+		if (own->stack_count > 1)
+			sink_format(&text, " by %s stacks together", text_count(own->stack_count).data);
 		if (growth->is_of_buffers)
 			sink_format(&text, ": realloc adds to buffers again and again, %s in all.",
 				    text_bytes((uint64_t)growth->grown_bytes).data);
