@@ -167,7 +167,7 @@ def main():
     with tempfile.TemporaryDirectory() as directory:
         os.chdir(directory)
         counts = []
-        for scene, calls in (("growing", 0), ("turns", 0), ("random", 20000), ("forks", 0), ("plain", 0), ("earlier", 0), ("nested", 2000)):
+        for scene, calls in (("growing", 0), ("turns", 0), ("python_arenas", 0), ("random", 20000), ("forks", 0), ("plain", 0), ("earlier", 0), ("nested", 2000)):
             trace = f"{scene}.xht"
             subprocess.run([os.path.join(BUILD, "tests/golden/make_trace"), scene, trace, "1", str(calls)], check=True)
             report = json.loads(run("report", trace, "-format", "json", "-top", "20"))

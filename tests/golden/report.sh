@@ -27,3 +27,6 @@ for trace in kept sampled circular; do
 	"$XHEAP" report $trace.xht | sed -n '/^Growth/,/^$/p'
 	"$XHEAP" report $trace.xht -format json | sed -n '/"growth": {/,/"rows"/p'
 done
+# An arena of Python is a block of the line that needed it.
+"$BUILD/tests/golden/make_trace" python_arenas python_arenas.xht
+"$XHEAP" report python_arenas.xht | sed -n '/^Peak/,/^Never/p'

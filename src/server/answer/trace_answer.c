@@ -215,6 +215,8 @@ static void json_selection(struct trace_answer *answer, enum summary_finding_kin
 	} else if (kind == FINDING_PEAK) {
 		json_moment(json, source->window->peak_at_ns);
 		json_first(answer, SUMMARY_PEAK);
+	} else if (kind == FINDING_ARENAS) {
+		json_moment(json, source->window->peak_at_ns);
 	} else if (kind == FINDING_OUTSTANDING) {
 		json_window(json, -1, duration_ns, "AIFO");
 		json_first(answer, SUMMARY_OUTSTANDING);
