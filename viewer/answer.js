@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The sentence that answers, and the state of the trace beside it. The server has made both from its report.
 import {AIFO, findGroup, groupName} from "./cells.js";
+import {keyOf} from "./decode.js";
 import {formatBytes, formatCount, formatShare, formatTime} from "./format.js";
 import {byId, fill, make, name} from "./elements.js";
 import {cutText, safeText} from "./hostile.js";
@@ -13,11 +14,6 @@ const NAME_MAX = 60;
 const MARKS_MAX = 50;
 /** Kinds of state that make the chip loud. */
 const LOUD = ["losses", "unknown_frees", "order_conflicts", "damage", "sample"];
-
-/** @param {any} pair image and full name @returns {string} */
-function keyOf(pair) {
-	return `${pair[0]}!${pair[1]}`;
-}
 
 /** @param {App} app @param {any} pair @returns {string} the short name, if the cells have it */
 function shortOf(app, pair) {

@@ -96,6 +96,11 @@ function expectBelow(column, limit, name) {
 	}
 }
 
+/** @param {string[]} words image, and last the full name of a function @returns {string} */
+export function keyOf(words) {
+	return `${words[0]}!${words.at(-1)}`;
+}
+
 /** @param {any[]} row @returns {Frame} */
 export function readFrame(row) {
 	const [image, short, full, file, marks] = row;

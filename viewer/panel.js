@@ -12,7 +12,7 @@ import {
 	sumGroups,
 } from "./cells.js";
 import {optionsOf, splitWords} from "./command.js";
-import {MARK_LIBRARY, MARK_WORD, readFrame} from "./decode.js";
+import {keyOf, MARK_LIBRARY, MARK_WORD, readFrame} from "./decode.js";
 import {formatBytes, formatCount, formatShare, formatTime, formatWhole} from "./format.js";
 import {byId, fill, make, name} from "./elements.js";
 import {cutText, safeText, TITLE_MAX} from "./hostile.js";
@@ -26,6 +26,7 @@ import {GROUPING_WORDS} from "./legend.js";
 const GLYPHS = /** @type {Record<string, string>} */ ({
 	growth: "↗",
 	peak: "▲",
+	arenas: "▦",
 	short_lived: "↯",
 	reallocs: "⇢",
 	freed_by_others: "⇄",
@@ -43,6 +44,8 @@ const FOUND_MAX = 8,
 	CALLERS_MAX = 5;
 /** Stacks that freed. */
 const FREED_MAX = 4;
+/** Stacks that keep pages. */
+const KEEPERS_MAX = 5;
 /** Kinds of resident memory, in order: member, words, class of the swatch. */
 const RESIDENT = [
 	["live_bytes", "live blocks", "part-live"],
@@ -123,8 +126,6 @@ export class Panel {
 		this.box = byId("panel");
 		this.isLong = false;
 		this.shownItem = "";
-		/** @type {any} */
-		this.frees = this.block = null;
 		/** @type {(ReturnType<typeof neighboursOf> & {hits: Uint8Array}) | null} */
 		this.callers = null;
 	}
@@ -132,11 +133,12 @@ export class Panel {
 	render() {
 		const {item, search, filters, words, view} = this.app.store.state,
 			block = view === "blocks" ? this.app.store.state.block : "",
-			key = JSON.stringify([item ?? [search, filters, words], block]);
+			{answer} = view === "map" ? this.app.map : {answer: null},
+			key = JSON.stringify([item ?? [search, filters, words, answer?.stacks], block]);
 		if (!item && !block && !search.trim() && key === this.shownItem) return;
 		if (key !== this.shownItem) {
 			this.isLong = false;
-			this.frees = this.callers = null;
+			this.callers = null;
 			this.shownItem = key;
 			this.box.scrollTop = 0;
 		}
@@ -147,6 +149,7 @@ export class Panel {
 			fill(
 				this.box,
 				...this.drawFound(),
+				...(answer ? this.drawKeepers(answer) : []),
 				...this.drawFindings(),
 				...this.drawResident(),
 				...this.drawProcesses(),
@@ -155,33 +158,22 @@ export class Panel {
 
 	/** @returns {{query: Record<string, string>, lacks: string[]}} what asks the server for the blocks of the selected item, or for all that pass the filters */
 	asked() {
-		const {item, filters, words} = this.app.store.state,
+		const {item} = this.app.store.state,
 			{itemMask} = this.picture;
 		if (item && itemMask) {
 			const {cells} = this.factsOfItem(itemMask),
 				node = this.mainNode(cells);
 			if (node >= 0) return this.freedOf(item, node, cells[0]);
 		}
-		const typed = splitWords(words),
-			{words: options, lacks} = optionsOf(this.app.trace, filters, typed);
-		return {query: {filter: [...typed, ...options].join("\n")}, lacks};
+		return this.filtered();
 	}
 
-	/** Asks the server once, and renders what it says. @param {"block" | "frees"} name @param {Record<string, string>} query @returns {{answer?: any, error?: string}} the last answer */
-	find(name, query) {
-		const key = JSON.stringify(query);
-		if (this[name]?.key !== key && !this.app.store.isDragging) {
-			/** @type {any} */
-			const found = (this[name] = {key});
-			this.app.source
-				.json(name, this.app.store.state.trace, query)
-				.then(
-					(answer) => (found.answer = answer),
-					(error) => (found.error = error.message),
-				)
-				.then(() => found === this[name] && this.render());
-		}
-		return this[name] ?? {};
+	/** @returns {{query: Record<string, string>, lacks: string[]}} what asks the server for all blocks that pass the filters */
+	filtered() {
+		const {filters, words} = this.app.store.state,
+			typed = splitWords(words),
+			{words: options, lacks} = optionsOf(this.app.trace, filters, typed);
+		return {query: {filter: [...typed, ...options].join("\n")}, lacks};
 	}
 
 	/** @param {Partial<State>} members without what is shown */
@@ -197,7 +189,7 @@ export class Panel {
 	/** @param {string} id @returns {Child[]} all that is known of a block */
 	drawBlock(id) {
 		const {app} = this;
-		const found = this.find("block", {id}),
+		const found = app.find("block", {id}),
 			{answer} = found;
 		const head = [section("Block"), this.closer({block: ""})];
 		if (!answer) return [...head, tellNone(found)];
@@ -248,6 +240,26 @@ export class Panel {
 		return [
 			section("Found", formatWhole(found.length)),
 			...found.slice(0, FOUND_MAX).map((frame) => this.drawFunction(frame, formatBytes(bytes[frame]))),
+		];
+	}
+
+	/** @param {any} answer a map @returns {Child[]} the stacks that keep pages which are nearly empty */
+	drawKeepers({stacks, stack_count: count, page_bytes: size}) {
+		const shown = stacks.slice(0, KEEPERS_MAX);
+		return [
+			section(
+				"Keep nearly empty pages",
+				count > shown.length ? `${shown.length} of ${formatWhole(count)} stacks` : "",
+			),
+			...(count ? [] : [make("p.faint", "No stack: no page is less than ¼ full.")]),
+			...shown.flatMap((/** @type {any} */ stack) => [
+				make(
+					"p.freed",
+					make("b", formatBytes(stack.pages * size)),
+					` kept by ${formatBytes(stack.bytes)}, the oldest from ${formatTime(stack.oldest_ns)}`,
+				),
+				this.drawFrames(readFrames(stack.frames)),
+			]),
 		];
 	}
 
@@ -339,8 +351,7 @@ export class Panel {
 
 	/** @param {any} finding @returns {Item | null} its stack; the function, if the stack is lumped or not told */
 	itemOf(finding) {
-		const keyOf = (/** @type {any} */ pair) => `${pair[0]}!${pair[1]}`,
-			stack = finding.stack && stackId(finding.stack.map(keyOf));
+		const stack = finding.stack && stackId(finding.stack.map(keyOf));
 		if (stack && findGroup(this.app.whole, "stack", stack) >= 0) return {kind: "group", by: "stack", key: stack};
 		return finding.function ? {kind: "group", by: "inclusive", key: keyOf(finding.function)} : null;
 	}
@@ -671,7 +682,7 @@ export class Panel {
 	drawFrees(asked, selected) {
 		if (!this.app.source.isServer)
 			return [freedBy(), make("p.faint", "This file does not say who freed; xheap view does.")];
-		const found = this.find("frees", {...asked.query, ...askedSelection(this.picture)});
+		const found = this.app.find("frees", {...asked.query, ...askedSelection(this.picture)});
 		if (!found.answer) return [freedBy(), tellNone(found)];
 		const {stacks, bytes, left_out: leftOut, never_freed: never} = found.answer,
 			shown = stacks.slice(0, FREED_MAX),
