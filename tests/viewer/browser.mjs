@@ -220,6 +220,37 @@ test("never freed is about the window, if there is one", async () => {
 	await close(page);
 });
 
+test("resident memory is what was measured last, in the legend and on the timeline", async () => {
+	const page = await open("server"),
+		model = models.server,
+		[x, y] = await boundAt(page, model, 119),
+		last = model.cells.resident[115];
+	assert.ok(Number.isNaN(model.cells.resident[118]) && last > 0);
+	await page.mouse.move(x, y);
+	await settle(page);
+	assert.equal(await text(page, ".legend-row:last-child .value"), formatBytes(last));
+	const drawn = await page.evaluate(async () => {
+		const lines = [],
+			{lineTo} = CanvasRenderingContext2D.prototype;
+		CanvasRenderingContext2D.prototype.lineTo = function (x, y) {
+			lines.push([x, y]);
+			lineTo.call(this, x, y);
+		};
+		document.getElementById("theme").click();
+		await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+		CanvasRenderingContext2D.prototype.lineTo = lineTo;
+		return lines;
+	});
+	const box = await page.locator("#timeline").boundingBox(),
+		near = ([at]) => Math.abs(at + box.x - x) < 1e-6,
+		[, y0] = drawn.find(near);
+	const levels = new Set(drawn.filter(near).map(([, at]) => at));
+	const [first] = await boundAt(page, model, 117),
+		held = drawn.filter(([at, level]) => Math.abs(at + box.x - first) < 1e-6 && levels.has(level));
+	assert.ok(held.some(([, level]) => level < y0), "a level line above the areas");
+	await close(page);
+});
+
 test("handles and the label change the window", async () => {
 	const page = await open("server"),
 		model = models.server;
