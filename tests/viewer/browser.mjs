@@ -454,6 +454,10 @@ test("a file has no single blocks, and says so", async () => {
 	const page = await open("server");
 	await press(page, "3");
 	assert.match(await text(page, "#notice"), /xheap view does/);
+	const reason = /^No single blocks: this file does not say that; xheap view does$/;
+	assert.match(await text(page, "#blocks .table-body"), reason);
+	await press(page, "d");
+	assert.match(await text(page, "#blocks .table-body"), reason, "it stays");
 	await close(page);
 });
 

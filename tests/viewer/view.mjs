@@ -624,5 +624,8 @@ test("check 25: a server that has ended is said", async () => {
 	await page.keyboard.press("w");
 	await settle(page);
 	assert.match(await text(page, "#selection-words"), /Whole run/, "what is loaded goes on working");
+	await page.keyboard.press("3");
+	await page.waitForSelector("#blocks .table-body p");
+	assert.equal(await text(page, "#blocks .table-body"), "No single blocks: the server has ended");
 	await page.context().close();
 });
