@@ -13,6 +13,7 @@
 #include "cells/cell_peak.h"
 #include "cells/cell_resident.h"
 #include "cells/cell_scan.h"
+#include "cells/growing_cells.h"
 #include "query/folded.h"
 #include "trace/trace.h"
 
@@ -278,8 +279,21 @@ static void answer_write(struct cells_making *making, struct sink *out)
 	free(resident);
 }
 
-/* Look for cells with bounds that are so many. *is_fit: there are not too many cells. */
-static int cells_look(struct cells_making *making, uint32_t intervals, bool *is_fit, struct diag *diag)
+/* Take the cells that are kept while a trace grows. */
+static void growing_take(struct cells_making *making)
+{
+	const struct cells_source *source = making->source;
+	struct cell_scan_result *found = &making->found;
+	growing_cells_take(source->growing, source->table->duration_ns, making->nodes,
+			   heap_names_node_count(source->names), &making->bounds, found);
+	uint32_t intervals = making->bounds.count - 1;
+	found->max_bytes = memory_zeroed(intervals, sizeof(*found->max_bytes));
+	memcpy(found->max_bytes, source->growing_max_bytes, intervals * sizeof(*found->max_bytes));
+	making->peak = CELL_NO_BOUND;
+}
+
+/* Look for cells with bounds that are so many. */
+static int cells_scan(struct cells_making *making, uint32_t intervals, struct diag *diag)
 {
 	const struct cells_source *source = making->source;
 	int error = bounds_make(making, intervals, diag);
@@ -296,6 +310,18 @@ static int cells_look(struct cells_making *making, uint32_t intervals, bool *is_
 				       .moment =
 					       making->peak == CELL_NO_BOUND ? making->bounds.count - 1 : making->peak};
 	cell_scan(&scan, &making->found);
+	return 0;
+}
+
+/* Look for cells. *is_fit: there are not too many. */
+static int cells_look(struct cells_making *making, uint32_t intervals, bool *is_fit, struct diag *diag)
+{
+	const struct cells_source *source = making->source;
+	int error = source->growing ? 0 : cells_scan(making, intervals, diag);
+	if (error)
+		return error;
+	if (source->growing)
+		growing_take(making);
 	if (cancel_is_asked(cancelled_by(making)))
 		return diag_fail(diag, ECANCELED, "the question was cancelled");
 	cell_paths_find(&making->paths, making->found.weights, source->names, source->cull);
@@ -325,6 +351,8 @@ static int cells_find(struct cells_making *making, struct diag *diag)
 		found_fini(making);
 		if (cancel_is_asked(cancelled_by(making)))
 			return diag_fail(diag, ECANCELED, "the question was cancelled");
+		if (making->source->growing)
+			break;
 	}
 	return diag_fail(diag, E2BIG, "this range has more than %d cells; choose a part of it", CELLS_MAX);
 }
