@@ -26,6 +26,7 @@ import {GROUPING_WORDS} from "./legend.js";
 const GLYPHS = /** @type {Record<string, string>} */ ({
 	growth: "↗",
 	peak: "▲",
+	arenas: "▦",
 	short_lived: "↯",
 	reallocs: "⇢",
 	freed_by_others: "⇄",

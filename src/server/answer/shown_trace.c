@@ -60,7 +60,7 @@ static void asking_undo(void *context)
 
 const uint32_t *shown_trace_nodes(struct shown_trace *shown, const struct action_source *source)
 {
-	const struct cells_source cells = {source->table, source->names, source->filter, NULL, NULL};
+	const struct cells_source cells = {.table = source->table, .names = source->names, .filter = source->filter};
 	if (!shown->nodes)
 		shown->nodes = cells_name_sites(&cells);
 	return shown->nodes;
