@@ -433,6 +433,7 @@ async function fits(page, name, boxes) {
 			assert.deepEqual(wide, [], `${name} at ${width}, ${colorScheme}`);
 		}
 	await page.setViewportSize({width: 1280, height: 800});
+	await settle(page);
 }
 
 test("check 18: the map is that of the command, and a page names its address", async () => {
@@ -505,10 +506,12 @@ test("check 17: sizes by lifetimes are those of single blocks; an area becomes a
 	assert.match(await text(page, "#command"), /-frames st -by size$/);
 	await fits(page, "sizes", ["#sizes", "#panel"]);
 	const before = await kinds(),
-		cell = async (row, column) => {
-			const box = await page.locator(`[data-place="${row} ${column}"]`).boundingBox();
-			return [box.x + box.width / 2, box.y + box.height / 2];
-		},
+		// The cells are made anew with each picture, so a locator may have an old one.
+		cell = (row, column) =>
+			page.$eval(`[data-place="${row} ${column}"]`, (element) => {
+				const box = element.getBoundingClientRect();
+				return [box.x + box.width / 2, box.y + box.height / 2];
+			}),
 		drag = async (from, to) => {
 			await page.mouse.move(...(await cell(...from)));
 			await page.mouse.down();
