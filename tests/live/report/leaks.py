@@ -238,7 +238,5 @@ def running():
     return f"{len(pauses)} looks, median pause {sorted(pauses)[len(pauses) // 2] / 1000:.1f} ms"
 
 
-TESTS = (as_sanitizer, cores, commands, running)
-
 if __name__ == "__main__":
-    run_tests(*TESTS)
+    raise SystemExit(run_tests(as_sanitizer, cores, commands, running))
