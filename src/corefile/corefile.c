@@ -322,6 +322,16 @@ uint64_t corefile_next(const struct corefile *core, uint64_t address)
 	return core->parts[place].low > address ? core->parts[place].low : address;
 }
 
+uint64_t corefile_end(const struct corefile *core, uint64_t address)
+{
+	uint64_t end = 0;
+	size_t place;
+	BISECT(place, core->facts.segment_count, i, core->parts[i].high <= address);
+	for (uint64_t at = address; place < core->facts.segment_count && core->parts[place].low <= at; place++)
+		end = at = core->parts[place].high;
+	return end;
+}
+
 /* ---- opening ---- */
 
 static int segments_read(struct corefile *core, const char *path, struct diag *diag)
@@ -392,16 +402,9 @@ const struct core_image *corefile_image_at(const struct corefile *core, uint64_t
 	return NULL;
 }
 
-void corefile_stack(const struct corefile *core, struct core_stack *stack)
+int corefile_descriptor(const struct corefile *core)
 {
-	const struct core_facts *facts = &core->facts;
-	uint64_t behind;
-	core_stack_read(stack, core->fd, facts->tid);
-	bool is_code = corefile_image_at(core, facts->registers[CORE_RIP]) != NULL;
-	if (is_code || corefile_read(core, facts->registers[CORE_RSP], &behind, sizeof(behind)) < sizeof(behind))
-		return;
-	*stack = (struct core_stack){
-		.pcs = {facts->registers[CORE_RIP], behind}, .is_return = {false, true}, .count = 2};
+	return core->fd;
 }
 
 const struct core_facts *corefile_facts(const struct corefile *core)
