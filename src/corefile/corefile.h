@@ -59,6 +59,7 @@ struct core_thread {
 /** Memory that the core has, of one mapping. */
 struct core_segment {
 	uint64_t low, high;
+	uint64_t offset;           /**< in the core */
 	bool is_writable, is_file; /**< it could be written to; it is of a file that was mapped */
 };
 
