@@ -22,7 +22,7 @@
 #include "trace/row_ids.h"
 #include "trace/trace.h"
 
-const char *const heap_frame_kinds[HEAP_FRAME_KIND_COUNT] = {"native", "inlined", "python"};
+const char *const heap_frame_kinds[HEAP_FRAME_KIND_COUNT] = {"native", "inlined", "python", "jit"};
 
 /* The functions of one code address: a part of `resolved`; count 0 before they are known. */
 struct name_span {
@@ -187,10 +187,21 @@ static const char *image_file_name(const struct heap_names *names, uint32_t imag
 		       : NULL;
 }
 
+/* What stands for the image of a function that a runtime has compiled: its source file. Modules of node have no
+   file. */
+static const char *jit_image_name(const char *file)
+{
+	return strncmp(file, "node:", 5) ? text_file_name(file) : file;
+}
+
 /* A function of an image. With lines, "file:line" belongs to its name. */
 static uint32_t name_of_symbol(struct heap_names *names, uint32_t image, const struct symbol_frame *frame)
 {
-	const char *image_name = image_file_name(names, image);
+	bool has_image = image < names->dictionary->image_count;
+	/* A runtime's function stands for a source file, if it has one. */
+	const char *image_name = has_image     ? image_file_name(names, image)
+				 : frame->file ? jit_image_name(frame->file)
+					       : "[jit]";
 	bool has_line = names->tree->with_lines && frame->file && frame->line;
 	char *text = NULL;
 	int length = has_line ? asprintf(&text, "%s!%s (%s:%" PRIu32 ")", image_name, frame->function,
@@ -202,9 +213,9 @@ static uint32_t name_of_symbol(struct heap_names *names, uint32_t image, const s
 	struct heap_name *name = &names->tree->names[id];
 	if (!name->mangled && frame->mangled && strcmp(frame->mangled, frame->function) != 0)
 		name->mangled = arena_text(&names->tree->arena, frame->mangled);
-	name->is_python =
-		image < names->dictionary->image_count && names->stored_image[image] == 1 + TRACE_NAMED_BY_PYTHON;
-	if (!name->is_python)
+	name->is_python = has_image && names->stored_image[image] == 1 + TRACE_NAMED_BY_PYTHON;
+	name->is_jit = !has_image;
+	if (!heap_name_is_managed(name))
 		short_frames_place(&names->tree->shorts, id, frame->function, frame->file, frame->line);
 	free(text);
 	return id;
@@ -349,15 +360,17 @@ static struct name_span frame_resolve(struct heap_names *names, uint32_t frame)
 		return *span;
 	const struct trace_frame *address = &names->dictionary->frames[frame];
 	span->first = names->resolved_count;
-	if (address->image >= names->dictionary->image_count) {
+	const struct trace_symbol *stored =
+		names->stored[frame] ? &names->dictionary->symbols[names->stored[frame] - 1] : NULL;
+	if (address->image >= names->dictionary->image_count && names_function(names, stored)) {
+		add_stored(names, address, names, stored);
+	} else if (address->image >= names->dictionary->image_count) {
 		resolved_add(names, name_of_no_image(names, address->offset), NULL);
 	} else {
 		const struct trace_image *image = &names->dictionary->images[address->image];
 		const struct symbol_frame *frames;
 		size_t count = 0;
 		names->is_used[address->image] = true;
-		const struct trace_symbol *stored =
-			names->stored[frame] ? &names->dictionary->symbols[names->stored[frame] - 1] : NULL;
 		if (!stored)
 			count = symbols_resolve(names->symbols, image->path, image->build_id, image->build_id_size,
 						address->offset, true, &frames);

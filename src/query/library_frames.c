@@ -154,6 +154,9 @@ bool library_frame(const struct heap_name *name)
 	/* Of Python, what begins programs and imports modules. */
 	if (name->is_python)
 		return !strncmp(name->image, "<frozen ", 8);
+	/* Of node, its own modules. */
+	if (name->is_jit)
+		return !strncmp(name->image, "node:", 5);
 	if (name->is_interpreter)
 		return true;
 	if (is_library_image(name->image) || library_namespace(name, &at))
@@ -164,7 +167,8 @@ bool library_frame(const struct heap_name *name)
 void library_label(const struct heap_name *name, char *label, size_t size)
 {
 	const char *at = "";
-	bool is_whole = name->is_python || name->is_interpreter || (name->image && is_library_image(name->image));
+	bool is_whole =
+		heap_name_is_managed(name) || name->is_interpreter || (name->image && is_library_image(name->image));
 	size_t length = is_whole ? 0 : library_namespace(name, &at);
 	if (!length && name->image && !is_whole && is_start(name)) {
 		at = "libc";
