@@ -142,7 +142,11 @@ static void names(void **state)
 		{"RegExp:a:1:2", "RegExp:a:1:2", "", 0},
 		{"py::Cart.load:/srv/cart.py", "Cart.load", "/srv/cart.py", 0},
 		{"py::broken", "py::broken", "", 0},
-		{"void [Shop] Cart::Load(int32)[Tier0]", "void [Shop] Cart::Load(int32)[Tier0]", "", 0},
+		{"void [Shop] Cart::Load(int32)[Tier0]", "Cart::Load(int32)", "", 0},
+		{"long shop.Cart.load(int, java.lang.Object)", "shop.Cart.load(int, java.lang.Object)", "", 0},
+		{"void shop.Cart.<init>()", "shop.Cart.<init>()", "", 0},
+		{"StubRoutines (1)", "StubRoutines (1)", "", 0},
+		{"(x", "(x", "", 0},
 		{"\x1b[31mred\x7f", "?[31mred?", "", 0},
 	};
 	static struct jit_name name;

@@ -81,10 +81,7 @@ static void user_add(struct translate *translate, uint32_t process, uint64_t tic
 static void user_follow(struct jit_frames *frames, struct jit_user *user, uint64_t ticks, bool is_last)
 {
 	uint32_t before = jit_source_generation(user->source);
-	if (!is_last && user->is_searched && !jit_source_is_open(user->source))
-		return;
 	jit_source_follow(user->source, ticks, is_last);
-	user->is_searched = true;
 	frames->generation += jit_source_generation(user->source) != before;
 }
 
@@ -99,8 +96,6 @@ static bool name_find(struct translate *translate, const struct jit_frame *at, u
 		struct jit_user *user = user_find(&translate->jit, process);
 		if (user && jit_source_find(user->source, at->pc, ticks, name, span))
 			return true;
-		if (user)
-			user->is_searched = false;
 		process = process ? LOAD(&region_process(translate->region, process)->parent) : REGION_NONE;
 	}
 	return false;

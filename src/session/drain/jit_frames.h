@@ -31,7 +31,6 @@ struct jit_frame {
 struct jit_user {
 	uint32_t process; /**< index in the region */
 	uint64_t start;   /**< as in struct jit_frame */
-	bool is_searched; /**< since a name was last missed */
 	struct jit_source *source;
 };
 

@@ -24,7 +24,8 @@ enum {
 	FILE_BYTES_MAX = 256 << 20,   /* read in all */
 	LINE_BYTES_MAX = 4096,        /* longer lines have no name */
 	FILES_MAX = 64,               /* open at once, of all processes */
-	SEARCH_NS = 100 * 1000 * 1000 /* from one search for the file to the next */
+	TAIL_BYTES = 64,              /* that are compared to see whether the file was begun anew */
+	SEARCH_NS = 500 * 1000 * 1000 /* from one search for the file to the next */
 };
 
 static unsigned files_open;
@@ -34,7 +35,8 @@ struct jit_source {
 	struct jit_ranges ranges;
 	int fd; /* of the file; -1: not found yet */
 	uint64_t offset, searched_ns;
-	uint64_t read_ticks; /* of the last look at the file: what comes later was written later */
+	char tail[TAIL_BYTES]; /* before the offset */
+	uint64_t read_ticks;   /* of the last look at the file: what comes later was written later */
 	uint32_t generation;
 	bool is_full; /* there is more code than is kept: no name can be trusted any more */
 };
@@ -172,6 +174,20 @@ static void file_read_on(struct jit_source *source, uint64_t size, uint64_t most
 	free(text);
 }
 
+/* Read the last bytes before the offset. Return how many there are. */
+static size_t tail_read(const struct jit_source *source, char tail[TAIL_BYTES])
+{
+	size_t bytes = source->offset < TAIL_BYTES ? source->offset : TAIL_BYTES;
+	return file_read(source->fd, tail, bytes, source->offset - bytes);
+}
+
+/* Return whether the file still has what was read of it: it may have been begun anew. */
+static bool file_goes_on(const struct jit_source *source, uint64_t size)
+{
+	char tail[TAIL_BYTES];
+	return size >= source->offset && !memcmp(tail, source->tail, tail_read(source, tail));
+}
+
 struct jit_source *jit_source_new(const struct jit_process *process)
 {
 	struct jit_source *source = memory_zeroed(1, sizeof(*source));
@@ -199,14 +215,15 @@ void jit_source_follow(struct jit_source *source, uint64_t ticks, bool is_last)
 	if (source->fd < 0 || source->is_full || fstat(source->fd, &status) != 0)
 		return;
 	uint64_t size = (uint64_t)status.st_size, before = source->offset;
-	/* It was begun anew. */
-	if (size < source->offset) {
+	if (size != source->offset && !file_goes_on(source, size)) {
 		jit_ranges_fini(&source->ranges);
 		source->offset = 0;
 		source->generation++;
 	}
-	if (source->offset < size)
+	if (source->offset < size) {
 		file_read_on(source, size, is_last ? FILE_BYTES_MAX : FOLLOW_BYTES);
+		tail_read(source, source->tail);
+	}
 	if (source->is_full)
 		jit_ranges_fini(&source->ranges);
 	source->generation += source->offset != before;
@@ -216,11 +233,6 @@ void jit_source_follow(struct jit_source *source, uint64_t ticks, bool is_last)
 uint32_t jit_source_generation(const struct jit_source *source)
 {
 	return source->generation;
-}
-
-bool jit_source_is_open(const struct jit_source *source)
-{
-	return source->fd >= 0;
 }
 
 bool jit_source_find(struct jit_source *source, uint64_t address, uint64_t ticks, struct jit_name *name,

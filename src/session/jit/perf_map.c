@@ -95,6 +95,22 @@ static bool take_cpython(struct jit_name *name)
 	return true;
 }
 
+/* "TYPE CLASS.METHOD(TYPES)" of a JVM, "TYPE [ASSEMBLY] CLASS::METHOD(TYPES)[TIER]" of .NET: without what the method
+   returns, and how it was compiled. */
+static bool take_method(struct jit_name *name)
+{
+	char *types = strchr(name->text, '('), *end = strrchr(name->text, ')');
+	if (!types || types == name->text || types[-1] == ' ' || !end || (end[1] && end[1] != '['))
+		return false;
+	end[1] = 0;
+	for (char *at = types; at > name->text; at--)
+		if (at[-1] == ' ') {
+			name->function = at;
+			break;
+		}
+	return true;
+}
+
 void perf_map_name(struct jit_name *name, const char *text, size_t bytes)
 {
 	bytes = bytes < JIT_NAME_BYTES ? bytes : JIT_NAME_BYTES - 1;
@@ -106,6 +122,6 @@ void perf_map_name(struct jit_name *name, const char *text, size_t bytes)
 	name->function = name->text;
 	name->file = "";
 	name->line = 0;
-	if (!take_v8(name))
-		take_cpython(name);
+	if (!take_v8(name) && !take_cpython(name))
+		take_method(name);
 }
