@@ -32,7 +32,7 @@ struct name_span {
 /* Names and nodes of one trace, or of several. */
 struct name_tree {
 	unsigned users;
-	bool with_lines, has_python;
+	bool with_lines, has_python, has_jit;
 	struct arena arena;
 	struct intern keys; /* what makes a name the same; the id is the name's */
 	struct heap_name *names;
@@ -125,6 +125,7 @@ static struct heap_names *names_new(struct name_tree *tree, const struct trace *
 	names->stored_image = memory_zeroed(dictionary->image_count, sizeof(*names->stored_image));
 	for (uint32_t i = 0; i < dictionary->named_count; i++)
 		named_take(names, &dictionary->nameds[i]);
+	tree->has_jit |= trace_has_jit(dictionary);
 	return names;
 }
 
@@ -175,7 +176,8 @@ static uint32_t name_intern(struct heap_names *names, const char *key, size_t ke
 		.symbol = symbol ? arena_text(&tree->arena, symbol) : NULL,
 		.text = arena_text(&tree->arena, text),
 		.image_id = TRACE_NONE,
-		.is_interpreter = image && tree->has_python && library_is_interpreter(image),
+		.is_interpreter = image && ((tree->has_python && library_is_interpreter(image)) ||
+					    (tree->has_jit && library_is_runtime(image))),
 	};
 	return id;
 }
@@ -215,6 +217,7 @@ static uint32_t name_of_symbol(struct heap_names *names, uint32_t image, const s
 		name->mangled = arena_text(&names->tree->arena, frame->mangled);
 	name->is_python = has_image && names->stored_image[image] == 1 + TRACE_NAMED_BY_PYTHON;
 	name->is_jit = !has_image;
+	name->is_interpreter |= name->is_jit && library_is_runtime_code(frame->function);
 	if (!heap_name_is_managed(name))
 		short_frames_place(&names->tree->shorts, id, frame->function, frame->file, frame->line);
 	free(text);
@@ -255,6 +258,7 @@ static uint32_t name_of_no_image(struct heap_names *names, uint64_t offset)
 							   : "[no image]";
 	uint32_t id = name_intern(names, text, strlen(text), NULL, NULL, text);
 	names->tree->names[id].is_mark = is_mark;
+	names->tree->names[id].is_interpreter = !is_mark && names->tree->has_jit;
 	return id;
 }
 
@@ -415,8 +419,9 @@ static uint32_t node_add(struct heap_names *names, const struct heap_frame *fram
 	*node = tree->frame_count;
 	memory_grow(tree->frames, tree->frame_count, tree->frame_capacity);
 	tree->frames[tree->frame_count] = *frame;
-	tree->frames[tree->frame_count].has_python =
-		tree->frames[frame->parent].has_python || tree->names[frame->name].is_python;
+	const struct heap_name *name = &tree->names[frame->name];
+	tree->frames[tree->frame_count].has_managed =
+		tree->frames[frame->parent].has_managed || (heap_name_is_managed(name) && !name->is_interpreter);
 	tree->frames[tree->frame_count].has_offset =
 		tree->frames[frame->parent].has_offset || heap_name_is_offset(&tree->names[frame->name]);
 	tree->frame_count++;

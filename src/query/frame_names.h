@@ -20,14 +20,15 @@ struct heap_name {
 	/** For people, as short as it may be (query/short_frames.h): no two names of a tree read alike. They are not
 	    NULL after heap_names_shorten(), except that there is no short_symbol without a symbol. */
 	const char *short_symbol, *short_text;
-	uint32_t image_id;   /**< without a symbol: the image, for heap_names_image(), or TRACE_NONE */
-	uint64_t offset;     /**< and the address in it */
-	bool is_mark;        /**< no frame of the program: "[truncated]", "[no unwind data]" */
-	bool is_entry;       /**< an allocation function that was called, as the recorder knew it */
-	bool is_python;      /**< a function of Python */
-	bool is_jit;         /**< a function that a runtime has compiled, by the runtime's name for it */
-	bool is_interpreter; /**< of CPython's own code, which is folded in traces with Python frames */
-	bool is_library;     /**< of a library that all programs have (query/library_frames.h); as the short forms */
+	uint32_t image_id; /**< without a symbol: the image, for heap_names_image(), or TRACE_NONE */
+	uint64_t offset;   /**< and the address in it */
+	bool is_mark;      /**< no frame of the program: "[truncated]", "[no unwind data]" */
+	bool is_entry;     /**< an allocation function that was called, as the recorder knew it */
+	bool is_python;    /**< a function of Python */
+	bool is_jit;       /**< a function that a runtime has compiled, by the runtime's name for it */
+	/** of the own code of CPython, or of a runtime that compiles, which is folded in traces with managed frames */
+	bool is_interpreter;
+	bool is_library; /**< of a library that all programs have (query/library_frames.h); as the short forms */
 };
 
 /** Return whether the name is a place in an image that no symbol names. */
@@ -51,8 +52,8 @@ struct heap_frame {
 	const char *file; /**< NULL: absent */
 	uint32_t line;    /**< 0: absent */
 	bool is_inlined;
-	bool has_offset; /**< this frame, or one around it, is a place in an image that no symbol names */
-	bool has_python; /**< this frame, or one around it, is Python's */
+	bool has_offset;  /**< this frame, or one around it, is a place in an image that no symbol names */
+	bool has_managed; /**< this frame, or one around it, is of managed code */
 };
 
 /** One of the functions that a code address lies in. */

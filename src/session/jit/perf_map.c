@@ -68,7 +68,7 @@ static bool take_v8(struct jit_name *name)
 		size_t length = strlen(kinds[i]);
 		if (strncmp(name->text, kinds[i], length))
 			continue;
-		uint32_t column;
+		uint32_t column = 0;
 		char *text = name->text + length;
 		text += strspn(text, "~^+*'");
 		char *file =
@@ -77,7 +77,8 @@ static bool take_v8(struct jit_name *name)
 			*file++ = 0;
 			name->file = strncmp(file, "file://", 7) ? file : file + 7;
 		}
-		name->function = *text ? text : i < 3 ? "(anonymous)" : "(top level)";
+		bool is_function = i < 3 && (name->line != 1 || column != 1);
+		name->function = *text ? text : is_function ? "(anonymous)" : "(top level)";
 		return true;
 	}
 	return false;

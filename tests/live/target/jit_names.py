@@ -77,7 +77,7 @@ def named():
         runtime.do("raw " + bad)
     runtime.do(*[f"call {i} {1000 + i}" for i in range(len(lines))], "make 9", "call 9 1009")
     found = runtime.end()
-    wanted = ["cart.js!load", "app.mjs!(anonymous)", "cart.py!Cart.load", "[jit]!Shop.load(int)", "node:internal/util!get size", "[jit]!Builtin:RecordWrite", "c.js!with space"]
+    wanted = ["cart.js!load", "app.mjs!(top level)", "cart.py!Cart.load", "[jit]!Shop.load(int)", "node:internal/util!get size", "[jit]!Builtin:RecordWrite", "c.js!with space"]
     at = [4, 1, 0, 0, 7, 0, 9]
     expect(found == {**{1000 + i: (wanted[i], "jit", at[i]) for i in range(len(lines))}, 1009: ("[no image]", "native", 0)}, found)
 
@@ -192,15 +192,16 @@ let total = 0;
 for (let i = 0; i < 3000; i++) total += cart.serve(i);
 console.log(process.pid);
 """)
-    run = subprocess.run([XHEAP, "record", "-o", "node.xht", "--", "node", "--perf-basic-prof", "--interpreted-frames-native-stack", "cart.js"],
-                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    expect(run.returncode == 0, run.stdout)
-    os.unlink(f"/tmp/perf-{int(run.stdout.splitlines()[0])}.map")
+    run = subprocess.run([XHEAP, "record", "-o", "node.xht", "--jit-names", "node", "cart.js"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    expect(run.returncode == 0 and "--jit-names: node runs with --perf-basic-prof --interpreted-frames-native-stack" in run.stderr, run.stderr)
+    os.unlink(f"/tmp/perf-{int(run.stdout)}.map")
     rows = told("heap", "node.xht", "-frames", "-inclusive", "-size", "20000", "20008")["actions"][0]["rows"]
     found = {(row["frame"].get("image"), row["frame"]["symbol"]): (row["total_count"], row["frame"].get("kind")) for row in rows}
     for name in ("allocate", "load", "serve"):
         count, kind = found.get(("cart.js", name), (0, None))
         expect(kind == "jit" and count >= 2990, f"{name}: {count} of 3000, {kind}: {found}")
+    rows = told("heap", "node.xht", "-stacks", "-size", "20000", "20008")["actions"][0]["rows"]
+    expect(all(row["stack"][0].get("kind") == "jit" for row in rows), f"node's own functions are not culled: {rows}")
     facts = info("node.xht")
     expect(facts["unwindless_stacks"] < facts["event_count"] / 1000, f"{facts['unwindless_stacks']} of {facts['event_count']} stacks end early")
     lines = {row["frame"]: row["line"] for row in dump("node.xht", "-stacks") if row["frame"].startswith("cart.js!")}
