@@ -552,14 +552,13 @@ export function bothMasks(a, b) {
 /**
  * Facts of a set of cells, apart from the selection.
  * @param {Model} model @param {Uint8Array} mask
- * @returns {{made: number, madeBlocks: number, neverFreed: number, most: number, mostAt: number, isMost: boolean}} `most` is at a bound; `isMost`: there cannot have been more inside an interval
+ * @returns {{made: number, neverFreed: number, most: number, mostAt: number, isMost: boolean}} `most` is at a bound; `isMost`: there cannot have been more inside an interval
  */
 export function factsOf(model, mask) {
-	const {birth, kind, bytes, blocks, count} = model.cells,
+	const {birth, kind, bytes, count} = model.cells,
 		earlier = earlierCells(model),
 		begun = new Float64Array(model.last + 2);
 	let made = 0,
-		madeBlocks = 0,
 		neverFreed = 0;
 	for (let i = 0; i < count; i++) {
 		if (!mask[i] || earlier?.[i]) continue;
@@ -567,12 +566,11 @@ export function factsOf(model, mask) {
 		if (birth[i] === 0) continue;
 		begun[birth[i]] += bytes[i];
 		made += bytes[i];
-		madeBlocks += blocks[i];
 	}
 	const curve = liveCurve(model, mask),
 		{value, at} = largestOf(curve);
 	const isMost = curve.every((live, i) => live + begun[i + 1] <= value);
-	return {made, madeBlocks, neverFreed, most: value, mostAt: at, isMost};
+	return {made, neverFreed, most: value, mostAt: at, isMost};
 }
 
 /** @param {Model} model @param {number} time @returns {number} the nearest bound */

@@ -15,6 +15,8 @@
 #include "query/cull.h"
 #include "query/filter.h"
 
+struct growing_cells;
+
 /** What an answer may have: a page draws so much in the time of a picture. */
 enum { CELLS_NODES_MAX = 20000, CELLS_MAX = 400000 };
 
@@ -30,6 +32,10 @@ struct cells_source {
 	struct heap_cull *cull; /**< NULL: nothing is culled, so each stack is its own asker */
 	/** of cells_name_sites(), for who asks more than once; NULL: they are made */
 	const uint32_t *nodes;
+	/** of a trace that goes on, whose table has no rows: its cells. Only the whole run can be asked for, without a
+	    filter. NULL: a pass over the table finds the cells */
+	struct growing_cells *growing;
+	const uint64_t *growing_max_bytes; /**< with `growing`: by interval, the most that was live in it */
 };
 
 /** Name the code of all sites. Return by site its node of the names, which the caller frees; NULL: it was cancelled. */

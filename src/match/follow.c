@@ -145,6 +145,11 @@ bool heap_follow_sums(const struct heap_follow *follow, struct matching_sums *su
 	return matching_sums_take(follow->matching, sums);
 }
 
+bool heap_follow_watch_settle(struct heap_follow *follow)
+{
+	return matching_watch_settle(follow->matching);
+}
+
 int heap_follow_end(struct heap_follow *follow, struct trace **trace, struct heap_table **table, struct diag *diag)
 {
 	int error = follow->error ? follow->error : trace_open(trace, follow->path, diag);

@@ -34,6 +34,9 @@ int heap_follow_advance(struct heap_follow *follow, int64_t until_ns, uint64_t s
     function for progress. */
 bool heap_follow_sums(const struct heap_follow *follow, struct matching_sums *sums);
 
+/** Bring all that is matched so far to the watcher of rows (match/match.h). */
+bool heap_follow_watch_settle(struct heap_follow *follow);
+
 /** Match the rest of the whole trace; any thread may call it. The caller owns *trace and *table. Return 0, or as
     heap_follow_advance(). */
 int heap_follow_end(struct heap_follow *follow, struct trace **trace, struct heap_table **table, struct diag *diag);

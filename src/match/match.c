@@ -289,8 +289,9 @@ struct matching *matching_new(const struct heap_build *how)
 	matching->passed.time_ns = INT64_MIN;
 	matching->ring = memory_resize(NULL, RING_ROWS, sizeof(*matching->ring));
 	matching->ring_details = memory_resize(NULL, RING_ROWS, sizeof(*matching->ring_details));
-	matching->survivors = survivors_new(&table->groups);
-	matching->packing = packing_new(&table->groups);
+	struct heap_groups *kept = how->without_rows ? NULL : &table->groups;
+	matching->survivors = survivors_new(kept);
+	matching->packing = packing_new(kept);
 	return matching;
 }
 
@@ -430,6 +431,15 @@ bool matching_sums_take(const struct matching *matching, struct matching_sums *s
 		return true;
 	memcpy(sums->sites, table->sites, table->site_count * sizeof(*sums->sites));
 	memcpy(sums->numbers, table->sums.numbers, table->site_count * sizeof(*sums->numbers));
+	return true;
+}
+
+bool matching_watch_settle(struct matching *matching)
+{
+	if (matching->is_annotation || matching->is_folded)
+		return false;
+	while (matching->written < matching->table->count)
+		matching_ring_write(matching);
 	return true;
 }
 

@@ -19,6 +19,15 @@
 struct diag;
 struct trace;
 
+/** Who follows the rows themselves: each is added once, live or over, in any order, and ended once if it was live. Both
+    are called by the thread that matches. Rows have sites of the table, whose other fields are those of a growing
+    one. */
+struct row_watch {
+	void (*add)(void *context, const struct heap_table *table, const struct heap_allocation *row);
+	void (*end)(void *context, const struct heap_table *table, const struct heap_allocation *row);
+	void *context;
+};
+
 /** Parameters of a table's making. */
 struct heap_build {
 	int fd;                  /**< the file for its groups, owned by the table from then on; -1: memory */
@@ -26,9 +35,11 @@ struct heap_build {
 	/** called now and then with the points matched so far and all that can come; or NULL */
 	void (*progress)(void *cookie, uint64_t done, uint64_t all);
 	void *cookie;
-	const int64_t *until_ns;  /**< ignore all later points; NULL: match all */
-	const bool *is_cancelled; /**< as in base/cancel.h: matching fails with -ECANCELED then */
-	bool has_chart;           /**< sums have the chart */
+	const int64_t *until_ns;       /**< ignore all later points; NULL: match all */
+	const bool *is_cancelled;      /**< as in base/cancel.h: matching fails with -ECANCELED then */
+	bool has_chart;                /**< sums have the chart */
+	bool without_rows;             /**< rows are not kept: there are sums and the watch, but never a table */
+	const struct row_watch *watch; /**< NULL: nobody follows rows */
 };
 
 /** Match all points of the trace. how: NULL for a table in memory. Return 0 and set *out, which the caller frees by
@@ -69,8 +80,13 @@ struct matching_sums {
 /** Copy the sums; end them with matching_sums_fini(). Return false for a trace that has sums in place of events: they
     are in none of these. In a sample they are estimates. */
 bool matching_sums_take(const struct matching *matching, struct matching_sums *sums);
+
 /** Free the copy. */
 void matching_sums_fini(struct matching_sums *sums);
+
+/** Bring all rows that are matched so far to their watcher. Return false if these are not all rows: of a folded trace
+    some are in sums, and of blocks in other blocks it is not known yet which these are. */
+bool matching_watch_settle(struct matching *matching);
 
 /** Match the rest. Return 0 and the table in *out, which the caller frees and which needs this trace; or a negative
     errno with the reason in `diag`. */

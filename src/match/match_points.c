@@ -598,6 +598,11 @@ static void matching_plain(struct matching *matching, const struct heap_run *run
 	table->count += match->count;
 	matching->written = table->count;
 	survivors_complete(matching->survivors, matching->written);
+	for (uint32_t i = 0; matching->how.watch && i < match->count; i++) {
+		struct heap_allocation row = match->rows[i];
+		row.site = match->site_ids[row.site];
+		matching_watch_add(matching, &row);
+	}
 	packing_add_match(matching->packing, match);
 }
 

@@ -20,6 +20,8 @@ void matching_ring_write(struct matching *matching)
 	const struct heap_details *details = &matching->ring_details[first % RING_ROWS];
 	packing_add(matching->packing, rows, details, count);
 	for (uint32_t i = 0; i < count; i++)
+		matching_watch_add(matching, &rows[i]);
+	for (uint32_t i = 0; i < count; i++)
 		if (rows[i].end == HEAP_END_OPEN)
 			survivors_add(matching->survivors, first + i, &rows[i], details[i].end_point);
 	matching->written += count;
@@ -117,6 +119,8 @@ void matching_row_end(struct matching *matching, uint32_t id, struct heap_alloca
 		matching->ring_details[id % RING_ROWS].end_thread = end->thread;
 		return;
 	}
+	if (matching->how.watch)
+		matching->how.watch->end(matching->how.watch->context, matching->table, row);
 	survivor_of(row)->end_thread = end->thread;
 	survivors_end(matching->survivors, id);
 }

@@ -224,6 +224,13 @@ static inline struct heap_allocation *matching_live_row(const struct matching *m
 	return row && row->end == HEAP_END_OPEN ? row : NULL;
 }
 
+/** Tell the watcher of a row that is out of the ring. */
+static inline void matching_watch_add(const struct matching *matching, const struct heap_allocation *row)
+{
+	if (matching->how.watch)
+		matching->how.watch->add(matching->how.watch->context, matching->table, row);
+}
+
 /** Return the process that allocated the row. */
 static inline uint32_t matching_process_of(const struct matching *matching, const struct heap_allocation *row)
 {

@@ -28,7 +28,7 @@ struct packing_task {
 };
 
 struct packing {
-	struct heap_groups *groups;
+	struct heap_groups *groups; /* NULL: rows are not kept */
 	struct heap_stream *stream;
 	uint32_t next; /* number of the next row */
 	struct heap_allocation rows[PACK_ROWS];
@@ -104,6 +104,10 @@ static void task_collect(struct packing *packing)
 void packing_add_match(struct packing *packing, struct block_match *match)
 {
 	assert(packing->stream && match->is_plain);
+	if (!packing->groups) {
+		heap_stream_give_back(packing->stream, match);
+		return;
+	}
 	if (packing->task_count == TASKS_MAX)
 		task_collect(packing);
 	struct packing_task *task = &packing->tasks[(packing->first_task + packing->task_count++) % TASKS_MAX];
@@ -133,6 +137,8 @@ void packing_follow(struct packing *packing, struct heap_stream *stream)
 void packing_add(struct packing *packing, const struct heap_allocation *rows, const struct heap_details *details,
 		 uint32_t count)
 {
+	if (!packing->groups)
+		return;
 	tasks_collect(packing);
 	rows_gather(packing, rows, details, count);
 	packing->next += count;

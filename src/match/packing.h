@@ -8,7 +8,7 @@
 
 struct packing;
 
-/** Make an empty one for these groups. */
+/** Make an empty one for these groups; NULL: rows are not kept. */
 struct packing *packing_new(struct heap_groups *groups);
 
 /** Use the stream's thread pool from now on; NULL: none. Tasks of the former stream are finished first. */

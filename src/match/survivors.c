@@ -18,7 +18,7 @@ struct own {
 };
 
 struct survivors {
-	struct heap_groups *groups;
+	struct heap_groups *groups; /* NULL: ends are not kept */
 	struct own **own; /* by group */
 	size_t group_count;
 	uint32_t complete; /* groups that get no more */
@@ -73,7 +73,7 @@ static void own_write(struct survivors *survivors, uint32_t group, int64_t open_
 						  .end_point = survivor->end_point,
 						  .end_ns = is_open ? open_end_ns : allocation->end_ns};
 	}
-	if (count)
+	if (count && survivors->groups)
 		groups_add_ends(survivors->groups, group, allocations, ends, count);
 	free(own);
 }

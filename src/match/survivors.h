@@ -14,7 +14,7 @@ struct survivor {
 
 struct survivors;
 
-/** Make an empty set for these groups. */
+/** Make an empty set for these groups; NULL: the ends of their rows are not kept. */
 struct survivors *survivors_new(struct heap_groups *groups);
 
 /** Make room for a table of this many rows. */

@@ -14,6 +14,7 @@
 
 #include "base/map.h"
 #include "base/memory.h"
+#include "cells/growing_cells.h"
 #include "match/follow.h"
 #include "match/match.h"
 #include "query/peak.h"
@@ -32,7 +33,7 @@
 enum { MOMENTS_MAX = 12, MOMENTS_MANY = 60, REASONS_MAX = 16, WORDS_BYTES = 300 };
 static const char path[] = "grown.xht";
 static const bool is_never_over = false;
-static uint32_t seed = 1, difference_count, sums_compared, charts_compared, tables_compared;
+static uint32_t seed = 1, difference_count, sums_compared, charts_compared, cells_compared, tables_compared;
 static char what[WORDS_BYTES];
 
 static uint32_t random_below(uint32_t limit)
@@ -618,8 +619,105 @@ static int reason_compare(const void *a, const void *b)
 
 static const struct heap_build in_memory = {.fd = -1, .has_chart = true};
 
+/* ---- cells ---- */
+
+static void watch_add(void *context, const struct heap_table *table, const struct heap_allocation *row)
+{
+	growing_cells_add(context, table, row);
+}
+
+static void watch_end(void *context, const struct heap_table *table, const struct heap_allocation *row)
+{
+	growing_cells_end(context, table, row);
+}
+
+/* A follower with the cells that it keeps. */
+struct grown {
+	struct growing_cells cells;
+	struct row_watch watch;
+	struct heap_follow *follow;
+};
+
+static void grown_begin(struct grown *grown, const struct heap_follow_increments *increments, bool without_rows)
+{
+	*grown = (struct grown){.cells = {.most = UINT32_MAX}, .watch = {watch_add, watch_end, &grown->cells}};
+	const struct heap_build how = {
+		.fd = -1, .has_chart = true, .without_rows = without_rows, .watch = &grown->watch};
+	grown->follow = heap_follow_new(path, &how, increments);
+}
+
+static void grown_end(struct grown *grown)
+{
+	heap_follow_free(grown->follow);
+	growing_cells_fini(&grown->cells);
+}
+
+/* Compare cells; calls: by interval. */
+static void compare_cells(struct cell_scan_result *one, struct cell_scan_result *other, uint32_t intervals,
+			  const char *what)
+{
+	cell_set_sort(&one->set);
+	cell_set_sort(&other->set);
+	if (one->is_over || other->is_over)
+		return;
+	if (one->set.count != other->set.count)
+		differs("%s: %u cells, not %u", what, one->set.count, other->set.count);
+	else if (one->set.count && memcmp(one->set.cells, other->set.cells, one->set.count * sizeof(*one->set.cells)))
+		differs("%s: other cells", what);
+	if (memcmp(one->calls, other->calls, intervals * sizeof(*one->calls)))
+		differs("%s: other calls", what);
+	cells_compared++;
+}
+
+/* Compare with the cells of a pass over the table, in the same intervals. pairs: by site of the table. */
+static void compare_cells_with_table(struct grown *grown, struct heap_table *table, const struct heap_filter *all,
+				     const struct matching_sums *sums)
+{
+	uint32_t *pairs = sites_pair(table->sites, table->site_count, sums->sites, sums->site_count),
+		 *nodes = memory_zeroed(sums->site_count, sizeof(*nodes));
+	struct cell_scan_result kept, found;
+	struct cell_bounds bounds;
+	for (uint32_t i = 0; i < sums->site_count; i++)
+		nodes[i] = i;
+	growing_cells_take(&grown->cells, sums->until_ns, nodes, sums->site_count, &bounds, &kept);
+	const struct cell_scan scan = {.table = table,
+				       .filter = all,
+				       .bounds = &bounds,
+				       .nodes = pairs,
+				       .most = UINT32_MAX,
+				       .node_count = sums->site_count};
+	cell_scan(&scan, &found);
+	compare_cells(&kept, &found, bounds.count - 1, "a pass");
+	cell_scan_result_fini(&kept);
+	cell_scan_result_fini(&found);
+	cell_bounds_fini(&bounds);
+	free(nodes);
+	free(pairs);
+}
+
+/* Compare the cells of two followers. pairs: by site of the first one, the site of the other. */
+static void compare_kept_cells(struct grown *one, struct grown *other, const uint32_t *pairs,
+			       const struct matching_sums *sums)
+{
+	uint32_t *nodes = memory_zeroed(sums->site_count, sizeof(*nodes));
+	struct cell_scan_result kept, anew;
+	struct cell_bounds bounds, same;
+	for (uint32_t i = 0; i < sums->site_count; i++)
+		nodes[i] = i;
+	growing_cells_take(&one->cells, sums->until_ns, pairs, sums->site_count, &bounds, &kept);
+	growing_cells_take(&other->cells, sums->until_ns, nodes, sums->site_count, &same, &anew);
+	compare_cells(&kept, &anew, bounds.count - 1, "one look");
+	cell_scan_result_fini(&kept);
+	cell_scan_result_fini(&anew);
+	cell_bounds_fini(&bounds);
+	cell_bounds_fini(&same);
+	free(nodes);
+}
+
+/* ---- sums ---- */
+
 /* Compare the chart with the peaks of the table, in the intervals that are over. */
-static void compare_chart(const struct matching_sums *sums)
+static void compare_chart(struct grown *grown, const struct matching_sums *sums)
 {
 	const struct live_chart *chart = &sums->chart;
 	const struct heap_build how = {.fd = -1, .until_ns = &sums->until_ns};
@@ -659,16 +757,23 @@ static void compare_chart(const struct matching_sums *sums)
 			differs("interval %u of %u: most %" PRIu64 " bytes, the chart has %" PRIu64, i, count,
 				peaks[i].bytes, chart->most[i]);
 	charts_compared += is_settled;
+	for (uint32_t i = 0; i < table->dictionary->process_count; i++)
+		is_settled &= table->processes[i].end_ns != sums->until_ns;
+	if (is_settled && grown)
+		compare_cells_with_table(grown, table, &all, sums);
 	heap_filter_fini(&all);
 	heap_table_free(table);
 	trace_close(trace);
 }
 
 /* Compare the sums that are known now with those of a follower that has only this look. */
-static void compare_sums_now(const struct heap_follow *follow, int64_t until_ns)
+static void compare_sums_now(struct grown *grown, int64_t until_ns)
 {
 	static const struct heap_follow_increments at_once = {.step_events = UINT64_MAX};
-	struct heap_follow *anew = heap_follow_new(path, &in_memory, &at_once);
+	struct heap_follow *follow = grown->follow;
+	struct grown other;
+	grown_begin(&other, &at_once, true);
+	struct heap_follow *anew = other.follow;
 	struct matching_sums sums = {.site_count = 0}, others = {.site_count = 0};
 	struct diag diag = {""};
 	if (!heap_follow_advance(anew, until_ns, 0, &is_never_over, &diag) && heap_follow_sums(follow, &sums) &&
@@ -681,13 +786,16 @@ static void compare_sums_now(const struct heap_follow *follow, int64_t until_ns)
 			differs("another peak, or other live bytes, so far");
 		if (sums.is_peak_known && memcmp(&sums.chart, &others.chart, sizeof(sums.chart)))
 			differs("another chart so far");
-		compare_chart(&sums);
+		bool has_cells = heap_follow_watch_settle(follow) && heap_follow_watch_settle(anew);
+		if (has_cells)
+			compare_kept_cells(grown, &other, pairs, &sums);
+		compare_chart(has_cells ? grown : NULL, &sums);
 		free(pairs);
 		sums_compared++;
 	}
 	matching_sums_fini(&sums);
 	matching_sums_fini(&others);
-	heap_follow_free(anew);
+	grown_end(&other);
 }
 
 static void compare_with_whole(const struct heap_table *table, const struct trace *trace)
@@ -707,19 +815,21 @@ static void follow_growth(struct growth *growth)
 	struct diag diag = {""};
 	struct trace *trace;
 	struct heap_table *table;
-	struct heap_follow *follow = heap_follow_new(path, &in_memory, &increments);
+	struct grown grown;
+	grown_begin(&grown, &increments, false);
+	struct heap_follow *follow = grown.follow;
 	int error = 0;
 	growth_begin(growth);
 	for (uint32_t i = 0; i < count; i++) {
 		int64_t until_ns = growth_write(growth, moments[i]);
 		error = error ? error : heap_follow_advance(follow, until_ns, 0, &is_never_over, &diag);
 		if (!error && random_below(4) == 0)
-			compare_sums_now(follow, until_ns);
+			compare_sums_now(&grown, until_ns);
 	}
 	growth_write(growth, INT64_MAX);
 	growth_end(growth);
 	error = error ? error : heap_follow_end(follow, &trace, &table, &diag);
-	heap_follow_free(follow);
+	grown_end(&grown);
 	if (error == -ESTALE) {
 		refused(&diag);
 		return;
@@ -787,7 +897,8 @@ int main(int argc, char **argv)
 	for (unsigned i = 0; i < REASONS_MAX; i++)
 		if (reasons[i][0])
 			printf("refused: %s\n", reasons[i]);
-	fprintf(stderr, "%u tables, %u sums, %u charts\n", tables_compared, sums_compared, charts_compared);
+	fprintf(stderr, "%u tables, %u sums, %u charts, %u cells\n", tables_compared, sums_compared, charts_compared,
+		cells_compared);
 	printf(difference_count ? "%u differences\n" : "no differences\n", difference_count);
 	return difference_count > 0;
 }

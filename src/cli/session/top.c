@@ -6,7 +6,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/memory.h"
 #include "base/text.h"
 #include "base/text_width.h"
 #include "cli/ask/analysis_options.h"
@@ -15,6 +14,7 @@
 #include "cli/session/session_talk.h"
 #include "cli/session/top_follow.h"
 #include "cli/session/top_view.h"
+#include "match/sums_window.h"
 #include "trace/reader.h"
 #include "trace/trace.h"
 
@@ -134,28 +134,6 @@ static int names_settle(struct top *top, const char *path)
 	return asking_open_trace(&top->opened, path);
 }
 
-static void window_of_sums(struct heap_window *window, const struct matching_sums *sums)
-{
-	*window = (struct heap_window){.range = {0, sums->until_ns},
-				       .overhead_site = HEAP_NONE,
-				       .peak_at_ns = sums->peak.time_ns,
-				       .cells = memory_zeroed(sums->site_count, sizeof(*window->cells)),
-				       .numbers = memory_zeroed(sums->site_count, sizeof(*window->numbers))};
-	for (uint32_t i = 0; i < sums->site_count; i++) {
-		const struct heap_numbers *numbers = &sums->numbers[i];
-		/* Blocks from before the trace are in no total. */
-		if (sums->sites[i].entry == HEAP_NONE) {
-			window->earlier_count += numbers->total_count;
-			window->earlier_bytes += numbers->total_bytes;
-			continue;
-		}
-		window->cells[window->cell_count].site = i;
-		window->numbers[window->cell_count++] = *numbers;
-		heap_numbers_add(&window->totals, numbers);
-	}
-	window->totals.peak_bytes = sums->peak.bytes;
-}
-
 static int sums_show(struct top *top, const struct controller_state *state)
 {
 	struct heap_window windows[2];
@@ -189,8 +167,8 @@ static int sums_show(struct top *top, const struct controller_state *state)
 		 text_count(top->sums.point_count).data);
 	heap_filter_init_for(&filter, &table);
 	heap_cull_use_default(&cull);
-	window_of_sums(&windows[0], &top->sums);
-	window_of_sums(&windows[1], &top->before);
+	sums_window_make(&windows[0], &top->sums);
+	sums_window_make(&windows[1], &top->before);
 	struct action_source sources[2];
 	for (unsigned i = 0; i < 2; i++)
 		sources[i] = (struct action_source){.path = state->path,

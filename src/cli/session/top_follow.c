@@ -2,7 +2,6 @@
 #include "cli/session/top_follow.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -88,11 +87,8 @@ struct top_follow *top_follow_new(const char *path)
 {
 	pthread_t thread;
 	struct top_follow *follow = memory_zeroed(1, sizeof(*follow));
-	/* The rows of allocations are not needed. */
-	const struct heap_build how = {.fd = open("/dev/null", O_RDWR | O_CLOEXEC),
-				       .progress = on_progress,
-				       .cookie = follow,
-				       .has_chart = true};
+	const struct heap_build how = {
+		.fd = -1, .progress = on_progress, .cookie = follow, .has_chart = true, .without_rows = true};
 	pthread_mutex_init(&follow->lock, NULL);
 	pthread_cond_init(&follow->has_news, NULL);
 	follow->path = strdup(path);

@@ -10,12 +10,12 @@
 #include "base/sink.h"
 #include "base/text.h"
 #include "server/answer/cells_answer.h"
+#include "server/answer/parts.h"
 #include "server/answer/question.h"
 #include "server/answer/trace_answer.h"
 #include "server/page/page_files.h"
 
 enum {
-	ALIGNMENT = 8,
 	INTERVALS = 256,
 	INTERVALS_LEAST = 16,
 	GZIP_WINDOW = 15 + 16 /* zlib's number for its largest window, and for the format of gzip */
@@ -33,18 +33,6 @@ struct alone_data {
 };
 
 /* ---- the data; viewer/README.md has its layout ---- */
-
-static void plain_number(struct sink *out, size_t number)
-{
-	for (unsigned shift = 0; shift < 32; shift += 8)
-		sink_put(out, (char)(number >> shift));
-}
-
-static void plain_align(struct sink *out)
-{
-	while (out->used % ALIGNMENT)
-		sink_put(out, 0);
-}
 
 /* What the reader of the file has to know. */
 static void left_out_write(const struct alone_data *data, char *text, size_t size)
@@ -69,12 +57,7 @@ static int trace_add(struct alone_data *data, struct shown_trace *trace, struct 
 	const struct trace_answer_plan about = {plan->paths, plan->path_count, left_out};
 	int error = trace_answer_write(trace, &about, &facts, data->caller, diag);
 	error = error ? error : cells_answer_write(trace, &question, &cells, data->caller, diag);
-	plain_number(&data->plain, facts.used);
-	plain_number(&data->plain, cells.used);
-	plain_align(&data->plain);
-	sink_bytes(&data->plain, facts.buffer, facts.used);
-	plain_align(&data->plain);
-	sink_bytes(&data->plain, cells.buffer, cells.used);
+	parts_add(&data->plain, &facts, &cells);
 	sink_end(&facts);
 	sink_end(&cells);
 	return error;
@@ -84,7 +67,7 @@ static int plain_make(struct alone_data *data, struct diag *diag)
 {
 	int error = 0;
 	data->plain.used = 0;
-	plain_number(&data->plain, data->plan->path_count);
+	parts_begin(&data->plain, data->plan->path_count);
 	for (unsigned i = 0; i < data->plan->path_count && !error; i++)
 		error = trace_add(data, &data->traces[i], diag);
 	return error;

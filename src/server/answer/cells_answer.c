@@ -18,8 +18,11 @@ static int answer_make(void *context, struct analysis *analysis, struct diag *di
 	const struct action_source *source = analysis->input.sources;
 	answer->out->used = 0;
 	action_input_settle(&analysis->input);
-	const struct cells_source cells = {source->table, source->names, source->filter, analysis->input.cull,
-					   shown_trace_nodes(answer->shown, source)};
+	const struct cells_source cells = {.table = source->table,
+					   .names = source->names,
+					   .filter = source->filter,
+					   .cull = analysis->input.cull,
+					   .nodes = shown_trace_nodes(answer->shown, source)};
 	return cells_write(answer->out, &cells, &answer->request, diag);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/ask/view_open.h"
+#include "cli/view/view_open.h"
 
 #include <errno.h>
 #include <fcntl.h>

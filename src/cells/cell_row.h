@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/** The cell of a block. */
+#ifndef XHEAP_CELLS_CELL_ROW_H
+#define XHEAP_CELLS_CELL_ROW_H
+
+#include "cells/cell_set.h"
+#include "table/table.h"
+#include "trace/trace.h"
+
+/** Return how the row ended. */
+static inline uint8_t cell_row_kind(const struct heap_allocation *row)
+{
+	return heap_end_is_given_back(row->end) ? CELL_FREED : row->end == HEAP_END_OPEN ? CELL_OPEN : CELL_ENDED;
+}
+
+/** Return the keys of the cell of a row that begins and ends at these moments. Times of a damaged trace may be
+    anything. */
+static inline struct cell_keys cell_row_keys(const struct heap_table *table, const struct heap_allocation *row,
+					     uint32_t node, uint32_t begin, uint32_t end)
+{
+	bool has_heap = row->heap < table->dictionary->heap_count && row->heap < CELL_NO_HEAP;
+	return (struct cell_keys){.node = node,
+				  .thread = row->thread,
+				  .heap = has_heap ? row->heap : CELL_NO_HEAP,
+				  .birth = begin,
+				  .end = end > begin ? end : begin,
+				  .kind = cell_row_kind(row),
+				  .size = cell_size_class(row->size_bytes),
+				  .life = cell_life_class(heap_lifetime_ns(row))};
+}
+
+#endif
