@@ -466,6 +466,7 @@ export class Panel {
 			this.closer({item: null}),
 			make("h3.item-name", {title: cutText(about.full, 400)}, name(cutText(about.full, 600))),
 			about.place && make("p.item-place", name(cutText(about.place, 300))),
+			app.compare.tellOwn(),
 			drawNumbers(numbers),
 			this.drawButtons(item, about.frame),
 			...this.drawCallers(item, about.frame),

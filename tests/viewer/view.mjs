@@ -17,7 +17,8 @@ import {randomFrom} from "./random.mjs";
 const XHEAP = process.env.XHEAP ?? path.join(SOURCE, "build/xheap"),
 	WORK = process.env.TMPDIR ?? "/tmp",
 	FOLDER = path.join(SOURCE, "tests/golden/traces"),
-	TRACES = ["libstdcxx.xht", "processes.xht", "libcxx.xht"],
+	TRACES = ["libstdcxx.xht", "processes.xht", "libcxx.xht", "c.xht"],
+	TITLES = {peak: "size at the peak", total: "total size", outstanding: "outstanding size"},
 	WINDOWS = 4,
 	ROWS = 10;
 
@@ -611,17 +612,20 @@ test("check 16: what is compared is what xheap diff says, row by row", async () 
 	const window = (from, to, classes) => `${bounds[from]}~${bounds[to]}~${classes}`,
 		at = (i) => `@=${commandTime(bounds[i])}`,
 		range = (i, j) => `@${commandTime(bounds[i] + 1)}..${commandTime(bounds[j])}`;
-	for (const [other, selection, a, b, key] of [
+	for (const [other, selection, a, b, key, note = ""] of [
 		["2,0,peak", "peak", [2, ""], [0, ""], "peak"],
 		["0,0,-1~~AIFI+AIFO", "-1~~AIFI+AIFO", [0, ""], [0, ""], "total"],
 		["2,1,-1~~AIFI+AIFO", "-1~~AIFI+AIFO", [0, ""], [2, ""], "total"],
 		[`0,0,${bounds[210]}`, `${bounds[250]}`, [0, at(210)], [0, at(250)], "peak"],
+		["3,1,-1~~AIFI+AIFO", "-1~~AIFI+AIFO", [0, ""], [3, ""], "total", "Matched as one program: server, words."],
+		["", window(180, 200, "AIFO"), [0, range(180, 200)], [1, range(180, 200)], "outstanding", "A and B are of different programs: only frames of common libraries match."],
 		[`0,0,${window(180, 200, "AIFO")}`, window(200, 240, "AIFO"), [0, range(180, 200)], [0, range(200, 240)], "outstanding"],
 	])
 		for (const rows of ["function", "inclusive", "stack", "image"]) {
 			const words = new URLSearchParams({trace: 0, view: "compare", rows, other, selection});
 			await goTo(page, `#${words}`);
 			await page.waitForSelector("#compare:not(.empty)");
+			assert.equal((await page.$$eval("#compare-head .faint", (all) => all.map((one) => one.textContent))).join(""), note);
 			const sides = [a, b].map(([trace, suffix]) => path.join(FOLDER, TRACES[trace]) + suffix),
 				more = rows === "inclusive" ? ["-inclusive"] : [];
 			const wanted = JSON.parse(run("diff", ...sides, name[rows], ...more, "-top", "100000", "-format", "json", "-noIndex")).actions[0].rows;
@@ -635,6 +639,10 @@ test("check 16: what is compared is what xheap diff says, row by row", async () 
 			assert.deepEqual(changed.sort(), sums.map(String).sort(), `${rows} ${words}`);
 			const command = await page.getAttribute("#command", "title");
 			assert.deepEqual(rowsOfCommand(command).length, wanted.length, command);
+			const grown = /[+−][\d.]+\u2009%$/.exec(await text(page, "#compare-head > .more, #compare-head > .less"))?.[0] ?? "",
+				said = run("diff", ...sides, "-totals", "-noIndex").split("\n").find((line) => line.includes(TITLES[key])) ?? "",
+				percent = /[+-][\d.]+ %/.exec(said)?.[0] ?? "";
+			assert.equal(grown.replace("−", "-").replace("\u2009", " "), percent, `${command}: the share that the total grew by`);
 		}
 	await page.keyboard.press("p");
 	await page.keyboard.press("m");
@@ -675,5 +683,8 @@ test("check 25: a server that has ended is said", async () => {
 	await page.keyboard.press("w");
 	await settle(page);
 	assert.match(await text(page, "#selection-words"), /Whole run/, "what is loaded goes on working");
+	await page.keyboard.press("3");
+	await page.waitForSelector("#blocks .table-body p");
+	assert.equal(await text(page, "#blocks .table-body"), "No single blocks: the server has ended");
 	await page.context().close();
 });
