@@ -500,11 +500,28 @@ export function findSeries(model, by) {
 		const isEarlier = (/** @type {number} */ key) =>
 			by === "function" && (model.cells.frames[key].marks & MARK_EARLIER) !== 0;
 		const present = [...peaks.keys()].filter((key) => peaks[key] > 0).sort((a, b) => peaks[b] - peaks[a] || a - b);
-		const groups = present.filter((key) => !isEarlier(key)).slice(0, SERIES_MAX);
+		const groups = inPlaces(
+			present.filter((key) => !isEarlier(key)).slice(0, SERIES_MAX),
+			(model.cache.get(`places ${by}`) ?? []).map((/** @type {string} */ id) => findGroup(model, by, id)),
+		);
 		const ofGroup = new Uint8Array(peaks.length).fill(SERIES_MAX);
 		groups.forEach((key, i) => (ofGroup[key] = i));
 		return {groups, ofGroup, others: present.length - groups.length};
 	});
+}
+
+/** @param {number[]} groups @param {number[]} before groups in their places @returns {number[]} in the same places, if they had some */
+function inPlaces(groups, before) {
+	const rest = groups.filter((key) => !before.slice(0, groups.length).includes(key));
+	return groups.map((_, i) => (groups.includes(before[i]) ? before[i] : Number(rest.shift())));
+}
+
+/** Groups keep their colours while a recording goes on. @param {Model} model @param {Model} before @param {Grouping} by */
+export function keepColors(model, before, by) {
+	model.cache.set(
+		`places ${by}`,
+		findSeries(before, by).groups.map((key) => groupName(before, by, key).id),
+	);
 }
 
 /** @param {Model} model of a range @param {Model} whole @param {Grouping} by @returns {Series} the same colours as those of the whole run */

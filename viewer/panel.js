@@ -22,6 +22,7 @@ import {readClasses} from "./store.js";
 import {sumInclusive} from "./table.js";
 import {neighboursOf} from "./tree.js";
 import {GROUPING_WORDS} from "./legend.js";
+import {ENDED_FIRST} from "./live.js";
 
 const GLYPHS = /** @type {Record<string, string>} */ ({
 	growth: "↗",
@@ -273,7 +274,7 @@ export class Panel {
 			{filters, words} = this.app.store.state;
 		return [
 			section("Findings", filters.length || words ? "of the whole run, not filtered" : "of the whole run"),
-			...(findings.length ? [] : [make("p.faint", "Nothing stands out.")]),
+			...(findings.length ? [] : [make("p.faint", this.app.trace.live ? ENDED_FIRST : "Nothing stands out.")]),
 			...findings.slice(0, 5).map((finding) => this.drawFinding(finding)),
 		];
 	}
@@ -654,8 +655,12 @@ export class Panel {
 
 	/** @param {{query: Record<string, string>, isLargest: boolean}} asked @param {number} selected bytes that the panel says @returns {Child[]} the stacks that freed the selected blocks */
 	drawFrees(asked, selected) {
-		if (!this.app.source.isServer)
-			return [freedBy(), make("p.faint", "This file does not say who freed; xheap view does.")];
+		const {live} = this.app.trace;
+		if (live || !this.app.source.isServer)
+			return [
+				freedBy(),
+				make("p.faint", live ? ENDED_FIRST : "This file does not say who freed; xheap view does."),
+			];
 		const query = {...asked.query, ...askedSelection(this.picture)};
 		const key = JSON.stringify(query);
 		if (this.frees?.key !== key && !this.app.store.isDragging) {

@@ -243,6 +243,7 @@ interface App {
 	timeline: any;
 	compare: any; // views that others ask
 	fail: (error: unknown) => void; // says what went wrong
+	isGoingOn: boolean; // this picture follows another one of a recording
 	redraw: () => void;
 	redrawTimeline: () => void;
 }

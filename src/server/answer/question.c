@@ -104,7 +104,8 @@ int question_set(struct question *question, const char *word, const char *text, 
 		uint32_t *member, most;
 	} counts[] = {{"offset", &question->offset, QUESTION_OFFSET_MAX},
 		      {"limit", &question->limit, QUESTION_ROWS_MAX},
-		      {"id", &question->id, UINT32_MAX}};
+		      {"id", &question->id, UINT32_MAX},
+		      {"seen", &question->seen, UINT32_MAX}};
 	for (size_t i = 0; i < sizeof(counts) / sizeof(*counts); i++) {
 		uint64_t count;
 		if (strcmp(word, counts[i].word) != 0)

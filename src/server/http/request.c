@@ -129,7 +129,9 @@ static const struct {
 	     {"/cells", REQUEST_CELLS},
 	     {"/frees", REQUEST_FREES},
 	     {"/blocks", REQUEST_BLOCKS},
-	     {"/block", REQUEST_BLOCK}};
+	     {"/block", REQUEST_BLOCK},
+	     {"/live", REQUEST_LIVE},
+	     {"/flush", REQUEST_FLUSH}};
 
 static unsigned path_find(struct view_request *request, const char *path, struct diag *why)
 {

@@ -28,7 +28,16 @@ struct request_rules {
 };
 
 /** What is asked for. */
-enum request_name { REQUEST_FILE, REQUEST_TRACE, REQUEST_CELLS, REQUEST_FREES, REQUEST_BLOCKS, REQUEST_BLOCK };
+enum request_name {
+	REQUEST_FILE,
+	REQUEST_TRACE,
+	REQUEST_CELLS,
+	REQUEST_FREES,
+	REQUEST_BLOCKS,
+	REQUEST_BLOCK,
+	REQUEST_LIVE,
+	REQUEST_FLUSH
+};
 
 /** A request that may be answered. Begin it with request_parse(), end it with request_fini(). */
 struct view_request {
