@@ -196,7 +196,7 @@ _xheap_session() {
 		--every | --service | --label | --queue-size) ;;
 		*)
 			case $2 in
-			-*) _xheap_reply "--every --service --label --token-file --queue --queue-size --lines --wait --once -q --quiet --help" "$2" ;;
+			-*) _xheap_reply "--every --service --label --token-file --queue --queue-size --lines --wait --once --registered -q --quiet --help" "$2" ;;
 			*) _xheap_reply "otlp+http:// otlp+https:// pyroscope+http:// pyroscope+https:// file:" "$2" ;;
 			esac ;;
 		esac ;;
@@ -227,7 +227,7 @@ _xheap_image() {
 	case ${COMP_WORDS[2]} in
 	add)
 		case $1 in
-		-*) _xheap_reply "--service --session --output --user --owner --arguments --cgroup --first --every --for --privileged --scripts --force --tracing-flags --help" "$1" ;;
+		-*) _xheap_reply "--service --session --output --user --owner --arguments --cgroup --first --every --for --privileged --scripts --force --tracing-flags --push --push-every --label --token-file --help" "$1" ;;
 		*) COMPREPLY=($(compgen -c -f -- "$1")) ;;
 		esac ;;
 	list) _xheap_reply "--format --help" "$1" ;;
@@ -239,7 +239,7 @@ _xheap_image() {
 # Offer what follows xheap autologger.
 _xheap_autologger() {
 	# made from src/autologger/autologger_values.h by tests/cli/autologger_values --update
-	local options="--Guid --Start --Boot --BufferSize --MinimumBuffers --MaximumBuffers --MaxFileSize --LogFileMode --FileName --FileMax --FlushTimer --ClockType --DisableRealtimePersistence --StackWalkingFilter --EnableFlags --AllProcesses --all --help"
+	local options="--Guid --Start --Boot --BufferSize --MinimumBuffers --MaximumBuffers --MaxFileSize --LogFileMode --FileName --FileMax --FlushTimer --ClockType --DisableRealtimePersistence --StackWalkingFilter --EnableFlags --AllProcesses --SampleSize --Push --all --help"
 	# end of autologger_values
 	if [ "$COMP_CWORD" -eq 2 ]; then
 		_xheap_reply "add list show enable disable remove run stop --help" "$1"

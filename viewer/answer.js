@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The sentence that answers, and the state of the trace beside it. The server has made both from its report.
-import {AIFO} from "./cells.js";
+import {AIFO, findGroup, groupName} from "./cells.js";
+import {keyOf} from "./decode.js";
 import {formatBytes, formatCount, formatShare, formatTime} from "./format.js";
 import {byId, fill, make, name} from "./elements.js";
 import {cutText, safeText} from "./hostile.js";
@@ -14,11 +15,6 @@ const NAME_MAX = 60;
 const MARKS_MAX = 50;
 /** Kinds of state that make the chip loud. */
 const LOUD = ["losses", "unknown_frees", "order_conflicts", "damage", "sample"];
-
-/** @param {any} pair image and full name @returns {string} */
-function keyOf(pair) {
-	return `${pair[0]}!${pair[1]}`;
-}
 
 /** @param {App} app @param {any} pair @returns {string} the short name, if the cells have it */
 function shortOf(app, pair) {
@@ -220,21 +216,8 @@ function chip(words, before, remove) {
 }
 
 /** @param {App} app @param {Filter} filter @returns {string} */
-function filterName(app, filter) {
-	const rows = {thread: app.trace.threads, process: app.trace.processes, heap: app.trace.heaps}[
-		/** @type {"thread"} */ (filter.by)
-	];
-	if (rows)
-		return (
-			safeText(rows[Number(filter.key)]?.name ?? filter.key) +
-			(rows === app.trace.heaps
-				? ""
-				: ` ${rows[Number(filter.key)]?.[filter.by === "thread" ? "tid" : "pid"] ?? ""}`)
-		);
-	if (filter.by === "search") return `“${safeText(filter.key)}”`;
-	if (filter.by === "function")
-		return app.whole.cells.frames.find((frame) => frame.key === filter.key)?.short ?? safeText(filter.key);
-	return filter.by === "size" || filter.by === "life" || filter.by === "stack"
-		? app.groupWords(filter)
-		: safeText(filter.key);
+function filterName({whole}, {by, key}) {
+	if (by === "search") return `“${safeText(key)}”`;
+	const group = findGroup(whole, by, key);
+	return group < 0 ? safeText(key) : groupName(whole, by, group).name;
 }

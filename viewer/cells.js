@@ -500,27 +500,23 @@ export function findSeries(model, by) {
 		const isEarlier = (/** @type {number} */ key) =>
 			by === "function" && (model.cells.frames[key].marks & MARK_EARLIER) !== 0;
 		const present = [...peaks.keys()].filter((key) => peaks[key] > 0).sort((a, b) => peaks[b] - peaks[a] || a - b);
-		const groups = inPlaces(
-			present.filter((key) => !isEarlier(key)).slice(0, SERIES_MAX),
-			(model.cache.get(`places ${by}`) ?? []).map((/** @type {string} */ id) => findGroup(model, by, id)),
-		);
+		const groups = present.filter((key) => !isEarlier(key)).slice(0, SERIES_MAX);
+		model.cache.get(`places ${by}`)?.forEach((/** @type {number} */ key, /** @type {number} */ i) => {
+			const at = groups.indexOf(key);
+			if (at >= 0 && i < groups.length) [groups[i], groups[at]] = [groups[at], groups[i]];
+		});
 		const ofGroup = new Uint8Array(peaks.length).fill(SERIES_MAX);
 		groups.forEach((key, i) => (ofGroup[key] = i));
 		return {groups, ofGroup, others: present.length - groups.length};
 	});
 }
 
-/** @param {number[]} groups @param {number[]} before groups in their places @returns {number[]} in the same places, if they had some */
-function inPlaces(groups, before) {
-	const rest = groups.filter((key) => !before.slice(0, groups.length).includes(key));
-	return groups.map((_, i) => (groups.includes(before[i]) ? before[i] : Number(rest.shift())));
-}
-
 /** Groups keep their colours while a recording goes on. @param {Model} model @param {Model} before @param {Grouping} by */
 export function keepColors(model, before, by) {
+	const ids = findSeries(before, by).groups.map((key) => groupName(before, by, key).id);
 	model.cache.set(
 		`places ${by}`,
-		findSeries(before, by).groups.map((key) => groupName(before, by, key).id),
+		ids.map((id) => findGroup(model, by, id)),
 	);
 }
 
@@ -569,14 +565,13 @@ export function bothMasks(a, b) {
 /**
  * Facts of a set of cells, apart from the selection.
  * @param {Model} model @param {Uint8Array} mask
- * @returns {{made: number, madeBlocks: number, neverFreed: number, most: number, mostAt: number, isMost: boolean}} `most` is at a bound; `isMost`: there cannot have been more inside an interval
+ * @returns {{made: number, neverFreed: number, most: number, mostAt: number, isMost: boolean}} `most` is at a bound; `isMost`: there cannot have been more inside an interval
  */
 export function factsOf(model, mask) {
-	const {birth, kind, bytes, blocks, count} = model.cells,
+	const {birth, kind, bytes, count} = model.cells,
 		earlier = earlierCells(model),
 		begun = new Float64Array(model.last + 2);
 	let made = 0,
-		madeBlocks = 0,
 		neverFreed = 0;
 	for (let i = 0; i < count; i++) {
 		if (!mask[i] || earlier?.[i]) continue;
@@ -584,12 +579,11 @@ export function factsOf(model, mask) {
 		if (birth[i] === 0) continue;
 		begun[birth[i]] += bytes[i];
 		made += bytes[i];
-		madeBlocks += blocks[i];
 	}
 	const curve = liveCurve(model, mask),
 		{value, at} = largestOf(curve);
 	const isMost = curve.every((live, i) => live + begun[i + 1] <= value);
-	return {made, madeBlocks, neverFreed, most: value, mostAt: at, isMost};
+	return {made, neverFreed, most: value, mostAt: at, isMost};
 }
 
 /** @param {Model} model @param {number} time @returns {number} the nearest bound */

@@ -89,10 +89,7 @@ function counted(app) {
 function selectionWords({choice, model, isPeak, isWhole}, isFiltered, isDump) {
 	const {bounds} = model.cells;
 	if (choice.kind === "moment")
-		return {
-			key: "sp",
-			words: isPeak && !isFiltered && !isDump ? [] : ["-at", commandTime(Math.max(0, bounds[choice.at]))],
-		};
+		return {key: "sp", words: isPeak && !isFiltered && !isDump ? [] : momentWords({choice, model})};
 	if (isWhole && choice.classes === (AIFI | AIFO)) return {key: "st", words: []};
 	if (isWhole && choice.classes === AIFO && !isDump) return {key: "so", words: []};
 	const classes = CLASSES.filter((_, i) => choice.classes & (1 << i)).join("+");
@@ -162,16 +159,23 @@ export function optionsOf(trace, filters, typed) {
 	return {words, lacks};
 }
 
+/** @param {Pick<Picture, "choice" | "model">} picture @returns {string[]} the moment, or the end of the window */
+function momentWords({choice, model}) {
+	const bound = choice.kind === "moment" ? choice.at : choice.to;
+	return ["-at", commandTime(Math.max(0, model.cells.bounds[bound]))];
+}
+
 /** @param {App} app @returns {{words: string[], lacks: string[]}} the command, and what it cannot be told */
 export function commandOf(app) {
 	const {state} = app.store,
 		{trace} = app,
 		isDump = state.view === "blocks",
+		isMap = state.view === "map",
 		{key, words} = selectionWords({...app.picture, isWithout: false}, state.filters.length > 0, isDump),
 		typed = splitWords(state.words),
 		{words: options, lacks} = optionsOf(trace, state.filters, typed);
 	// The command takes one window: the one that was chosen by hand.
-	const window = words[0] === "-window" ? typed.findIndex((word) => word.toLowerCase() === "-window") : -1;
+	const window = words[0] === "-window" && !isMap ? typed.findIndex((word) => word.toLowerCase() === "-window") : -1;
 	if (window >= 0) {
 		typed.splice(window, 4);
 		lacks.push("the window of the typed filter");
@@ -184,13 +188,29 @@ export function commandOf(app) {
 			lacks: [...lacks, "the order"],
 		};
 	}
-	const action = state.view === "flame" ? ["-tree"] : ACTIONS[state.rows];
+	if (isMap)
+		return {
+			words: [
+				"xheap",
+				"heap",
+				String(trace.path ?? ""),
+				"-map",
+				...momentWords(app.picture),
+				...typed,
+				...options,
+			],
+			lacks,
+		};
+	const isSizes = state.view === "sizes",
+		rows = isSizes ? "size" : state.rows,
+		action = state.view === "flame" ? ["-tree"] : ACTIONS[rows];
 	const sort = state.view === "flame" && state.measure === "temporaries" ? "stt" : key + counted(app);
 	const command = ["xheap", "heap", String(trace.path ?? ""), ...action, sort, ...words];
-	if (state.view === "table" && SPLITS[state.rows]) command.push("-by", SPLITS[state.rows]);
+	if (state.view !== "flame" && SPLITS[rows]) command.push("-by", SPLITS[rows]);
 	if (state.view === "flame" && (state.by === "process" || state.by === "thread")) command.push("-by", state.by);
 	if (state.view === "flame" && !state.isFolded) command.push("-noDefaultCull");
 	command.push(...typed, ...options);
+	if (isSizes) lacks.push("lifetimes beside the sizes");
 	if (state.view === "flame" && state.measure === "peak") lacks.push("the restriction to the peak");
 	if (state.view === "flame" && state.isInverted) lacks.push("the inversion");
 	if (state.view === "flame" && state.focus) lacks.push("the focus");

@@ -2,9 +2,7 @@
 // Bytes of cells to columns. README.md describes the bytes. They may come from a damaged file: each number that is an index is checked here, once.
 import {safeText} from "./hostile.js";
 
-export const FREED = 0,
-	OPEN = 1,
-	ENDED = 2;
+export const FREED = 0;
 export const MARK_LIBRARY = 1,
 	MARK_WORD = 2,
 	MARK_EARLIER = 4;
@@ -96,6 +94,11 @@ function expectBelow(column, limit, name) {
 	for (let i = 0; i < column.length; i++) {
 		if (!(column[i] < limit)) throw new Error(`these cells cannot be shown: ${name} of ${i}`);
 	}
+}
+
+/** @param {string[]} words image, and last the full name of a function @returns {string} */
+export function keyOf(words) {
+	return `${words[0]}!${words.at(-1)}`;
 }
 
 /** @param {any[]} row @returns {Frame} */

@@ -5,7 +5,14 @@ import {markOther} from "./compare_view.js";
 import {ZOOM} from "./timeline.js";
 import {choosePreset} from "./window_bar.js";
 
-const VIEW_KEYS = /** @type {Record<string, State["view"]>} */ ({1: "flame", 2: "table", 3: "blocks", 6: "compare"});
+const VIEW_KEYS = /** @type {Record<string, State["view"]>} */ ({
+	1: "flame",
+	2: "table",
+	3: "blocks",
+	4: "sizes",
+	5: "map",
+	6: "compare",
+});
 
 /** @param {any} app @param {number} by @param {boolean} isResize */
 function shift(app, by, isResize) {
@@ -37,8 +44,8 @@ function stepOut(app) {
 const KEY_ACTIONS = [
 	{keys: ["m"], words: "keep the selection as A, to compare it with another one", run: markOther},
 	{
-		keys: ["1", "2", "3", "6"],
-		words: "flame, table, blocks, compare",
+		keys: ["1", "2", "3", "4", "5", "6"],
+		words: "flame, table, blocks, sizes by lifetimes, map, compare",
 		run: (app, key) => app.store.set({view: VIEW_KEYS[key]}),
 	},
 	{
@@ -67,13 +74,19 @@ const KEY_ACTIONS = [
 ];
 /** Keys of the views, for the sheet. */
 const OTHER_KEYS = [
-	["arrows", "in the flame: other frames; in the table: other rows; on the timeline: one bound, with Shift the end"],
-	["Enter", "in the flame: focus, or open a chain; in the table: callers and callees"],
+	[
+		"arrows",
+		"in the flame: other frames; in the table: other rows; in sizes: an area; in the map: other pages; on the timeline: one bound, with Shift the end",
+	],
+	["Enter", "in the flame: focus, or open a chain; in the table: callers and callees; in sizes: filter by the area"],
 	["Space", "select the frame or row"],
 	["Backspace", "in the flame: out of the focus"],
 ];
 const MOUSE = [
-	["drag", "on the timeline: a part of the time; its handles change it, the label above moves it"],
+	[
+		"drag",
+		"on the timeline: a part of the time; its handles change it, the label above moves it; on sizes: a filter",
+	],
 	["click", "on the timeline: a moment; on a frame or row: its numbers, and who freed it"],
 	["double click", "on the timeline: the whole run; on a frame: focus; on a row: callers and callees"],
 	["Shift+drag", "on the timeline: a second part, to compare with the one before"],

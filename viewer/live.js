@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A recording that goes on. A browser has few connections for a server, so one of the tabs that can be seen reads the pictures, and hands them to the others.
+// A recording that goes on. A browser has few connections to a server: of the tabs that can be seen, one reads pictures for all.
 import {byId} from "./elements.js";
 import {formatTime} from "./format.js";
 import {safeText} from "./hostile.js";
@@ -14,36 +14,34 @@ export class Live {
 	/** @param {any} page whose picture goes on */
 	constructor(page) {
 		this.page = page;
-		this.name = `xheap ${page.source.token}`;
-		this.number = 0;
 		this.isHeld = false;
 		/** The newest picture. @type {any} */
-		this.newest = null;
+		this.newest = {note: {number: 0}};
+		this.leaving = new AbortController();
 		byId("recording").hidden = false;
 		byId("hold").addEventListener("click", () => {
 			this.isHeld = !this.isHeld;
 			this.show();
 		});
-		byId("flush").addEventListener("click", () => page.source.ask("flush", {trace: 0}).catch(page.fail));
+		byId("flush").addEventListener("click", () => page.source.ask("flush", {trace: 0}));
 		document.addEventListener("visibilitychange", () => this.join());
 		this.join();
 	}
 
-	/** A tab that cannot be seen needs no pictures. */
+	/** Reads, or waits for its turn, while the tab can be seen. */
 	async join() {
-		const {source} = this.page,
-			{locks} = navigator;
-		this.leaving?.abort();
+		const {page} = this,
+			{source} = page;
+		this.leaving.abort();
 		source.end("live");
-		if (document.hidden || !this.page.trace.live) return;
-		this.leaving = new AbortController();
-		const {signal} = this.leaving,
-			channel = new BroadcastChannel(this.name);
+		if (document.hidden || !page.trace.live) return;
+		const {signal} = (this.leaving = new AbortController()),
+			channel = new BroadcastChannel(`xheap ${source.token}`);
 		signal.addEventListener("abort", () => channel.close());
 		channel.onmessage = ({data}) => this.take(data);
 		const read = async () => {
-			for (; !signal.aborted; ) {
-				const bytes = await source.live(this.number);
+			while (!signal.aborted) {
+				const bytes = await source.live(this.newest.note.number);
 				if (signal.aborted || !bytes.byteLength) continue;
 				this.take(bytes);
 				channel.postMessage(bytes);
@@ -51,59 +49,46 @@ export class Live {
 		};
 		try {
 			this.take(await source.live(0));
-			await (locks ? locks.request(this.name, {signal}, read) : read());
+			await (navigator.locks?.request(channel.name, {signal}, read) ?? read());
 		} catch (error) {
 			if (error instanceof Over) this.end(error.message);
-			else if (!signal.aborted) this.page.fail(error);
+			else if (!signal.aborted) page.fail(error);
 		}
 	}
 
 	/** @param {ArrayBuffer} bytes an answer */
 	take(bytes) {
 		const [{trace: note, cells}, {trace}] = divideData(bytes);
-		if (note.number <= this.number) return;
-		this.number = note.number;
+		if (note.number <= this.newest.note.number) return;
 		this.newest = {note, trace, cells};
 		this.show();
 	}
 
-	/** Shows the newest picture, unless the page holds one or somebody drags. */
+	/** Shows the newest picture, unless one is held or somebody drags. */
 	show() {
-		const {page, newest} = this;
-		byId("hold").textContent = this.isHeld ? "Go on" : "Hold";
-		if (!newest) return;
+		const {page, newest, isHeld} = this,
+			{state, text} = newest.note;
+		byId("hold").textContent = isHeld ? "Go on" : "Hold";
 		if (page.store.isDragging) {
 			setTimeout(() => this.show(), DRAG_MS);
 			return;
 		}
-		if (!this.isHeld && newest.cells) {
-			page.goOn(newest.trace, newest.cells);
-			newest.cells = null;
-		}
-		const {state, text} = newest.note;
-		this.say(
-			`${text}${this.isHeld ? ", held" : ""}, as of ${formatTime(page.trace.duration_ns)}`,
-			state !== "recording",
-		);
+		if (!isHeld && newest.cells) page.goOn(newest.trace, newest.cells);
+		if (!isHeld) newest.cells = null;
+		this.say(`${text}${isHeld ? ", held" : ""}, as of ${formatTime(page.trace.duration_ns)}`, state);
 	}
 
-	/** @param {string} text @param {boolean} isLoud */
-	say(text, isLoud) {
-		const chip = byId("recording-words");
-		chip.textContent = safeText(text);
-		chip.className = isLoud ? "chip loud" : "chip";
+	/** @param {string} text @param {string} state */
+	say(text, state) {
+		byId("recording-words").textContent = safeText(text);
+		byId("recording-words").className = state === "recording" ? "chip" : "chip loud";
 	}
 
 	/** The whole trace takes the place of the recording. @param {string} text */
 	async end(text) {
-		const {page} = this;
-		this.leaving?.abort();
-		this.say(text, false);
+		this.leaving.abort();
+		this.say(text, "recording");
 		byId("hold").hidden = byId("flush").hidden = true;
-		try {
-			await page.reload();
-		} catch (error) {
-			page.fail(error);
-		}
+		await this.page.reload();
 	}
 }

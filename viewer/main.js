@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Makes the parts of the page and connects them: a change of the state becomes one picture, which each view draws.
-import {makeModel, groupName, findGroup, keepColors, pathKey} from "./cells.js";
+import {makeModel, keepColors, pathKey} from "./cells.js";
 import {decodeCells} from "./decode.js";
 import {byId, fill, make} from "./elements.js";
 import {formatBytes, formatCount, formatShare, formatTime} from "./format.js";
@@ -8,7 +8,7 @@ import {cutText, safeText} from "./hostile.js";
 import {readPalette} from "./palette.js";
 import {describe, hasBoundsOf, hasTimes, makePicture, searchSum, selectionMark} from "./picture.js";
 import {divideData, keepToken, openSource, Replaced, Unreachable} from "./request.js";
-import {addressOfTrace, readAddress, Store} from "./store.js";
+import {addressOfTrace, MAP_COLORS, readAddress, Store} from "./store.js";
 import {commandOf, commandText, readFilters, splitWords} from "./command.js";
 import {drawAnswer, drawFilters, drawHeader} from "./answer.js";
 import {Blocks} from "./blocks.js";
@@ -16,8 +16,10 @@ import {Compare} from "./compare_view.js";
 import {Flame} from "./flame.js";
 import {fillKeys, listenToKeys, toggleInverted} from "./keys.js";
 import {GROUPING_WORDS, Legend} from "./legend.js";
-import {Live} from "./live.js";
+import {ENDED_FIRST, Live} from "./live.js";
+import {PageMap} from "./map.js";
 import {Panel} from "./panel.js";
+import {Sizes} from "./sizes.js";
 import {Table} from "./table.js";
 import {Timeline} from "./timeline.js";
 import {WindowBar} from "./window_bar.js";
@@ -29,7 +31,7 @@ const INTERVALS = 256,
 /** How long a zoom waits for the next step before it asks for cells. Milliseconds. */
 const ZOOM_PAUSE_MS = 120;
 const THEME = "xheap-theme";
-const VIEW_NAMES = /** @type {const} */ (["flame", "table", "blocks", "compare"]);
+const VIEW_NAMES = /** @type {const} */ (["flame", "table", "blocks", "sizes", "map", "compare"]);
 const MEASURES = /** @type {Record<Measure, string>} */ ({
 	bytes: "bytes",
 	blocks: "blocks",
@@ -53,6 +55,8 @@ class Page {
 		this.otherKey = "";
 		/** Cells of the stacks below a focus. @type {{key: string, focus: string, model: Model | null}} */
 		this.finer = {key: "", focus: "", model: null};
+		/** Answers by name. @type {Record<string, {key: string, answer?: any, error?: string}>} */
+		this.found = {};
 		this.cursor = -1;
 		/** @type {Ink | null} */
 		this.ink = null;
@@ -70,6 +74,8 @@ class Page {
 		this.flame = new Flame(this);
 		this.table = new Table(this);
 		this.blocks = new Blocks(this);
+		this.sizes = new Sizes(this);
+		this.map = new PageMap(this);
 		this.compare = new Compare(this);
 		this.panel = new Panel(this);
 		this.makeControls();
@@ -82,13 +88,6 @@ class Page {
 	readPalette() {
 		const style = getComputedStyle(document.documentElement);
 		return readPalette((name) => style.getPropertyValue(`--${name}`), isDark());
-	}
-
-	/** @param {Filter} filter @returns {string} */
-	groupWords(filter) {
-		const by = /** @type {Grouping} */ (filter.by),
-			key = findGroup(this.whole, by, filter.key);
-		return key < 0 ? by : groupName(this.whole, by, key).name;
 	}
 
 	/** @returns {boolean} */
@@ -110,6 +109,7 @@ class Page {
 				),
 			),
 		);
+		for (const map of MAP_COLORS) byId(`map-${map}`).addEventListener("click", set({map}));
 		byId("inverted").addEventListener("click", () => toggleInverted(this));
 		byId("merged").addEventListener("click", () =>
 			store.set({isMerged: !store.state.isMerged, focus: "", opened: [], item: null}),
@@ -261,9 +261,8 @@ class Page {
 			{detail} = this;
 		this.detail = this.picture = makePicture(this);
 		this.bar.render();
-		byId("flame-controls").hidden = view === "table" || view === "blocks";
-		byId("table-controls").hidden = view === "flame" || view === "blocks";
-		byId("blocks-controls").hidden = view !== "blocks";
+		for (const controls of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("[data-views]")))
+			controls.hidden = !controls.dataset.views?.includes(view);
 		for (const other of VIEW_NAMES) {
 			byId(other).hidden = view !== other;
 			byId(`view-${other}`).setAttribute("aria-selected", String(view === other));
@@ -323,6 +322,24 @@ class Page {
 		}
 	}
 
+	/** Asks the server once; while something is dragged, not at all. @param {string} name @param {Record<string, string>} query @returns {{answer?: any, error?: string}} what it has said to the last query */
+	find(name, query) {
+		if (this.trace.live) return {error: ENDED_FIRST};
+		const key = JSON.stringify(query);
+		if (this.found[name]?.key !== key && !this.store.isDragging) {
+			/** @type {{key: string, answer?: any, error?: string}} */
+			const found = (this.found[name] = {key});
+			this.source
+				.json(name, this.store.state.trace, query)
+				.then(
+					(answer) => (found.answer = answer),
+					(error) => (found.error = error.message),
+				)
+				.then(() => found === this.found[name] && this.redraw());
+		}
+		return this.found[name] ?? {};
+	}
+
 	/** A focus shows finer cells, if stacks are lumped, as soon as the server has sent them. @param {Picture} before */
 	drawFlame(before) {
 		const {store, picture, finer} = this,
@@ -375,7 +392,12 @@ class Page {
 			button.setAttribute("aria-pressed", String(measure === state.measure));
 			button.disabled = measure === "peak" && this.picture.model.cells.peak < 0;
 		}
-		const pressed = {inverted: state.isInverted, merged: state.isMerged, unfolded: !state.isFolded};
+		const pressed = {
+			inverted: state.isInverted,
+			merged: state.isMerged,
+			unfolded: !state.isFolded,
+			...Object.fromEntries(MAP_COLORS.map((by) => [`map-${by}`, state.map === by])),
+		};
 		for (const [id, isOn] of Object.entries(pressed)) byId(id).setAttribute("aria-pressed", String(isOn));
 		/** @type {HTMLSelectElement} */ (byId("rows")).value = state.rows;
 		const search = /** @type {HTMLInputElement} */ (byId("search"));
@@ -430,7 +452,11 @@ class Page {
 
 	/** The whole trace takes the place of its recording. */
 	async reload() {
-		this.goOn(...(await readWhole(this.source, this.store.state.trace)));
+		try {
+			this.goOn(...(await readWhole(this.source, this.store.state.trace)));
+		} catch (error) {
+			this.fail(error);
+		}
 	}
 
 	/** Asks for what the address wants beyond the whole run. */
@@ -580,16 +606,12 @@ async function load(source) {
 	if (trace.live) new Live(page);
 }
 
-/** @param {number} share @param {number} secondsLeft */
+/** What the server reads: once there is a picture, beside it. @param {number} share @param {number} secondsLeft */
 function showProgress(share, secondsLeft) {
-	const bar = byId("progress");
-	bar.style.width = `${Math.min(1, share) * 100}%`;
-	fill(
-		byId("sentence"),
-		share
-			? `Reading the trace: ${formatShare(share)}${secondsLeft ? `, about ${formatTime(secondsLeft * 1e9)} left` : ""}`
-			: "Reading the trace …",
-	);
+	byId("progress").style.width = `${Math.min(1, share) * 100}%`;
+	byId(document.body.classList.contains("waiting") ? "sentence" : "cost").textContent = share
+		? `Reading the trace: ${formatShare(share)}${secondsLeft ? `, about ${formatTime(secondsLeft * 1e9)} left` : ""}`
+		: "Reading the trace …";
 }
 
 /** @param {unknown} error */

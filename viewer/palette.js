@@ -2,29 +2,10 @@
 // Colours. style.css has them, for light and dark; canvases read them from there.
 import {SERIES_MAX} from "./cells.js";
 
-const NAMES = [
-	"page",
-	"panel",
-	"raised",
-	"ink",
-	"ink2",
-	"ink3",
-	"line",
-	"faint",
-	"grid",
-	"neutral",
-	"others",
-	"accent",
-	"accent-ground",
-	"more",
-	"less",
-	"hit",
-	"hit-ink",
-	"warn",
-	"warn-ground",
-	"segments",
-	"chosen",
-];
+const NAMES =
+	"page panel raised ink ink2 ink3 line faint grid neutral others accent accent-ground more less hit hit-ink warn warn-ground segments chosen".split(
+		" ",
+	);
 
 /** @param {(name: string) => string} read a property of style.css, without its dashes: a value, light-dark(a, b) or var(--other) @param {boolean} isDark @returns {Palette} */
 export function readPalette(read, isDark) {

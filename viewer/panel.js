@@ -12,7 +12,7 @@ import {
 	sumGroups,
 } from "./cells.js";
 import {optionsOf, splitWords} from "./command.js";
-import {MARK_LIBRARY, MARK_WORD, readFrame} from "./decode.js";
+import {keyOf, MARK_LIBRARY, MARK_WORD, readFrame} from "./decode.js";
 import {formatBytes, formatCount, formatShare, formatTime, formatWhole} from "./format.js";
 import {byId, fill, make, name} from "./elements.js";
 import {cutText, safeText, TITLE_MAX} from "./hostile.js";
@@ -27,6 +27,7 @@ import {ENDED_FIRST} from "./live.js";
 const GLYPHS = /** @type {Record<string, string>} */ ({
 	growth: "↗",
 	peak: "▲",
+	arenas: "▦",
 	short_lived: "↯",
 	reallocs: "⇢",
 	freed_by_others: "⇄",
@@ -44,6 +45,8 @@ const FOUND_MAX = 8,
 	CALLERS_MAX = 5;
 /** Stacks that freed. */
 const FREED_MAX = 4;
+/** Stacks that keep pages. */
+const KEEPERS_MAX = 5;
 /** Kinds of resident memory, in order: member, words, class of the swatch. */
 const RESIDENT = [
 	["live_bytes", "live blocks", "part-live"],
@@ -67,11 +70,21 @@ function section(title, right = "") {
 	return make("h2", make("span", title), make("span.right", right));
 }
 
+/** @param {string[][]} numbers with their words */
+function drawNumbers(numbers) {
+	return make("dl.numbers", ...numbers.map(([value, words]) => make("div", make("dt", words), make("dd", value))));
+}
+
 /** The head of what the button for it leads to. @param {string} [base] of what the shares are */
 function freedBy(base) {
 	const head = section("Freed by", base);
 	head.id = "freed";
 	return head;
+}
+
+/** @param {{error?: string}} found without an answer */
+function tellNone({error}) {
+	return make("p.faint", error ? safeText(error) : "being found …");
 }
 
 /** @param {any[][]} rows of an answer */
@@ -114,8 +127,6 @@ export class Panel {
 		this.box = byId("panel");
 		this.isLong = false;
 		this.shownItem = "";
-		/** @type {any} */
-		this.frees = this.block = null;
 		/** @type {(ReturnType<typeof neighboursOf> & {hits: Uint8Array}) | null} */
 		this.callers = null;
 	}
@@ -123,11 +134,12 @@ export class Panel {
 	render() {
 		const {item, search, filters, words, view} = this.app.store.state,
 			block = view === "blocks" ? this.app.store.state.block : "",
-			key = JSON.stringify([item ?? [search, filters, words], block]);
+			{answer} = view === "map" ? this.app.map : {answer: null},
+			key = JSON.stringify([item ?? [search, filters, words, answer?.stacks], block]);
 		if (!item && !block && !search.trim() && key === this.shownItem) return;
 		if (key !== this.shownItem) {
 			this.isLong = false;
-			this.frees = this.callers = null;
+			this.callers = null;
 			this.shownItem = key;
 			this.box.scrollTop = 0;
 		}
@@ -138,6 +150,7 @@ export class Panel {
 			fill(
 				this.box,
 				...this.drawFound(),
+				...(answer ? this.drawKeepers(answer) : []),
 				...this.drawFindings(),
 				...this.drawResident(),
 				...this.drawProcesses(),
@@ -146,43 +159,41 @@ export class Panel {
 
 	/** @returns {{query: Record<string, string>, lacks: string[]}} what asks the server for the blocks of the selected item, or for all that pass the filters */
 	asked() {
-		const {item, filters, words} = this.app.store.state,
+		const {item} = this.app.store.state,
 			{itemMask} = this.picture;
 		if (item && itemMask) {
 			const {cells} = this.factsOfItem(itemMask),
 				node = this.mainNode(cells);
 			if (node >= 0) return this.freedOf(item, node, cells[0]);
 		}
-		const typed = splitWords(words),
+		return this.filtered();
+	}
+
+	/** @returns {{query: Record<string, string>, lacks: string[]}} what asks the server for all blocks that pass the filters */
+	filtered() {
+		const {filters, words} = this.app.store.state,
+			typed = splitWords(words),
 			{words: options, lacks} = optionsOf(this.app.trace, filters, typed);
 		return {query: {filter: [...typed, ...options].join("\n")}, lacks};
+	}
+
+	/** @param {Partial<State>} members without what is shown */
+	closer(members) {
+		return make(
+			"button.close",
+			{onclick: () => this.app.store.set(members), title: "Close"},
+			"close ",
+			make("kbd", "esc"),
+		);
 	}
 
 	/** @param {string} id @returns {Child[]} all that is known of a block */
 	drawBlock(id) {
 		const {app} = this;
-		if (this.block?.id !== id) {
-			/** @type {any} */
-			const block = (this.block = {id});
-			app.source
-				.json("block", app.store.state.trace, {id})
-				.then(
-					(answer) => (block.answer = answer),
-					(error) => (block.error = error.message),
-				)
-				.then(() => block === this.block && this.render());
-		}
-		const {answer, error} = this.block;
-		const head = [
-			section("Block"),
-			make(
-				"button.close",
-				{onclick: () => app.store.set({block: ""}), title: "Close"},
-				"close ",
-				make("kbd", "esc"),
-			),
-		];
-		if (!answer) return [...head, make("p.faint", error ? safeText(error) : "being found …")];
+		const found = app.find("block", {id}),
+			{answer} = found;
+		const head = [section("Block"), this.closer({block: ""})];
+		if (!answer) return [...head, tellNone(found)];
 		const numbers = [
 			[formatBytes(answer.size), "size"],
 			[answer.birth_ns === undefined ? "before the trace" : formatTime(answer.birth_ns), "made"],
@@ -209,7 +220,7 @@ export class Panel {
 			...head,
 			make("h3.item-name", answer.address),
 			make("p.item-place", name(groupName(this.picture.model, "thread", answer.thread).name)),
-			make("dl.numbers", ...numbers.map(([value, words]) => make("div", make("dt", words), make("dd", value)))),
+			drawNumbers(numbers),
 			section("Made by"),
 			this.drawFrames(readFrames(answer.made)),
 			...(answer.freed ? [section("Freed by"), this.drawFrames(readFrames(answer.freed))] : []),
@@ -230,6 +241,26 @@ export class Panel {
 		return [
 			section("Found", formatWhole(found.length)),
 			...found.slice(0, FOUND_MAX).map((frame) => this.drawFunction(frame, formatBytes(bytes[frame]))),
+		];
+	}
+
+	/** @param {any} answer a map @returns {Child[]} the stacks that keep pages which are nearly empty */
+	drawKeepers({stacks, stack_count: count, page_bytes: size}) {
+		const shown = stacks.slice(0, KEEPERS_MAX);
+		return [
+			section(
+				"Keep nearly empty pages",
+				count > shown.length ? `${shown.length} of ${formatWhole(count)} stacks` : "",
+			),
+			...(count ? [] : [make("p.faint", "No stack: no page is less than ¼ full.")]),
+			...shown.flatMap((/** @type {any} */ stack) => [
+				make(
+					"p.freed",
+					make("b", formatBytes(stack.pages * size)),
+					` kept by ${formatBytes(stack.bytes)}, the oldest from ${formatTime(stack.oldest_ns)}`,
+				),
+				this.drawFrames(readFrames(stack.frames)),
+			]),
 		];
 	}
 
@@ -321,8 +352,7 @@ export class Panel {
 
 	/** @param {any} finding @returns {Item | null} its stack; the function, if the stack is lumped or not told */
 	itemOf(finding) {
-		const keyOf = (/** @type {any} */ pair) => `${pair[0]}!${pair[1]}`,
-			stack = finding.stack && stackId(finding.stack.map(keyOf));
+		const stack = finding.stack && stackId(finding.stack.map(keyOf));
 		if (stack && findGroup(this.app.whole, "stack", stack) >= 0) return {kind: "group", by: "stack", key: stack};
 		return finding.function ? {kind: "group", by: "inclusive", key: keyOf(finding.function)} : null;
 	}
@@ -416,7 +446,7 @@ export class Panel {
 		}
 		const node = this.mainNode(own),
 			about = this.describeItem(item);
-		const mark = about.placed ? /** @type {any} */ (app).flame.markOf(about.placed) : selectionMark(app.picture);
+		const mark = about.placed ? app.flame.markOf(about.placed) : selectionMark(app.picture);
 		const numbers = [
 			[mark + formatBytes(bytes), "selected"],
 			[formatShare(bytes / app.picture.selected.bytes), "of it"],
@@ -430,15 +460,10 @@ export class Panel {
 		];
 		return [
 			section(about.kind, ""),
-			make(
-				"button.close",
-				{onclick: () => app.store.set({item: null}), title: "Close"},
-				"close ",
-				make("kbd", "esc"),
-			),
+			this.closer({item: null}),
 			make("h3.item-name", {title: cutText(about.full, 400)}, name(cutText(about.full, 600))),
 			about.place && make("p.item-place", name(cutText(about.place, 300))),
-			make("dl.numbers", ...numbers.map(([value, words]) => make("div", make("dt", words), make("dd", value)))),
+			drawNumbers(numbers),
 			this.drawButtons(item, about.frame),
 			...this.drawCallers(item, about.frame),
 			...(node >= 0 ? this.drawStack(node, item) : []),
@@ -482,7 +507,7 @@ export class Panel {
 		const {model} = this.picture,
 			{cells} = model;
 		if (item.kind === "path") {
-			const placed = /** @type {any} */ (this.app).flame.layout.frames.find(
+			const placed = this.app.flame.layout.frames.find(
 					(/** @type {Placed} */ {path, kind}) =>
 						path === item.path && ["frame", "chain", "group"].includes(kind),
 				),
@@ -655,28 +680,11 @@ export class Panel {
 
 	/** @param {{query: Record<string, string>, isLargest: boolean}} asked @param {number} selected bytes that the panel says @returns {Child[]} the stacks that freed the selected blocks */
 	drawFrees(asked, selected) {
-		const {live} = this.app.trace;
-		if (live || !this.app.source.isServer)
-			return [
-				freedBy(),
-				make("p.faint", live ? ENDED_FIRST : "This file does not say who freed; xheap view does."),
-			];
-		const query = {...asked.query, ...askedSelection(this.picture)};
-		const key = JSON.stringify(query);
-		if (this.frees?.key !== key && !this.app.store.isDragging) {
-			this.frees = {key, answer: null, error: ""};
-			const {frees} = this;
-			this.app.source
-				.json("frees", this.app.store.state.trace, query)
-				.then(
-					(answer) => (frees.answer = answer),
-					(error) => (frees.error = error.message),
-				)
-				.then(() => frees === this.frees && this.render());
-		}
-		if (!this.frees?.answer)
-			return [freedBy(), make("p.faint", this.frees?.error ? safeText(this.frees.error) : "being found …")];
-		const {stacks, bytes, left_out: leftOut, never_freed: never} = this.frees.answer,
+		if (!this.app.source.isServer)
+			return [freedBy(), make("p.faint", "This file does not say who freed; xheap view does.")];
+		const found = this.app.find("frees", {...asked.query, ...askedSelection(this.picture)});
+		if (!found.answer) return [freedBy(), tellNone(found)];
+		const {stacks, bytes, left_out: leftOut, never_freed: never} = found.answer,
 			shown = stacks.slice(0, FREED_MAX),
 			more = stacks.length + leftOut - shown.length,
 			rest = shown.reduce(

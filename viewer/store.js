@@ -7,6 +7,9 @@ export const WHOLE_RUN = {kind: /** @type {const} */ ("window"), from: -1, to: I
 /** The key of blocks that were never freed, among lifetimes. */
 export const NEVER_FREED = "40";
 
+/** What the colours of pages say. */
+export const MAP_COLORS = /** @type {const} */ (["fullness", "function", "age"]);
+
 /** @type {State} */
 const FIRST = {
 	trace: 0,
@@ -30,6 +33,7 @@ const FIRST = {
 	item: null,
 	other: null,
 	block: "",
+	map: "fullness",
 };
 
 /** @param {number} classes @returns {string} AIFO+AOFI */
@@ -104,7 +108,8 @@ const FILTERS_MAX = 32,
 /** How each member of the state is written in the address. */
 const CODECS = /** @type {Record<keyof State, {write: (value: any) => string, read: (text: string) => any}>} */ ({
 	trace: {write: String, read: (text) => Number(text) >>> 0},
-	view: oneOf("flame", "table", "blocks", "compare"),
+	view: oneOf("flame", "table", "blocks", "sizes", "map", "compare"),
+	map: oneOf(...MAP_COLORS),
 	by: oneOf(...GROUPING_KEYS),
 	selection: {write: writeSelection, read: readSelection},
 	range: json((value) => value === null || (Number.isFinite(value.from) && value.to > value.from)),

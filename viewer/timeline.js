@@ -28,7 +28,7 @@ const WHEEL_HALF = 120;
 const MARK_WIDTH = 6,
 	MARK_Y = 6,
 	MARKS_TOLD = 6;
-const FONT = "11px system-ui, -apple-system, 'Segoe UI', 'Adwaita Sans', Inter, 'Noto Sans', sans-serif";
+export const FONT = "11px system-ui, -apple-system, 'Segoe UI', 'Adwaita Sans', Inter, 'Noto Sans', sans-serif";
 
 /** Of each kind of mark: its sign, what it says before and behind its text, and whether something is missing there. */
 const MARK_KINDS = /** @type {Record<string, [string, string, string, boolean]>} */ ({

@@ -110,7 +110,7 @@ type Item = {kind: "path"; path: string} | {kind: "group"; by: Grouping | "inclu
 type Other = {trace: number; isB: boolean; selection: When};
 interface State {
 	trace: number;
-	view: "flame" | "table" | "blocks" | "compare";
+	view: "flame" | "table" | "blocks" | "sizes" | "map" | "compare";
 	by: Grouping; // of the timeline; "" before a trace is known
 	selection: When;
 	range: {from: number; to: number} | null; // that the timeline shows; null: the whole run
@@ -130,6 +130,7 @@ interface State {
 	item: Item | null; // that is selected
 	other: Other | null;
 	block: string; // number of a selected block
+	map: "fullness" | "function" | "age"; // what the colours of pages say
 }
 interface CallTree {
 	parent: Int32Array;
@@ -235,13 +236,15 @@ interface App {
 	cursor: number; // a bound under the pointer, or -1
 	say: (text: string) => void; // to screen readers
 	warn: (text: string) => void; // a line of text
-	groupWords: (filter: Filter) => string;
 	isResidentOff: () => boolean; // whether resident memory is left out of the timeline
 	other: {model: Model; trace: any} | null; // cells to compare with, when they are there
 	otherOf: () => Other | null; // what is compared with
-	panel: any;
+	panel: any; // views that others ask
 	timeline: any;
-	compare: any; // views that others ask
+	compare: any;
+	flame: any;
+	map: any;
+	find: (name: string, query: Record<string, string>) => {answer?: any; error?: string};
 	fail: (error: unknown) => void; // says what went wrong
 	isGoingOn: boolean; // this picture follows another one of a recording
 	redraw: () => void;
@@ -276,6 +279,15 @@ type ComparedColumn = GridColumn & {value?: (row: ComparedRow) => number; text?:
 type BlockRow = any;
 /** *. */
 type BlockColumn = GridColumn & {value?: null; text?: (row: BlockRow) => string};
+/** Pages without a large gap between them; `index` counts those before, and runs know their place. */
+type MapRange = {
+	process: number;
+	page: number;
+	pages: number;
+	index: number;
+	top: number;
+	runs: {run: number; offset: number}[];
+};
 interface CellsQuery {
 	from?: number; // nanoseconds
 	to?: number;

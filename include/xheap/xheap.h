@@ -922,7 +922,7 @@ typedef struct xheap_query {
 	const xheap_filter *filter;
 	/**
 	 * Names of the wanted columns, in this order; with column_count 0 all of them but `stack` and `free_stack`,
-	 * the whole stacks as texts.
+	 * the whole stacks as texts, and `caller` and `free_caller`, the first functions of the program's own code.
 	 */
 	const char *const *columns;
 	size_t column_count;    /**< length of columns, 0 to 48 */

@@ -22,6 +22,7 @@ enum value_kind {
 	KIND_PATH,
 	KIND_STACKS,
 	KIND_FLAGS,
+	KIND_WORDS,
 	KIND_REFUSED,
 };
 
@@ -186,6 +187,8 @@ static int parse_value(const struct value_row *row, const char *text, uint64_t *
 		return stack_filter_parse(text, number, why);
 	case KIND_FLAGS:
 		return set_flags(text, number, why);
+	case KIND_WORDS:
+		return 0;
 	case KIND_REFUSED:
 		return diag_fail(why, EPERM, "xheap sets this value by itself");
 	}
@@ -265,6 +268,12 @@ int autologger_check(const struct autologger *logger, struct diag *why)
 		return diag_fail(why, EINVAL, "FileMax = %s keeps sequential traces; LogFileMode has %s",
 				 autologger_text(logger, AUTOLOGGER_FileMax),
 				 autologger_text(logger, AUTOLOGGER_LogFileMode));
+	if (is_set(logger, AUTOLOGGER_Push) &&
+	    (is_set(logger, AUTOLOGGER_LogFileMode) || number_of(logger, AUTOLOGGER_FileMax)))
+		return diag_fail(why, EINVAL, "Push keeps a window and sums: without LogFileMode and FileMax");
+	if (is_set(logger, AUTOLOGGER_Push) && is_set(logger, AUTOLOGGER_MaxFileSize) &&
+	    !number_of(logger, AUTOLOGGER_MaxFileSize))
+		return diag_fail(why, EINVAL, "MaxFileSize = 0: Push keeps a window, which has a size");
 	if ((mode & AUTOLOGGER_MODE_CIRCULAR) && !number_of(logger, AUTOLOGGER_MaxFileSize))
 		return diag_fail(why, EINVAL, "LogFileMode has CIRCULAR, which needs a MaxFileSize");
 	return 0;
@@ -298,7 +307,14 @@ void autologger_write(const struct autologger *logger, FILE *file)
 
 /* ---- the session ---- */
 
-enum { KB = 1024, BUFFER_KB_MIN = 64, PAGE_BYTES = 4096, FLUSH_MS_MAX = 60000, REAL_TIME_MS = 100 };
+enum {
+	KB = 1024,
+	BUFFER_KB_MIN = 64,
+	PAGE_BYTES = 4096,
+	FLUSH_MS_MAX = 60000,
+	PUSH_WINDOW_MB = 16,
+	REAL_TIME_MS = 100
+};
 #define MB (UINT64_C(1) << 20)
 
 void autologger_path(const struct autologger *logger, char path[AUTOLOGGER_TEXT_BYTES])
@@ -343,6 +359,11 @@ void autologger_recording(const struct autologger *logger, struct session_option
 		session->max_file_bytes = (uint64_t)session->buffer_max * session->buffer_size;
 	if (session->file_mode == SESSION_FILE_FLIGHT && session->max_file_bytes < SESSION_KEPT_BYTES_MIN)
 		session->max_file_bytes = SESSION_KEPT_BYTES_MIN;
+	if (is_set(logger, AUTOLOGGER_Push))
+		session->file_mode = SESSION_FILE_KEEP;
+	if (is_set(logger, AUTOLOGGER_Push) && !is_set(logger, AUTOLOGGER_MaxFileSize))
+		session->max_file_bytes = PUSH_WINDOW_MB * MB;
+	session->sample_bytes = number_of(logger, AUTOLOGGER_SampleSize) * KB;
 	session->flush_ms = (uint32_t)number_of(logger, AUTOLOGGER_FlushTimer) * 1000;
 	if (!session->flush_ms)
 		session->flush_ms = FLUSH_MS_MAX;

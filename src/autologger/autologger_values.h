@@ -11,8 +11,8 @@
  * X(name, kind, unit, initial, least, most, help)
  *
  * kind: NUMBER (decimal or 0x, from least to most), SWITCH (0 or 1), or one with a parser of its own: GUID, MODE,
- * STACKS, PATH, FLAGS. REFUSED cannot be set. initial: the value of a file that does not have it; "-": the file must
- * have it; "": see help.
+ * STACKS, PATH, FLAGS, WORDS. REFUSED cannot be set. initial: the value of a file that does not have it; "-": the file
+ * must have it; "": see help.
  */
 #define AUTOLOGGER_VALUES(X) \
 	X(Guid, GUID, "", "-", 0, 0, "id of the heap provider; add sets it") \
@@ -35,7 +35,12 @@
 	X(StackWalkingFilter, STACKS, "", "", 0, 0, "calls with stacks: bytes of ids, ids or names (default all)") \
 	X(EnableFlags, FLAGS, "", "0", 0, 0, "always 0: heap tracing has no flags") \
 	X(Status, REFUSED, "", "0", 0, 0, "error of the last start, which list and show have; xheap's own") \
-	X(AllProcesses, NUMBER, "", "0", 0, 1, "1: record process 1 and all its descendants (not a documented value)")
+	X(AllProcesses, NUMBER, "", "0", 0, 1, "1: record process 1 and all its descendants (not a documented value)") \
+	X(SampleSize, NUMBER, "KB", "0", 0, 1048576, \
+	  "record about one block of each so many KB; 0: all blocks (not a documented value)") \
+	X(Push, WORDS, "", "", 0, 0, \
+	  "send profiles: a place, and options of xheap push; FileName has a window and sums (not a documented " \
+	  "value)")
 
 enum autologger_value {
 #define X(name, kind, unit, initial, least, most, help) AUTOLOGGER_##name,

@@ -122,13 +122,18 @@ bool cell_set_add_changed(struct cell_set *set, const struct cell_set *from, con
 			  uint32_t most);
 
 /** Return whether a sample of one in 1 << level has the cell. It has all cells that are equal in threads, heaps,
-    moments and kind, or none of them: nodes can be merged in it, and classes, as in the whole. Each run chooses the
-    same ones, so that an answer is the same. */
+    moments and kind, or none of them: nodes can be merged in it, and classes, as in the whole. Beginnings and threads
+    are taken evenly, each multiplied by 2^64 over a power of the plastic number: few of a program's times have most
+    of its cells. Each run chooses the same ones, so that an answer is the same. */
 static inline bool cell_is_in(const struct cell *cell, unsigned level)
 {
-	uint64_t moments = cell->moments >> CELL_KIND_SHIFT << CELL_KIND_SHIFT;
-	uint64_t mixed = (moments ^ moments >> 32) * HASH_FACTOR + (uint32_t)cell->place;
-	return !level || !hash_bits(mixed ^ mixed >> 32, level);
+	const uint64_t birth = cell_bits(cell->moments, CELL_BIRTH_SHIFT, CELL_MOMENT_BITS),
+		       others = (cell->moments >> CELL_KIND_SHIFT << CELL_KIND_SHIFT) -
+				(birth << CELL_BIRTH_SHIFT | birth << CELL_END_SHIFT),
+		       place = birth * UINT64_C(0xc13fa9a902a6328f) +
+			       (uint32_t)cell->place * UINT64_C(0x91e10da5c79e7b1d) +
+			       (others ^ others >> 32) * HASH_FACTOR;
+	return !level || !(place >> (64 - level));
 }
 
 /** Add the cells of `from` that are in the sample. */

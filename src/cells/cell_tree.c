@@ -286,6 +286,14 @@ void cell_tree_make(struct cell_tree *tree, const struct cell_paths *paths, cons
 	tree->kept = *kept;
 }
 
+void cell_tree_spread_plain(struct cell_tree *tree, const struct cell_paths *paths, bool *nodes)
+{
+	for (uint32_t i = 0; i < paths->count; i++)
+		nodes[tree->of_path[paths->items[i].node]] |= tree->is_plain[paths->items[i].node];
+	for (uint32_t i = 0; i < paths->count; i++)
+		tree->is_plain[paths->items[i].node] = nodes[tree->of_path[paths->items[i].node]];
+}
+
 void cell_tree_fini(struct cell_tree *tree)
 {
 	free(tree->nodes);

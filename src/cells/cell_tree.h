@@ -93,6 +93,10 @@ void cell_paths_fini(struct cell_paths *paths);
     Those of functions that are not kept lose the function, too. */
 void cell_tree_make(struct cell_tree *tree, const struct cell_paths *paths, const struct cell_kept *kept);
 
+/** Make each path plain that is in one node with a plain one, so that cells of the tree may lose classes, too: those of
+    the nodes that are set in `nodes`, by node of the tree; those that are set already are plain. */
+void cell_tree_spread_plain(struct cell_tree *tree, const struct cell_paths *paths, bool *nodes);
+
 /** Free the tree. */
 void cell_tree_fini(struct cell_tree *tree);
 

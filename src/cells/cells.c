@@ -18,7 +18,7 @@
 #include "trace/trace.h"
 
 enum {
-	SCANNED_MAX = 500000, /* cells of a pass; of more, a sample is taken */
+	SCANNED_MAX = 500000, /* cells of a pass; of more, a sample is taken, or classes are lost */
 	SAMPLE_MAX = 1 << 17  /* cells with which trees are tried */
 };
 
@@ -111,9 +111,21 @@ static void tree_make(struct cells_making *making)
 /* Cells with which trees are tried: a sample has the same part of all that any tree would have. */
 struct cells_sample {
 	struct cell_set set;
-	unsigned level;
+	double scale;         /* cells of all for each of the sample */
 	struct cell_set made; /* of the last tree */
 };
+
+/* Some cells have many blocks, so a sample may have too many of them, or too few. Its share of the blocks tells, but
+   too loudly: the mean of that and of the level is nearer than either. */
+static double scale_of(const struct cells_making *making, const struct cell_set *sample, unsigned level)
+{
+	double all = 0, own = 0;
+	for (uint32_t i = 0; i < making->paths.node_count; i++)
+		all += (double)making->found.weights[i].blocks;
+	for (uint32_t i = 0; i < sample->count; i++)
+		own += (double)sample->cells[i].sums.blocks;
+	return ((double)(UINT64_C(1) << level) + (own > 0 ? all / own : 1)) / 2;
+}
 
 /* Make the tree. Return whether there is room for it, and for its cells. */
 static bool is_fit(struct cells_making *making, struct cells_sample *sample, unsigned percent)
@@ -122,7 +134,8 @@ static bool is_fit(struct cells_making *making, struct cells_sample *sample, uns
 	cell_set_clear(&sample->made);
 	const struct cell_change change = {making->tree.of_path, making->tree.is_plain};
 	return making->tree.count <= CELLS_NODES_MAX / 100 * percent &&
-	       cell_set_add_changed(&sample->made, &sample->set, &change, CELLS_MAX / 100 * percent >> sample->level);
+	       cell_set_add_changed(&sample->made, &sample->set, &change,
+				    (uint32_t)(CELLS_MAX / 100 * percent / sample->scale));
 }
 
 /* Find the most that fits of what is chosen, up to `most`. */
@@ -145,20 +158,48 @@ static void tree_choose(struct cells_making *making)
 	uint32_t room = paths->count < CELLS_NODES_MAX ? paths->count : CELLS_NODES_MAX;
 	const uint32_t most[] = {paths->functions, room, CELL_LEVELS, paths->count};
 	making->kept = (struct cell_kept){paths->functions, paths->count, CELL_LEVELS, paths->count};
-	struct cells_sample sample = {.set = making->found.set, .level = making->found.level};
+	unsigned level = making->found.level;
+	struct cells_sample sample = {.set = making->found.set, .scale = (double)(UINT64_C(1) << level)};
 	bool is_all = is_fit(making, &sample, 100);
 	sample.set = (struct cell_set){.cells = NULL};
 	if (!is_all) {
 		making->kept = (struct cell_kept){.functions = 0};
 		for (uint32_t left = making->found.set.count; left > SAMPLE_MAX; left /= 2)
-			sample.level++;
-		cell_set_add_sample(&sample.set, &making->found.set, sample.level);
+			level++;
+		cell_set_add_sample(&sample.set, &making->found.set, level);
+		sample.scale = scale_of(making, &sample.set, level);
 		for (size_t i = 0; i < sizeof(choices) / sizeof(*choices); i++)
 			choice_make(making, &choices[i], &sample, most[i]);
 		tree_make(making);
 	}
 	cell_set_fini(&sample.set);
 	cell_set_fini(&sample.made);
+}
+
+/* Take cells that are in the tree. If there are too many, more of them lose their classes. */
+static bool cells_thin(struct cells_making *making, struct cell_set *cells)
+{
+	struct cell_kept *kept = &making->kept;
+	if (cells->count <= CELLS_MAX) {
+		making->set = *cells;
+		*cells = (struct cell_set){.cells = NULL};
+		return true;
+	}
+	uint32_t *same = memory_zeroed(making->tree.count, sizeof(*same));
+	bool *is_plain = memory_zeroed(making->tree.count, sizeof(*is_plain)), is_fit = false;
+	const struct cell_change change = {same, is_plain};
+	for (uint32_t i = 0; i < making->tree.count; i++)
+		same[i] = i;
+	while (!is_fit && kept->classed) {
+		kept->classed /= 2;
+		tree_make(making);
+		cell_tree_spread_plain(&making->tree, &making->paths, is_plain);
+		cell_set_clear(&making->set);
+		is_fit = cell_set_add_changed(&making->set, cells, &change, CELLS_MAX);
+	}
+	free(same);
+	free(is_plain);
+	return is_fit;
 }
 
 /* Bring the cells into the tree: those that were found, or, of a sample, by another pass. */
@@ -181,12 +222,10 @@ static bool cells_take(struct cells_making *making)
 				       .nodes = nodes,
 				       .is_plain = is_plain,
 				       .sites = making->sites,
-				       .most = CELLS_MAX};
+				       .most = SCANNED_MAX};
 	struct cell_scan_result result;
 	cell_scan(&scan, &result);
-	making->set = result.set;
-	result.set = (struct cell_set){.cells = NULL};
-	bool is_fit = !result.is_over;
+	bool is_fit = !result.is_over && cells_thin(making, &result.set);
 	cell_scan_result_fini(&result);
 	free(nodes);
 	free(is_plain);

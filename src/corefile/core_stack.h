@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct corefile;
+
 enum { CORE_STACK_MAX = 64 };
 
 /** Code addresses, the innermost one first. */
@@ -15,7 +17,11 @@ struct core_stack {
 	unsigned count;
 };
 
-/** Walk the stack of the thread of the core that fd is open on, as far as the images' unwind data lead. */
-void core_stack_read(struct core_stack *stack, int fd, uint32_t tid);
+/** Walk the stack of the thread that died first, as far as the images' unwind data lead. Behind a place that no image
+    has come its caller's frames. */
+void core_stack_read(struct core_stack *stack, const struct corefile *core);
+
+/** Open a file that a core names, which may be any: no device, and nothing that waits. Return -1 on failure. */
+int core_file_open(const char *path);
 
 #endif

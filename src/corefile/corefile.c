@@ -13,6 +13,7 @@
 
 #include "base/bisect.h"
 #include "base/memory.h"
+#include "base/order.h"
 
 enum {
 	NOTES_MOST = 64 << 20, /* bytes */
@@ -81,18 +82,40 @@ bool corefile_is_one(const char *path)
 
 /* ---- memory ---- */
 
+COMPARE_BY(parts_compare, struct core_segment, low)
+
+static void parts_find(struct corefile *core)
+{
+	for (size_t i = 0; i < core->segment_count; i++) {
+		const Elf64_Phdr *segment = &core->segments[i];
+		const uint64_t end = segment->p_vaddr + segment->p_filesz;
+		if (segment->p_type != PT_LOAD || end <= segment->p_vaddr)
+			continue;
+		memory_grow(core->parts, core->facts.segment_count, core->part_capacity);
+		core->parts[core->facts.segment_count++] =
+			(struct core_segment){.low = segment->p_vaddr,
+					      .high = end,
+					      .offset = segment->p_offset,
+					      .is_writable = (segment->p_flags & PF_W) != 0};
+	}
+	if (core->facts.segment_count)
+		qsort(core->parts, core->facts.segment_count, sizeof(*core->parts), parts_compare);
+}
+
 size_t corefile_read(const struct corefile *core, uint64_t address, void *to, size_t size)
 {
 	size_t done = 0;
-	for (size_t i = 0; i < core->segment_count && done < size; i++) {
-		const Elf64_Phdr *segment = &core->segments[i];
-		uint64_t at = address + done - segment->p_vaddr;
-		if (segment->p_type != PT_LOAD || at >= segment->p_filesz)
-			continue;
-		size_t part = segment->p_filesz - at < size - done ? (size_t)(segment->p_filesz - at) : size - done;
-		size_t got = read_at(core->fd, segment->p_offset + at, (char *)to + done, part);
+	while (done < size) {
+		const uint64_t at = address + done;
+		size_t place;
+		BISECT(place, core->facts.segment_count, i, core->parts[i].low <= at);
+		if (!place || at >= core->parts[place - 1].high)
+			break;
+		const struct core_segment *part = &core->parts[place - 1];
+		const size_t wanted = part->high - at < size - done ? (size_t)(part->high - at) : size - done;
+		const size_t got = read_at(core->fd, part->offset + (at - part->low), (char *)to + done, wanted);
 		done += got;
-		if (got < part)
+		if (got < wanted)
 			break;
 	}
 	return done;
@@ -273,11 +296,7 @@ static void notes_take(struct corefile *core)
 
 /* ---- memory by mapping ---- */
 
-static int spans_compare(const void *one, const void *other)
-{
-	const struct file_span *a = one, *b = other;
-	return a->low < b->low ? -1 : a->low > b->low;
-}
+COMPARE_BY(spans_compare, struct file_span, low)
 
 static bool is_of_file(const struct corefile *core, uint64_t address)
 {
@@ -286,27 +305,12 @@ static bool is_of_file(const struct corefile *core, uint64_t address)
 	return place && address < core->files[place - 1].high;
 }
 
-static int parts_compare(const void *one, const void *other)
-{
-	const struct core_segment *a = one, *b = other;
-	return a->low < b->low ? -1 : a->low > b->low;
-}
-
-static void parts_find(struct corefile *core)
+static void parts_judge(struct corefile *core)
 {
 	if (core->file_count)
 		qsort(core->files, core->file_count, sizeof(*core->files), spans_compare);
-	for (size_t i = 0; i < core->segment_count; i++) {
-		const Elf64_Phdr *segment = &core->segments[i];
-		const uint64_t end = segment->p_vaddr + segment->p_filesz;
-		if (segment->p_type != PT_LOAD || end <= segment->p_vaddr)
-			continue;
-		memory_grow(core->parts, core->facts.segment_count, core->part_capacity);
-		core->parts[core->facts.segment_count++] = (struct core_segment){
-			segment->p_vaddr, end, (segment->p_flags & PF_W) != 0, is_of_file(core, segment->p_vaddr)};
-	}
-	if (core->facts.segment_count)
-		qsort(core->parts, core->facts.segment_count, sizeof(*core->parts), parts_compare);
+	for (size_t i = 0; i < core->facts.segment_count; i++)
+		core->parts[i].is_file = is_of_file(core, core->parts[i].low);
 }
 
 uint64_t corefile_next(const struct corefile *core, uint64_t address)
@@ -316,6 +320,16 @@ uint64_t corefile_next(const struct corefile *core, uint64_t address)
 	if (place == core->facts.segment_count)
 		return UINT64_MAX;
 	return core->parts[place].low > address ? core->parts[place].low : address;
+}
+
+uint64_t corefile_end(const struct corefile *core, uint64_t address)
+{
+	uint64_t end = 0;
+	size_t place;
+	BISECT(place, core->facts.segment_count, i, core->parts[i].high <= address);
+	for (uint64_t at = address; place < core->facts.segment_count && core->parts[place].low <= at; place++)
+		end = at = core->parts[place].high;
+	return end;
 }
 
 /* ---- opening ---- */
@@ -341,6 +355,7 @@ static int segments_read(struct corefile *core, const char *path, struct diag *d
 	    count * sizeof(*core->segments))
 		return diag_fail(diag, EINVAL, "%s is cut: its head is not whole", path);
 	core->segment_count = count;
+	parts_find(core);
 	return 0;
 }
 
@@ -355,7 +370,7 @@ static int notes_read(struct corefile *core, const char *path, struct diag *diag
 	}
 	if (core->notes)
 		notes_take(core);
-	parts_find(core);
+	parts_judge(core);
 	core->facts.threads = core->threads;
 	core->facts.segments = core->parts;
 	return core->facts.thread_count
@@ -387,16 +402,9 @@ const struct core_image *corefile_image_at(const struct corefile *core, uint64_t
 	return NULL;
 }
 
-void corefile_stack(const struct corefile *core, struct core_stack *stack)
+int corefile_descriptor(const struct corefile *core)
 {
-	const struct core_facts *facts = &core->facts;
-	uint64_t behind;
-	core_stack_read(stack, core->fd, facts->tid);
-	bool is_code = corefile_image_at(core, facts->registers[CORE_RIP]) != NULL;
-	if (is_code || corefile_read(core, facts->registers[CORE_RSP], &behind, sizeof(behind)) < sizeof(behind))
-		return;
-	*stack = (struct core_stack){
-		.pcs = {facts->registers[CORE_RIP], behind}, .is_return = {false, true}, .count = 2};
+	return core->fd;
 }
 
 const struct core_facts *corefile_facts(const struct corefile *core)

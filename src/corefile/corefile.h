@@ -9,7 +9,6 @@
 #include <stdint.h>
 
 #include "base/diag.h"
-#include "corefile/core_stack.h"
 
 /** X(id, place in the kernel's record, name): the registers that may hold addresses. */
 #define CORE_REGISTERS(X) \
@@ -60,6 +59,7 @@ struct core_thread {
 /** Memory that the core has, of one mapping. */
 struct core_segment {
 	uint64_t low, high;
+	uint64_t offset;           /**< in the core */
 	bool is_writable, is_file; /**< it could be written to; it is of a file that was mapped */
 };
 
@@ -96,9 +96,11 @@ size_t corefile_read(const struct corefile *core, uint64_t address, void *to, si
 /** Return the first address from this one on that the core has memory of; UINT64_MAX: none. */
 uint64_t corefile_next(const struct corefile *core, uint64_t address);
 
-/** Walk the stack of the thread that died first. Where it called what is no code, the place behind the call comes
-    next. */
-void corefile_stack(const struct corefile *core, struct core_stack *stack);
+/** Return where the memory around an address ends in the core; 0: the core has no memory there. */
+uint64_t corefile_end(const struct corefile *core, uint64_t address);
+
+/** Return the descriptor of the file. */
+int corefile_descriptor(const struct corefile *core);
 
 /** Return the image that an address lies in; NULL: none. */
 const struct core_image *corefile_image_at(const struct corefile *core, uint64_t address);

@@ -223,9 +223,10 @@ static int cell_compare(const void *a, const void *b, void *context)
 
 /* ---- what came since ---- */
 
-/* Names stay what they are, while numbers of frames are each tree's own. */
+/* Names stay what they are, while numbers of frames are each tree's own. Offsets do not, and lines only where they are
+   asked for: a frame may come to stand for several. */
 struct frame_identity {
-	uint64_t parent[2], text, image, offset;
+	uint64_t parent[2], text, image;
 	uint32_t line, is_inlined;
 };
 
@@ -234,31 +235,38 @@ static uint64_t text_hash(const char *text)
 	return XXH3_64bits(text, strlen(text));
 }
 
-static void frame_hash(const struct export_frame *frame, const uint64_t parent[2], uint64_t hash[2])
+static void frame_hash(const struct export_frame *frame, bool with_lines, const uint64_t parent[2], uint64_t hash[2])
 {
-	const struct frame_identity identity = {
-		{parent[0], parent[1]}, text_hash(frame->text), text_hash(frame->image), frame->offset, frame->line,
-		frame->is_inlined};
+	const struct frame_identity identity = {{parent[0], parent[1]},
+						text_hash(frame->text),
+						text_hash(frame->image),
+						with_lines ? frame->line : 0,
+						frame->is_inlined};
 	const XXH128_hash_t made = XXH3_128bits(&identity, sizeof(identity));
 	hash[0] = made.low64;
 	hash[1] = made.high64;
 }
 
-static void past_take(struct export_past *past, struct export_node *node, const uint64_t hash[2])
+/* Return the stack's number. */
+static uint32_t past_stack(struct export_past *past, const uint64_t hash[2])
 {
-	static const enum export_figure figures[] = {EXPORT_TOTAL_COUNT, EXPORT_TOTAL_BYTES};
 	const uint32_t known = past->stacks.count, id = intern_bytes(&past->stacks, hash, 2 * sizeof(*hash));
 	memory_grow(past->totals, id, past->capacity);
 	if (id == known)
-		memset(past->totals[id], 0, sizeof(past->totals[id]));
-	for (unsigned i = 0; i < sizeof(figures) / sizeof(*figures); i++) {
-		uint64_t *value = &node->values[figures[i]], before = past->totals[id][i];
-		if (*value <= before) {
-			*value = 0;
-			continue;
-		}
-		past->totals[id][i] = *value;
-		*value -= before;
+		past->totals[id] = (struct export_total){.now = {0}};
+	return id;
+}
+
+/* Several nodes may be one stack: programs of the same name. */
+static void past_take(struct export_total *total, struct export_node *node)
+{
+	static const enum export_figure figures[EXPORT_PAST_FIGURES] = {EXPORT_TOTAL_COUNT, EXPORT_TOTAL_BYTES};
+	for (unsigned i = 0; i < EXPORT_PAST_FIGURES; i++) {
+		uint64_t *value = &node->values[figures[i]];
+		const uint64_t taken = *value < total->left[i] ? *value : total->left[i];
+		total->now[i] += *value;
+		total->left[i] -= taken;
+		*value -= taken;
 	}
 }
 
@@ -266,10 +274,18 @@ static void past_take(struct export_past *past, struct export_node *node, const 
 static void past_take_all(struct export_tree *tree, struct export_past *past)
 {
 	uint64_t(*hashes)[2] = memory_zeroed(tree->node_count, sizeof(*hashes));
+	for (uint32_t i = 0; i < past->stacks.count; i++)
+		for (unsigned k = 0; k < EXPORT_PAST_FIGURES; k++) {
+			/* What is left of the past is not taken back: it was told. */
+			past->totals[i].left[k] += past->totals[i].now[k];
+			past->totals[i].now[k] = 0;
+		}
 	for (uint32_t i = 1; i < tree->node_count; i++) {
-		frame_hash(export_tree_frame(tree, i), hashes[tree->nodes[i].parent], hashes[i]);
-		if (tree->nodes[i].values[EXPORT_TOTAL_COUNT])
-			past_take(past, &tree->nodes[i], hashes[i]);
+		frame_hash(export_tree_frame(tree, i), past->with_lines, hashes[tree->nodes[i].parent], hashes[i]);
+		if (!tree->nodes[i].values[EXPORT_TOTAL_COUNT])
+			continue;
+		const uint32_t id = past_stack(past, hashes[i]);
+		past_take(&past->totals[id], &tree->nodes[i]);
 	}
 	free(hashes);
 }

@@ -52,6 +52,7 @@ static const struct option_field rows[] = {
 	{"Privileged", ROW_TRUTH, AT(is_privileged), 0},
 	{"Scripts", ROW_TRUTH, AT(has_scripts), 0},
 	{"Force", ROW_TRUTH, AT(is_forced), 0},
+	{"Push", ROW_TEXT, AT(push), 0},
 	{"Options", ROW_TEXT, AT(options), 0},
 };
 enum { ROW_COUNT = sizeof(rows) / sizeof(*rows) };
@@ -293,6 +294,9 @@ int image_option_check(struct image_option *option, struct diag *why)
 				 option->session);
 	if (option->session[0] && option->output[0])
 		return diag_fail(why, EINVAL, "Session and Output: only one of them can be given");
+	if (option->push[0] && (option->session[0] || strchr(option->output, '%')))
+		return diag_fail(why, EINVAL,
+				 "Push: the image's own session is pushed: without Session, and %% in Output");
 	if (option->output[0] && option->output[0] != '/')
 		return diag_fail(why, EINVAL, "Output = %s: not an absolute path", option->output);
 	error = check_user("User", option->user, &option->user_id, why);

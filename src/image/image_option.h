@@ -33,6 +33,7 @@ struct image_option {
 	char user[65];  /**< a name or a number; "": every user */
 	char owner[65]; /**< of the executable, as `user`; "": every owner */
 	char arguments[CONTROL_PATTERN_BYTES], cgroup[CONTROL_PATTERN_BYTES];
+	char push[IMAGE_PATH_BYTES];    /**< words of xheap push behind the session: PLACE OPTIONS; "": not pushed */
 	char options[IMAGE_PATH_BYTES]; /**< words of xheap start */
 	uint64_t flags;                 /**< TracingFlags */
 	uint64_t first, every;          /**< 0: all */

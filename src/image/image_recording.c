@@ -13,6 +13,7 @@
 #include "session/tracer/image_start.h"
 
 #define OWN_FILE_BYTES (UINT64_C(64) << 20)
+#define PUSH_WINDOW_BYTES (UINT64_C(16) << 20)
 
 enum { SHARE_BYTES = 12 };
 
@@ -101,6 +102,14 @@ uint32_t image_session_share(const char *name)
 	return !strcmp(mark, share_others) ? IMAGE_SHARE_OTHERS : (uint32_t)strtoul(mark + 1, NULL, 10);
 }
 
+bool image_option_has_session(const struct image_option *option, const char *name)
+{
+	const uint32_t share = image_session_share(name);
+	char own[65];
+	image_option_session_name(option, share, own);
+	return !strcmp(own, name) && (share == IMAGE_SHARE_ROOT || image_option_is_shared(option));
+}
+
 /* ---- traces ---- */
 
 /* Replace what a trace's name has in place of a number by '*'; other characters of patterns stand for themselves. */
@@ -125,10 +134,12 @@ static void trace_pattern(const char *path, char *pattern, size_t size)
 /* Write the path of the traces of the image's own session, with this text in place of the share. */
 static void own_traces(const struct image_option *option, const char *share, char path[IMAGE_PATH_BYTES])
 {
+	/* What is pushed has one trace: a window, and sums. */
+	const char *number = option->push[0] ? "" : ".%05d";
 	char directory[IMAGE_PATH_BYTES], name[65];
 	image_directory(IMAGE_DIRECTORY_TRACES, directory, sizeof(directory));
 	own_name(option, share, name, sizeof(name) - strlen(image_session_prefix()));
-	snprintf(path, IMAGE_PATH_BYTES, "%.700s/%s.%%05d.xht", directory, name);
+	snprintf(path, IMAGE_PATH_BYTES, "%.700s/%s%s.xht", directory, name, number);
 }
 
 static void add_traces(const char *path, uint64_t *files, uint64_t *bytes)
@@ -258,12 +269,12 @@ int image_option_recording(const struct image_option *option, uint32_t share, pi
 	}
 	snprintf(room + IMAGE_PATH_BYTES, IMAGE_PATH_BYTES, "%s", name);
 	session->session_name = room + IMAGE_PATH_BYTES;
-	session->file_mode = SESSION_FILE_NEWFILE;
+	session->file_mode = option->push[0] ? SESSION_FILE_KEEP : SESSION_FILE_NEWFILE;
 	if (!session->max_file_bytes)
-		session->max_file_bytes = OWN_FILE_BYTES;
+		session->max_file_bytes = option->push[0] ? PUSH_WINDOW_BYTES : OWN_FILE_BYTES;
 	if (option->output[0] && !image_option_is_each(option)) {
 		snprintf(room, IMAGE_PATH_BYTES, "%s", option->output);
-		if (!session_path_is_numbered(room))
+		if (!session_path_is_numbered(room) && !option->push[0])
 			session->file_mode = SESSION_FILE_SEQUENTIAL;
 	} else {
 		char text[SHARE_BYTES];

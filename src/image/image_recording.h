@@ -23,6 +23,9 @@ bool image_option_is_shared(const struct image_option *option);
     not shared, IMAGE_SHARE_OTHERS for users beyond those with a session of their own. */
 void image_option_session_name(const struct image_option *option, uint32_t share, char name[65]);
 
+/** Return whether an image's own session with this name is the option's. */
+bool image_option_has_session(const struct image_option *option, const char *name);
+
 /** Return the share in the name of an image's own session. */
 uint32_t image_session_share(const char *name);
 

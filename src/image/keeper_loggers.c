@@ -123,14 +123,9 @@ static struct kept_session *session_find(struct keeper *keeper, const char *name
 /* Return the option whose own session has the name; NULL: it is no option's that is in force. */
 static const struct kept_option *option_of_session(const struct keeper *keeper, const char *name)
 {
-	char own[65];
-	const uint32_t share = image_session_share(name);
-	for (size_t i = 0; i < keeper->kept_count; i++) {
-		image_option_session_name(&keeper->kept[i].option, share, own);
-		if (keeper->kept[i].is_in_force && !strcmp(own, name) &&
-		    (share == IMAGE_SHARE_ROOT || image_option_is_shared(&keeper->kept[i].option)))
+	for (size_t i = 0; i < keeper->kept_count; i++)
+		if (keeper->kept[i].is_in_force && image_option_has_session(&keeper->kept[i].option, name))
 			return &keeper->kept[i];
-	}
 	return NULL;
 }
 

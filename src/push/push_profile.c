@@ -158,7 +158,7 @@ int push_profile_make(struct push_maker *maker, const char *trace, struct diag *
 						 .parts = &profile.part,
 						 .part_count = 1,
 						 .cull = &cull,
-						 .with_lines = maker->with_lines,
+						 .with_lines = maker->past.with_lines,
 						 .layout = {.has_full_names = true}};
 	int error = analysis_open(&profile.analysis, &request, diag);
 	if (!error)

@@ -14,7 +14,6 @@ struct push_maker {
 	const struct push_place *place;
 	const struct push_labels *labels; /**< the user's */
 	const char *session;
-	bool with_lines;
 	struct push_queue *queue;
 	struct export_past past;
 };

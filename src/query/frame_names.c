@@ -565,6 +565,12 @@ const char *const *heap_names_versioned(const struct heap_names *names, size_t *
 	return names->tree->images.shown;
 }
 
+const char *const *heap_names_matched_programs(const struct heap_names *names, size_t *count)
+{
+	*count = names->tree->images.matched_count;
+	return names->tree->images.matched;
+}
+
 uint32_t heap_names_count(const struct heap_names *names)
 {
 	return names->tree->keys.count;

@@ -123,6 +123,10 @@ uint32_t heap_names_lent_count(const struct heap_names *names);
  *  other versions: frames of these images match by them. *count: how many, so far. */
 const char *const *heap_names_versioned(const struct heap_names *names, size_t *count);
 
+/** Return the file names of the traces' programs, that of the first trace first, if they differ and all go by the first
+ *  one: each trace of the tree is of one program. *count: how many, so far; 0: none do. */
+const char *const *heap_names_matched_programs(const struct heap_names *names, size_t *count);
+
 /** Return the number of names so far; they are numbered from 0. */
 uint32_t heap_names_count(const struct heap_names *names);
 

@@ -5,6 +5,7 @@
 
 #include "base/memory.h"
 #include "query/extents.h"
+#include "query/folded.h"
 #include "query/scan.h"
 #include "trace/process_rows.h"
 #include "trace/trace.h"
@@ -201,6 +202,13 @@ static void extents_find(struct heap_extents *extents, const struct heap_table *
 }
 
 /* ---- both ---- */
+
+const char *page_map_missing(const struct heap_table *table)
+{
+	if (table->sample_bytes)
+		return "is a sample: a map needs every block";
+	return heap_folded_until_ns(table) == INT64_MIN ? NULL : "is folded: a map needs the addresses of all blocks";
+}
 
 static void run_add_empty(struct page_map *map, uint32_t process, uint64_t first, uint64_t end)
 {

@@ -41,6 +41,9 @@ struct page_map {
 	size_t count, capacity;
 };
 
+/** Return why a table has no map, for people; NULL: it has one. */
+const char *page_map_missing(const struct heap_table *table);
+
 /** Make the map of the blocks that pass the filter, which has a moment. Pages in which other blocks lay up to then have
  *  no live block. Of blocks that overlap, which no allocator hands out, a page has the first one. End it with
  *  page_map_fini(). */

@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 
-#include "base/bisect.h"
 #include "base/memory.h"
 #include "reach/block_finder.h"
 
@@ -13,12 +12,6 @@ enum { WORD_BYTES = sizeof(uint64_t), READ_WORDS = 8192, HOLE_BYTES = 4096 };
 const char *const reach_state_words[REACH_STATE_COUNT] = {REACH_STATES(X)};
 #undef X
 
-/* A word of a block that is not reached, which is an address in another block. */
-struct reach_link {
-	uint32_t from, to;
-	uint8_t state; /* REACH_START or REACH_INTERIOR */
-};
-
 struct reach {
 	struct reach_block *blocks;
 	uint32_t count;
@@ -27,19 +20,9 @@ struct reach {
 	struct block_finder finder;
 	uint32_t *pending; /* reached blocks that were not followed yet */
 	size_t pending_count, pending_capacity;
-	/* in the order of `from`, once the memory was followed */
-	struct reach_link *links;
-	size_t link_count, link_capacity;
+	uint32_t lost; /* the block whose words are looked at, which is not reached */
 	uint64_t words[READ_WORDS];
 };
-
-static int blocks_compare(const void *one, const void *other)
-{
-	const struct reach_block *a = one, *b = other;
-	if (a->address != b->address)
-		return a->address < b->address ? -1 : 1;
-	return a->id < b->id ? -1 : a->id > b->id;
-}
 
 /* Note that the words of the block are to be followed. */
 static void block_follow(struct reach *reach, uint32_t i)
@@ -56,8 +39,6 @@ struct reach *reach_new(struct reach_block *blocks, uint32_t count, const struct
 	reach->memory = *memory;
 	reach->addresses = memory_resize(NULL, (size_t)count + 1, sizeof(*reach->addresses));
 	reach->ends = memory_resize(NULL, (size_t)count + 1, sizeof(*reach->ends));
-	if (count)
-		qsort(blocks, count, sizeof(*blocks), blocks_compare);
 	for (uint32_t i = 0; i < count; i++) {
 		/* A block of no bytes has an address, too. */
 		const uint64_t size = blocks[i].size_bytes ? blocks[i].size_bytes : 1;
@@ -153,22 +134,15 @@ void reach_range(struct reach *reach, uint64_t low, uint64_t high)
 
 /* ---- blocks ---- */
 
-struct link_taker {
-	struct reach *reach;
-	uint32_t from;
-};
-
-static void links_take(void *context, const uint64_t *words, size_t count)
+/* Words of a block that is not reached. */
+static void words_of_lost(void *context, const uint64_t *words, size_t count)
 {
-	const struct link_taker *taker = context;
-	struct reach *reach = taker->reach;
+	struct reach *reach = context;
 	enum reach_state state;
 	for (size_t i = 0; i < count; i++) {
 		const uint32_t to = word_find(reach, words[i], &state);
-		if (to == BLOCK_NOWHERE || to == taker->from)
-			continue;
-		memory_grow(reach->links, reach->link_count, reach->link_capacity);
-		reach->links[reach->link_count++] = (struct reach_link){taker->from, to, (uint8_t)state};
+		if (to != BLOCK_NOWHERE && to != reach->lost && reach->blocks[to].state == REACH_LOST)
+			reach->blocks[to].state = REACH_INDIRECT;
 	}
 }
 
@@ -179,28 +153,9 @@ void reach_follow(struct reach *reach)
 		reach_range(reach, reach->addresses[i], reach->ends[i]);
 	}
 	for (uint32_t i = 0; i < reach->count; i++) {
-		struct link_taker taker = {reach, i};
+		reach->lost = i;
 		if (reach->blocks[i].state < REACH_INTERIOR)
-			words_each(reach, reach->addresses[i], reach->ends[i], links_take, &taker);
-	}
-}
-
-static void links_follow(struct reach *reach, uint32_t from)
-{
-	size_t place;
-	BISECT(place, reach->link_count, i, reach->links[i].from < from);
-	for (; place < reach->link_count && reach->links[place].from == from; place++)
-		block_reach(reach, reach->links[place].to, (enum reach_state)reach->links[place].state);
-}
-
-void reach_settle(struct reach *reach)
-{
-	while (reach->pending_count)
-		links_follow(reach, reach->pending[--reach->pending_count]);
-	for (size_t i = 0; i < reach->link_count; i++) {
-		struct reach_block *to = &reach->blocks[reach->links[i].to];
-		if (reach->blocks[reach->links[i].from].state < REACH_INTERIOR && to->state == REACH_LOST)
-			to->state = REACH_INDIRECT;
+			words_each(reach, reach->addresses[i], reach->ends[i], words_of_lost, reach);
 	}
 }
 
@@ -212,6 +167,5 @@ void reach_free(struct reach *reach)
 	free(reach->addresses);
 	free(reach->ends);
 	free(reach->pending);
-	free(reach->links);
 	free(reach);
 }

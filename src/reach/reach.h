@@ -5,11 +5,7 @@
  *
  *     reach_new()                         blocks, and a memory to read them from
  *     reach_word(), reach_range(), ...    roots
- *     reach_follow()                      what they reach; the contents of all other blocks are remembered
- *     reach_word(), ...; reach_settle()   further roots of a later moment, without the memory
- *
- * A memory may change while it is read. Whoever has further roots for all that has changed since gets a set of lost
- * blocks of which none was reachable at the later moment.
+ *     reach_follow()                      what they reach, and what only lost blocks reach
  */
 #ifndef XHEAP_REACH_REACH_H
 #define XHEAP_REACH_REACH_H
@@ -35,8 +31,8 @@ extern const char *const reach_state_words[REACH_STATE_COUNT];
 struct reach_block {
 	uint64_t address, size_bytes;
 	uint32_t id; /**< the caller's */
-	/** before: REACH_START if it counts as reached in any case, else REACH_LOST; after reach_settle(): enum
-	    reach_state */
+	/** before: REACH_START if it counts as reached in any case, else REACH_LOST; after reach_follow():
+	    enum reach_state */
 	uint8_t state;
 };
 
@@ -63,11 +59,8 @@ void reach_words(struct reach *reach, const uint64_t *words, size_t count);
 /** Take the aligned words of the memory between two addresses. What is not there is left out. */
 void reach_range(struct reach *reach, uint64_t low, uint64_t high);
 
-/** Follow all words from the roots on, and remember what lies in blocks that are not reached. */
+/** Follow all words from the roots on, and set the states of all blocks. */
 void reach_follow(struct reach *reach);
-
-/** Follow further roots by what is remembered, and set the states of all blocks. */
-void reach_settle(struct reach *reach);
 
 /** Free it; NULL is allowed. */
 void reach_free(struct reach *reach);

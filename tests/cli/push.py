@@ -33,6 +33,19 @@ PROGRAM = r"""
 #include <stdlib.h>
 __attribute__((noinline)) void *kept(void) { return malloc(3000); }
 __attribute__((noinline)) void *dropped(void) { return malloc(500); }
+/* From a second place later, which earlier profiles do not know. */
+__attribute__((noinline)) void *keep(int is_late)
+{
+	void *block;
+	if (is_late) {
+		block = kept();
+		__asm__ volatile("nop");
+	} else {
+		block = kept();
+		__asm__ volatile("");
+	}
+	return block;
+}
 int main(void)
 {
 	char line[16];
@@ -40,7 +53,8 @@ int main(void)
 	int count = 0;
 	while (fgets(line, sizeof(line), stdin)) {
 		for (int i = 0; i < 1000; i++) {
-			all[count++] = kept();
+			all[count] = keep(count % 2 && count > 1000);
+			count++;
 			void *volatile block = dropped();
 			if (i % 10)
 				free(block);

@@ -12,7 +12,7 @@ SOURCE, BUILD = pathlib.Path(os.environ["SOURCE"]), pathlib.Path(os.environ["BUI
 SKIP = 77
 # The most exposure that `systemd-analyze security` may find, of 10. Loggers run without a filter of system calls.
 TIGHT, WITH_LOGGERS = 5.0, 7.5
-MOST = {"xheap-autologger": WITH_LOGGERS, "xheap-images": WITH_LOGGERS, "xheap-autologger-end": TIGHT, "xheap-boottrace": TIGHT}
+MOST = {"xheap-autologger": WITH_LOGGERS, "xheap-images": WITH_LOGGERS, "xheap-autologger-end": TIGHT, "xheap-boottrace": TIGHT, "xheap-push": TIGHT}
 # What each of them has.
 ALL = {("NoNewPrivileges", "yes"), ("DevicePolicy", "closed")}
 # systemd makes a filter of system calls for each of these.

@@ -494,6 +494,57 @@ def check_blocks(server, rows, xheap, path):
         expect(server.ask("/" + query)[0] == status, query)
 
 
+def maps():
+    """The map of pages is that of `heap -map`: sums, functions, stacks, and each run."""
+    kept = 0
+    for name in ("c", "libstdcxx", "processes", "rust"):
+        path = TRACES / f"{name}.xht"
+        with served("--no-open", path) as server:
+            duration = server.json("/trace?trace=0")["duration_ns"]
+            for at in (0, duration // 3, duration - 1, duration):
+                for words in ((), ("-size", "0", "100"), ("-size", "40", "65")):
+                    found = server.json(f"/map?trace=0&at={at}&filter={urllib.parse.quote(chr(10).join(words))}")
+                    check_map(found, json.loads(xheap("heap", path, "-map", "-at", f"{at}ns", *words, "-format", "json")), f"{name} at {at} {words}")
+                    kept += found["stack_count"]
+            for query, status in (("map", 422), ("map?at=x", 400), ("map?at=0&filter=-nothing", 422), ("map?at=0&filter=-at%0A0", 422), ("map?at=0&from=0&to=1", 400)):
+                expect(server.ask("/" + query)[0] == status, query)
+    expect(kept, "no page is nearly empty")
+    with served("--no-open", TRACES / "python.xht") as server:
+        status, _, body = server.ask("/map?at=0")
+        expect(status == 422 and b"is a sample: a map needs every block" in body, body)
+
+
+def check_map(found, told, where):
+    levels = ["none", "little", "quarter", "half", "full"]
+    sums = [[row["pages"], row["live_bytes"]] for row in reversed(told["fullness"])]
+    expect([[row["pages"], row["bytes"]] for row in found["fullness"]] == sums, f"{where}: {found['fullness']}, not {sums}")
+    expect(sum(row["bytes"] for row in found["fullness"]) == told["live_bytes"], where)
+
+    def text(function):
+        return function[0] + ("" if function[2].startswith("+") or not function[0] else "!") + function[2]
+
+    def about(row):
+        return [row["pages"], row.get("live_bytes", row.get("bytes")), row["oldest_ns"] if "oldest_ns" in row else round(row["oldest_us"] * 1000)]
+
+    expect(found["keeper_count"] == len(told["keepers"]) and found["stack_count"] == len(told["keeper_stacks"]), where)
+    for ours, theirs in zip(found["keepers"], told["keepers"]):
+        expect(about(ours) == about(theirs) and text(ours["function"]) == theirs["function"], f"{where}: {ours}, not {theirs}")
+    for ours, theirs in zip(found["stacks"], told["keeper_stacks"]):
+        expect(about(ours) == about(theirs) and len(ours["frames"]) == len(theirs["stack"]), f"{where}: {ours}, not {theirs}")
+    runs, page, process = found["runs"], 0, None
+    expect({len(column) for column in runs.values()} == {told["run_count"]} and found["left_out"] == 0, where)
+    for i, row in enumerate(told["runs"]):
+        page = runs["gap"][i] + (page if process == runs["process"][i] else 0)
+        process = runs["process"][i]
+        ours = [process, f"{page * 4096:#x}", runs["pages"][i], levels[runs["fullness"][i]], runs["bytes"][i], runs["blocks"][i]]
+        expect(ours == [row[key] for key in ("process", "address", "pages", "fullness", "live_bytes", "live_blocks")], f"{where}: {ours}, not {row}")
+        if "function" in row:
+            expect(text(found["functions"][runs["function"][i] - 1]) == row["function"] and runs["oldest_ns"][i] == round(row["oldest_us"] * 1000), f"{where}: {row}")
+        else:
+            expect(runs["function"][i] == 0, f"{where}: {row}")
+        page += runs["pages"][i]
+
+
 def several():
     """Several traces; a damaged one says so and shows what it has; what is no trace says so; names are data."""
     hostile = "<script>alert(1)<\u202eevil\x1b]0;.xht"
@@ -627,7 +678,7 @@ def kept():
 def main():
     failed, most_files = 0, resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most_files, most_files))
-    for test in (files, others, bad_requests, oversized, crowd, strangers, disturbed, numbers, large, marks, evidence, frees, frees_of_functions, blocks, several, kept, ends, html):
+    for test in (files, others, bad_requests, oversized, crowd, strangers, disturbed, numbers, large, marks, evidence, frees, frees_of_functions, blocks, maps, several, kept, ends, html):
         if sys.argv[1:] and test.__name__ not in sys.argv[1:]:
             continue
         try:

@@ -431,6 +431,32 @@ static uint64_t class_key(uint32_t name, bool is_plain, const struct cell_keys *
 	return (uint64_t)name << 16 | (is_plain ? UINT16_MAX : (uint64_t)keys->size << 8 | keys->life);
 }
 
+/* Cells of a tree that lose classes are those that they would have been without them. */
+static void thinning_check(const struct named *named, const struct cell_kept *kept, struct cell_tree *tree,
+			   const struct cell_set *set)
+{
+	struct cell_kept fewer = *kept;
+	struct cell_set thin = {.cells = NULL}, wanted = {.cells = NULL};
+	uint32_t *same = memory_zeroed(tree->count, sizeof(*same));
+	bool *is_plain = memory_zeroed(tree->count, sizeof(*is_plain));
+	for (uint32_t i = 0; i < tree->count; i++)
+		same[i] = i;
+	fewer.classed /= 2;
+	cell_tree_make(tree, &named->paths, &fewer);
+	cell_tree_spread_plain(tree, &named->paths, is_plain);
+	const struct cell_change again = {same, is_plain}, at_once = {tree->of_path, tree->is_plain};
+	assert_true(cell_set_add_changed(&thin, set, &again, UINT32_MAX));
+	assert_true(cell_set_add_changed(&wanted, &named->result.set, &at_once, UINT32_MAX));
+	cell_set_sort(&thin);
+	cell_set_sort(&wanted);
+	assert_int_equal(thin.count, wanted.count);
+	assert_memory_equal(thin.cells, wanted.cells, wanted.count * sizeof(*wanted.cells));
+	cell_set_fini(&thin);
+	cell_set_fini(&wanted);
+	free(same);
+	free(is_plain);
+}
+
 /* Sums by the function that asked, and by the classes that are left, are those of the cells that were found. */
 static void lumping_check(const struct named *named, const struct cell_kept *kept)
 {
@@ -459,6 +485,7 @@ static void lumping_check(const struct named *named, const struct cell_kept *kep
 	assert_int_equal(tree.lumped_functions, named->paths.functions - kept->functions);
 	sums_fini(&found);
 	sums_fini(&wanted);
+	thinning_check(named, kept, &tree, &set);
 	cell_set_fini(&set);
 	cell_tree_fini(&tree);
 }
@@ -529,6 +556,23 @@ static void samples_are_parts_of_all_cells(void **state)
 	}
 	named_fini(&named);
 	subject_fini(&subject);
+}
+
+/* In each stretch of a thread's time a sample has about as many beginnings as it says. */
+static void samples_are_spread_over_times(void **state)
+{
+	enum { THREADS = 100, STRETCHES = 8, BIRTHS = 64, LEVEL = 3, WANTED = BIRTHS >> LEVEL };
+	(void)state;
+	for (uint32_t i = 0; i < THREADS * STRETCHES; i++) {
+		uint32_t found = 0;
+		for (uint32_t k = 0; k < BIRTHS; k++) {
+			uint32_t birth = i % STRETCHES * BIRTHS + k;
+			const struct cell_keys keys = {.thread = i / STRETCHES, .birth = birth, .end = birth};
+			const struct cell cell = cell_with(&keys);
+			found += cell_is_in(&cell, LEVEL);
+		}
+		assert_in_range(found, WANTED - 2, WANTED + 2);
+	}
 }
 
 /* The level of the sample of a trace that has so many stacks with one block each, and then blocks of one stack. */
@@ -670,6 +714,7 @@ int main(void)
 		cmocka_unit_test(classes_of_lifetimes_are_two_a_power),
 		cmocka_unit_test(lumping_loses_the_path_only),
 		cmocka_unit_test(samples_are_parts_of_all_cells),
+		cmocka_unit_test(samples_are_spread_over_times),
 		cmocka_unit_test(a_guess_changes_no_sample),
 		cmocka_unit_test(what_is_too_much_is_lumped),
 		cmocka_unit_test(cancelled_cells_are_not_written),

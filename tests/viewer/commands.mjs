@@ -37,6 +37,7 @@ const CHOICES = {
 const STATES = [
 	{},
 	{measure: "blocks"},
+	{view: "sizes", rows: "stack"},
 	{measure: "temporaries"},
 	{isFolded: false},
 	{by: "process"},
@@ -83,7 +84,7 @@ test("xheap takes each command", () => {
 	const asked = [
 		...choices.map((choice) => [STATES[0], choice]),
 		...STATES.map((state, i) => [state, choices[i % choices.length]]),
-		...choices.map((choice) => [{view: "blocks"}, choice]),
+		...choices.flatMap((choice) => [{view: "blocks"}, {view: "map"}].map((state) => [state, choice])),
 	].map(([state, choice]) => ({state, text: commandText(wordsOf(state, choice).slice(1))}));
 	const script = asked.map(({text}) => `"$0" ${text} 2>&1 >/dev/null; echo "status $?"`).join("\n");
 	const done = spawnSync("bash", ["-c", script, XHEAP], {encoding: "utf8"});
@@ -104,6 +105,13 @@ test("a dump has no key of a report: its options say all that is selected", () =
 	assert.equal(optionsOf("never"), "-window AIFO 0 24576us");
 	assert.equal(optionsOf("never", {words: "-window AIFI 0 1s -closed"}), "-window AIFO 0 24576us -closed");
 	assert.equal(optionsOf("whole"), "");
+});
+
+test("a map is of the moment, or of the end of the window", () => {
+	const optionsOf = (name) => wordsOf({view: "map", words: "-window AIFI 0 1s"}, CHOICES[name]).slice(3).join(" ");
+	assert.equal(optionsOf("peak"), "-map -at 9600us -window AIFI 0 1s");
+	assert.equal(optionsOf("first"), "-map -at 0 -window AIFI 0 1s");
+	assert.equal(optionsOf("window"), "-map -at 19200us -window AIFI 0 1s");
 });
 
 test("a window is given once: the one that was chosen by hand", () => {
@@ -131,6 +139,8 @@ test("what the command cannot be told is said", () => {
 	assert.equal(lacksOf({}), 0);
 	assert.equal(lacksOf({item: {kind: "path", path: "1"}}), 0);
 	assert.equal(lacksOf({view: "blocks"}), 1);
+	assert.equal(lacksOf({view: "sizes"}), 1);
+	assert.equal(lacksOf({view: "map"}), 0);
 	assert.equal(lacksOf({view: "blocks", item: {kind: "path", path: "1"}}), 2);
 	for (const state of [
 		{isInverted: true},

@@ -190,6 +190,30 @@ test("progress is shown while an answer is made, and then the answer", async () 
 	await close(page);
 });
 
+test("while another trace is read, the sentence stays", async () => {
+	let left = 3;
+	faults = {
+		trace: (query, response) => response.end(JSON.stringify({...trace, traces: [{name: "a.xht"}, {name: "b.xht"}]})),
+		cells: (query, response) => {
+			if (query.get("trace") === "0" || !left--) return ANSWERS.cells(query, response);
+			response.statusCode = 202;
+			response.end(JSON.stringify({share: 0.41, seconds_left: 12}));
+		},
+	};
+	const page = await open();
+	await loaded(page);
+	await settle(page);
+	const said = await text(page, "#sentence");
+	await page.keyboard.press("6");
+	await page.waitForSelector("#compare:not(.empty)");
+	assert.ok(left < 0, "it was being made");
+	await settle(page);
+	assert.match(said, /At most/);
+	assert.equal(await text(page, "#sentence"), said);
+	assert.match(await text(page, "#cost"), /cells in/);
+	await close(page);
+});
+
 test("a focus shows the stacks that are lumped in the whole, in any window", async () => {
 	const serve = scene.nodes.findIndex((_, node) => /!Server::serve/.test(keyOf(node))),
 		focus = pathOf(serve).map((node) => hashText(keyOf(node)).toString(36)),

@@ -8,9 +8,9 @@ import path from "node:path";
 import test, {after, before} from "node:test";
 import {CLASSES, makeModel, selectCells} from "../../viewer/cells.js";
 import {decodeCells} from "../../viewer/decode.js";
-import {commandTime, formatBytes, formatChange, formatCount, formatWhole} from "../../viewer/format.js";
+import {commandTime, formatBytes, formatChange, formatCount, formatWhole, lifeLimit, lifeName, sizeName} from "../../viewer/format.js";
 import {layoutFlame} from "../../viewer/tree.js";
-import {launchBrowser, SOURCE} from "./packages.mjs";
+import {FOLDER as FOLDER_OF_BUILD, launchBrowser, SOURCE} from "./packages.mjs";
 import {randomFrom} from "./random.mjs";
 
 const XHEAP = process.env.XHEAP ?? path.join(SOURCE, "build/xheap"),
@@ -20,6 +20,7 @@ const XHEAP = process.env.XHEAP ?? path.join(SOURCE, "build/xheap"),
 	WINDOWS = 4,
 	ROWS = 10;
 
+const PICTURES = path.join(FOLDER_OF_BUILD, "pictures");
 let browser, server, address;
 before(async () => {
 	browser = await launchBrowser();
@@ -407,6 +408,137 @@ test("blocks one by one: those of the dump, in any order, and all that is known 
 			total = formatBytes(dumped.reduce((sum, {size}) => sum + size, 0));
 		await page.waitForFunction((words) => document.getElementById("blocks-controls").textContent === words, `${formatWhole(dumped.length)} blocks, ${total}`);
 	}
+	await close(page);
+});
+
+/** In each size and theme: a picture, and nothing that is wider than its place. */
+async function fits(page, name, boxes) {
+	for (const [width, height] of [[1280, 800], [1920, 1080], [3840, 2160]])
+		for (const colorScheme of ["light", "dark"]) {
+			await page.setViewportSize({width, height});
+			await page.emulateMedia({colorScheme});
+			await settle(page);
+			await page.screenshot({path: path.join(PICTURES, `${name}-${width}-${colorScheme}.png`)});
+			const wide = await page.evaluate(
+				(selectors) =>
+					["html", "body", "#tabs-row", ...selectors].filter((selector) => {
+						const box = document.querySelector(selector);
+						return box.scrollWidth > box.clientWidth || (selector === "html" && box.scrollHeight > box.clientHeight);
+					}),
+				boxes,
+			);
+			assert.deepEqual(wide, [], `${name} at ${width}, ${colorScheme}`);
+		}
+	await page.setViewportSize({width: 1280, height: 800});
+}
+
+test("check 18: the map is that of the command, and a page names its address", async () => {
+	const page = await open(`${address}&trace=1&view=map&selection=12000000&words=-size+0+30`);
+	await page.waitForSelector("#map-head b");
+	const shown = await text(page, "#command"),
+		done = spawnSync("bash", ["-c", `${shown.replace(/^xheap/, '"$0"')} -format json -noIndex`, XHEAP], {encoding: "utf8"}),
+		told = JSON.parse(done.stdout),
+		counts = told.fullness.map(({pages}) => formatWhole(pages)).reverse();
+	assert.match(shown, /-map -at 12ms -size 0 30$/);
+	assert.deepEqual(await page.$$eval("#map-head .colors span", (all) => all.map((one) => one.textContent.split(": ")[1])), counts);
+	const little = told.fullness[3];
+	assert.match(
+		await text(page, "#map-head"),
+		new RegExp(`^${formatBytes(little.pages * told.page_bytes)} are kept by ${formatBytes(little.live_bytes)}: ${counts[1]} pages .* on ${told.keepers[0].pages} of them`),
+	);
+	assert.match(await text(page, "#selection-words"), new RegExp(`${formatBytes(told.live_bytes)} live in`), "its bytes are those of the moment");
+	const sums = await page.$$eval("#panel .freed", (all) => all.map((one) => one.textContent));
+	assert.deepEqual(
+		sums.map((words) => words.split(", the oldest")[0]),
+		told.keeper_stacks.map((row) => `${formatBytes(row.pages * told.page_bytes)} kept by ${formatBytes(row.live_bytes)}`),
+	);
+	const box = await page.locator("#map-pages").boundingBox();
+	await page.mouse.move(box.x + 4, box.y + 22 + 4);
+	await settle(page);
+	assert.ok((await text(page, "#tip")).startsWith(`${told.runs[0].address}: `), await text(page, "#tip"));
+	await page.mouse.move(0, 0);
+	await page.focus("#map-pages");
+	const pages = told.runs.reduce((sum, {pages: count}) => sum + count, 0);
+	for (const {address: first, function: keeper} of told.runs) {
+		for (let i = 0; i <= pages && !(await text(page, "#live")).startsWith(`${first}: `); i++) await page.keyboard.press("ArrowRight");
+		if (!keeper) continue;
+		assert.ok((await text(page, "#live")).includes(`most by ${keeper.replace(/^[^!]*!|^[^+]*(?=\+)/, "")},`), `${first}: ${await text(page, "#live")}`);
+		if (!keeper.includes("!")) continue;
+		await page.keyboard.press("Enter");
+		await settle(page);
+		assert.ok((await text(page, "#panel .item-name")).includes(keeper.split("!").at(-1)));
+		break;
+	}
+	await page.keyboard.press("Escape");
+	for (const by of ["function", "age", "fullness"]) {
+		await page.click(`#map-${by}`);
+		await settle(page);
+		assert.equal(await page.getAttribute(`#map-${by}`, "aria-pressed"), "true");
+		await fits(page, `map-${by}`, ["#map-head", "#map-pages", "#panel"]);
+	}
+	await page.keyboard.press("[");
+	await page.waitForFunction((words) => document.getElementById("command").textContent !== words, shown);
+	await close(page);
+});
+
+test("check 17: sizes by lifetimes are those of single blocks; an area becomes a filter, and removing it restores all", async () => {
+	const page = await open(`${address}&trace=0&view=sizes&selection=-1~~AIFI%2BAIFO`),
+		file = path.join(FOLDER, TRACES[0]),
+		sums = new Map(),
+		kinds = () => page.$$eval("#sizes .kind[title]", (all) => all.map((one) => one.title.split(", ").slice(0, -1).join(", ")).filter(Boolean)),
+		total = () => text(page, "#sizes b");
+	for (const line of run("dump", file, "-allocations", "-format", "json").trim().split("\n")) {
+		const row = JSON.parse(line),
+			size = row.size ? Math.floor(Math.log2(row.size)) + 1 : 0,
+			isFreed = ["free", "realloc", "destroy"].includes(row.end_kind),
+			lived = row.lifetime_ns;
+		let life = 0;
+		while (lifeLimit(life + 1) <= lived) life++;
+		const name = `${sizeName(size)}, ${isFreed ? `lived ${lifeName(life)}` : "never freed"}`;
+		sums.set(name, (sums.get(name) ?? 0) + row.size);
+	}
+	assert.deepEqual((await kinds()).sort(), [...sums].filter(([, bytes]) => bytes).map(([name, bytes]) => `${name}: ${formatBytes(bytes)}`).sort());
+	assert.equal(await total(), formatBytes(heap(file, "-totals").totals.total_bytes));
+	assert.match(await text(page, "#command"), /-frames st -by size$/);
+	await fits(page, "sizes", ["#sizes", "#panel"]);
+	const before = await kinds(),
+		cell = async (row, column) => {
+			const box = await page.locator(`[data-place="${row} ${column}"]`).boundingBox();
+			return [box.x + box.width / 2, box.y + box.height / 2];
+		},
+		drag = async (from, to) => {
+			await page.mouse.move(...(await cell(...from)));
+			await page.mouse.down();
+			await page.mouse.move(...(await cell(...to)));
+			await settle(page);
+			assert.equal(await page.isVisible(".kinds-area"), true);
+			await page.mouse.up();
+		};
+	await drag([5, 3], [2, 8]);
+	await page.waitForFunction((all) => document.querySelector("#sizes b").textContent !== all, await (async () => formatBytes(heap(file, "-totals").totals.total_bytes))());
+	const shown = await text(page, "#command"),
+		words = /-size \d+ \d+ -closed -lifetime \S+ \S+$/.exec(shown)[0].split(" ");
+	assert.equal(await total(), formatBytes(heap(file, "-totals", ...words).totals.total_bytes));
+	assert.deepEqual(
+		(await page.$$eval("#filters .filter", (all) => all.map((one) => one.textContent.replace(" ×", "")))).join(" "),
+		words.join(" "),
+	);
+	while (await page.$("#filters .filter")) {
+		await page.click("#filters .filter");
+		await settle(page);
+	}
+	await page.waitForFunction((count) => document.querySelectorAll("#sizes .kind[title*=':']").length === count, before.length);
+	assert.deepEqual(await kinds(), before);
+	const never = (await page.$$("#sizes .kinds-row:first-child .kind-life")).length - 1;
+	await drag([1, never], [4, never - 1]);
+	await settle(page);
+	assert.match(await text(page, "#filters"), /^-size \d+ \d+ ×never freed ×$/, "freed and never freed are no area");
+	await page.keyboard.press("Escape");
+	await page.waitForFunction((count) => document.querySelectorAll("#sizes .kind[title*=':']").length === count, before.length);
+	await page.focus("#sizes");
+	for (const key of ["ArrowDown", "ArrowRight", "Shift+ArrowDown", "Shift+ArrowRight", "Enter"]) await page.keyboard.press(key);
+	await page.waitForSelector("#filters .filter");
+	assert.match(await text(page, "#filters"), /^-size \d+ \d+ ×-closed ×-lifetime \S+ \S+ ×$/);
 	await close(page);
 });
 

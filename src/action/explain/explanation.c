@@ -17,6 +17,12 @@ const char *const explain_fault_keys[] = {EXPLAIN_FAULTS(X)};
 #define X(id, word, words) [EXPLAIN_##id] = words,
 const char *const explain_fault_words[] = {EXPLAIN_FAULTS(X)};
 #undef X
+#define X(id, word, words) [EXPLAIN_##id] = word,
+const char *const explain_damage_keys[] = {EXPLAIN_DAMAGES(X)};
+#undef X
+#define X(id, word, words) [EXPLAIN_##id] = words,
+const char *const explain_damage_words[] = {EXPLAIN_DAMAGES(X)};
+#undef X
 #define X(id, word) [EXPLAIN_##id] = word,
 const char *const explain_certainty_words[] = {EXPLAIN_CERTAINTIES(X)};
 #undef X

@@ -12,6 +12,8 @@
 #include "query/block_history.h"
 #include "symbols/symbols.h"
 
+struct abort_meaning;
+
 /** X(id, word of JSON, words for people): what a heap call did wrong. */
 #define EXPLAIN_FAULTS(X) \
 	X(NONE, "none", "no fault") \
@@ -57,6 +59,29 @@ struct explain_call {
 
 enum { EXPLAIN_CALLS_MAX = 8 };
 
+/** X(id, word of JSON, words for people): what has overwritten a word of the allocator's, or of its next owner. */
+#define EXPLAIN_DAMAGES(X) \
+	X(INTACT, "none", "nothing") \
+	X(BEYOND, "beyond", "a write beyond a block") \
+	X(BEFORE, "before", "a write before a block, or beyond a freed one below it") \
+	X(FREED, "freed", "a write into a freed block, which was given out again")
+
+enum explain_damage_kind {
+#define X(id, word, words) EXPLAIN_##id,
+	EXPLAIN_DAMAGES(X)
+#undef X
+};
+
+extern const char *const explain_damage_keys[], *const explain_damage_words[];
+
+/** A word of glibc's malloc that was overwritten. */
+struct explain_damage {
+	enum explain_damage_kind kind;
+	uint64_t address, word;     /**< the word and its value; of a freed block: the block's address, and 0 */
+	struct history_block block; /**< beyond, before or into which it was written */
+	uint64_t more_count;        /**< of such words */
+};
+
 /** A register or a word of the stack, of the thread that a signal ended. */
 struct explain_pointer {
 	uint64_t value;
@@ -72,7 +97,7 @@ struct explain_frame {
 	struct symbol_frame function;    /**< without an image: empty */
 };
 
-enum { EXPLAIN_FRAMES_MAX = 64 };
+enum { EXPLAIN_FRAMES_MAX = 64, EXPLAIN_MESSAGE_BYTES = 256 };
 
 /** What the core of the process tells. */
 struct explain_core {
@@ -87,7 +112,11 @@ struct explain_core {
 	struct block_history owner;
 	bool has_use;   /**< there is such a use */
 	bool is_inside; /**< the address that was used lies in the block; false: it was read from there */
-	enum explain_certainty certainty; /**< of the use of a freed block */
+	bool is_beyond; /**< `owner` is a live block, and the address lies behind it */
+	enum explain_certainty certainty;    /**< of the use */
+	char message[EXPLAIN_MESSAGE_BYTES]; /**< with which the C library ended the process; "": none */
+	const struct abort_meaning *meaning; /**< of the message; NULL: it is none of malloc's */
+	struct explain_damage damage;
 };
 
 /** What is asked. */
@@ -116,6 +145,7 @@ struct explanation {
 	uint64_t under_way_count; /**< calls that had not returned when the process ended */
 	uint64_t fault_count;     /**< earlier frees of what was not live */
 	struct explain_core core;
+	bool is_exact;        /**< the trace has every call and every block of the process */
 	uint32_t other_count; /**< processes beside this one that ended by a signal */
 };
 

@@ -13,11 +13,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "action/explain/abort_message.h"
 #include "action/explain/core_process.h"
 #include "action/explain/explanation.h"
+#include "action/explain/explanation_damage.h"
 #include "action/report/losses.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "corefile/core_message.h"
+#include "corefile/core_stack.h"
 #include "trace/code_rows.h"
 #include "trace/process_rows.h"
 #include "trace/reader.h"
@@ -167,12 +171,40 @@ static bool use_is_read(struct explanation *explanation, const struct explain_po
 	return false;
 }
 
+/* Return whether the address is the first that is not mapped behind a live block that a register or a word of the stack
+   points into, with no other block between them: the program went on beyond its end. */
+static bool use_is_beyond(struct explanation *explanation)
+{
+	const struct explain_core *core = &explanation->core;
+	struct block_history history = {
+		.address = core->facts->address, .process = explanation->process, .is_end = true};
+	if (!core->facts->has_address)
+		return false;
+	block_history_find(&history, 1, explanation->source->table);
+	const struct history_block *below = &history.below;
+	if (history.before_count || below->id == HEAP_NONE)
+		return false;
+	uint64_t end = corefile_end(explanation->question.core, below->details.address);
+	if (!end || history.address - end >= NEAR_BYTES)
+		return false;
+	bool is_pointed_to = false;
+	for (unsigned i = 0; i < core->pointer_count; i++)
+		is_pointed_to |= core->pointers[i].history.live.id == below->id;
+	if (!is_pointed_to)
+		return false;
+	history.live = *below;
+	use_set(explanation, history.address, &history, true);
+	explanation->core.is_beyond = true;
+	explanation->core.certainty = EXPLAIN_LIKELY;
+	return true;
+}
+
 static void use_find(struct explanation *explanation)
 {
 	uint64_t used[USED_MAX];
 	const struct core_facts *facts = explanation->core.facts;
 	bool is_use = facts->signal == SIGSEGV || facts->signal == SIGBUS || facts->signal == SIGILL;
-	if (!is_use || use_is_inside(explanation))
+	if (!is_use || use_is_inside(explanation) || use_is_beyond(explanation))
 		return;
 	unsigned count = used_list(explanation->question.core, used);
 	for (int is_again = 0; is_again < 2; is_again++)
@@ -212,7 +244,7 @@ static void frame_add(struct explain_core *core, const struct explain_frame *fra
 static void frames_find(struct explanation *explanation)
 {
 	struct core_stack stack;
-	corefile_stack(explanation->question.core, &stack);
+	core_stack_read(&stack, explanation->question.core);
 	for (unsigned i = 0; i < stack.count; i++) {
 		struct explain_frame frame = {.pc = stack.pcs[i]};
 		const struct symbol_frame *found;
@@ -231,8 +263,13 @@ static void frames_find(struct explanation *explanation)
 
 void explanation_core_find(struct explanation *explanation)
 {
-	explanation->core = (struct explain_core){.facts = corefile_facts(explanation->question.core)};
+	struct explain_core *core = &explanation->core;
+	*core = (struct explain_core){.facts = corefile_facts(explanation->question.core)};
 	pointers_find(explanation);
 	use_find(explanation);
 	frames_find(explanation);
+	if (core->facts->signal == SIGABRT &&
+	    core_message_read(explanation->question.core, core->message, sizeof(core->message)))
+		core->meaning = abort_meaning_find(core->message);
+	explanation_damage_find(explanation);
 }

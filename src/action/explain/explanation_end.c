@@ -107,11 +107,11 @@ static int under_way_find(struct explanation *explanation, struct trace_cursor *
 
 /* ---- earlier faults ---- */
 
-static bool is_known(const struct explanation *explanation, const struct heap_fault *fault)
+static bool is_known(const struct explanation *explanation, int64_t time_ns, uint32_t thread, uint64_t address)
 {
 	for (unsigned i = 0; i < explanation->call_count; i++) {
 		const struct explain_call *call = &explanation->calls[i];
-		if (call->time_ns == fault->time_ns && call->thread == fault->thread && call->address == fault->address)
+		if (call->time_ns == time_ns && call->thread == thread && call->address == address)
 			return true;
 	}
 	return false;
@@ -148,7 +148,8 @@ static int faults_find(struct explanation *explanation, struct trace_cursor *cur
 	for (uint32_t i = table->fault_count; i-- > 0;) {
 		const struct heap_fault *fault = &table->faults[i];
 		if (fault->thread >= dictionary->thread_count ||
-		    dictionary->threads[fault->thread].process != explanation->process || is_known(explanation, fault))
+		    dictionary->threads[fault->thread].process != explanation->process ||
+		    is_known(explanation, fault->time_ns, fault->thread, fault->address))
 			continue;
 		explanation->fault_count++;
 		if (explanation->call_count == EXPLAIN_CALLS_MAX || read++ >= FAULTS_READ_MAX)
@@ -277,6 +278,56 @@ static void pair_judge(struct explanation *explanation, struct explain_call *cal
 	}
 }
 
+/* Find the process's own free of the address before the call. Return 1, 0 if there is none, or a negative errno. */
+static int earlier_free_find(const struct explanation *explanation, struct trace_cursor *cursor,
+			     const struct explain_call *call, struct explain_call *found, struct diag *diag)
+{
+	const struct trace *trace = explanation->source->trace;
+	struct trace_block block;
+	int count = 0;
+	for (uint32_t i = 0; i < trace_block_count(trace); i++) {
+		trace_block_head(trace, i, &block);
+		if (block.process != explanation->process || block.first_ns > call->time_ns)
+			continue;
+		int error = trace_cursor_read(cursor, i, &block, diag);
+		if (error)
+			return error;
+		for (uint32_t row = 0; row < block.count; row++) {
+			struct explain_call one;
+			call_set(&one, &block, row);
+			if (one.address == call->address && one.time_ns < call->time_ns &&
+			    (!count || one.time_ns > found->time_ns)) {
+				*found = one;
+				count = 1;
+			}
+		}
+	}
+	return count;
+}
+
+/* A forked process has its parent's blocks. The trace does not say which of these copies it has freed, but has the
+   frees. */
+static int inherited_judge(struct explanation *explanation, struct trace_cursor *cursor, const struct end_facts *facts,
+			   struct diag *diag)
+{
+	unsigned count = explanation->call_count;
+	for (unsigned i = 0; i < count && explanation->call_count < EXPLAIN_CALLS_MAX; i++) {
+		struct explain_call *call = &explanation->calls[i], first;
+		if (!call->is_under_way || !call->address || call->fault || !call->history.is_inherited)
+			continue;
+		int got = earlier_free_find(explanation, cursor, call, &first, diag);
+		if (got < 0)
+			return got;
+		if (!got || is_known(explanation, first.time_ns, first.thread, first.address))
+			continue;
+		call->fault = EXPLAIN_DOUBLE_FREE;
+		call->certainty = facts->is_exact && facts->is_crash ? EXPLAIN_CERTAIN : EXPLAIN_LIKELY;
+		first.is_first_free = true;
+		explanation->calls[explanation->call_count++] = first;
+	}
+	return 0;
+}
+
 /* Of calls that are equally sure, one that was wrong itself explains more than one that found damage; and of those, the
    first one. */
 static int calls_compare(const void *one, const void *other)
@@ -325,6 +376,16 @@ static struct end_facts facts_of(const struct explanation *explanation)
 				  .signal = signal};
 }
 
+static int calls_judge(struct explanation *explanation, struct trace_cursor *cursor, const struct end_facts *facts,
+		       struct diag *diag)
+{
+	for (unsigned i = 0; i < explanation->call_count; i++)
+		call_judge(explanation, &explanation->calls[i], facts);
+	for (unsigned i = 0; i < explanation->call_count; i++)
+		pair_judge(explanation, &explanation->calls[i]);
+	return inherited_judge(explanation, cursor, facts, diag);
+}
+
 int explanation_end_find(struct explanation *explanation, struct diag *diag)
 {
 	struct trace_cursor *cursor = trace_cursor_new(explanation->source->trace);
@@ -335,14 +396,14 @@ int explanation_end_find(struct explanation *explanation, struct diag *diag)
 	explanation->under_way_count = explanation->fault_count = 0;
 	int error = under_way_find(explanation, cursor, diag);
 	error = error ? error : faults_find(explanation, cursor, diag);
+	if (!error) {
+		histories_find(explanation);
+		error = calls_judge(explanation, cursor, &facts, diag);
+	}
 	trace_cursor_free(cursor);
 	if (error)
 		return error;
-	histories_find(explanation);
-	for (unsigned i = 0; i < explanation->call_count; i++)
-		call_judge(explanation, &explanation->calls[i], &facts);
-	for (unsigned i = 0; i < explanation->call_count; i++)
-		pair_judge(explanation, &explanation->calls[i]);
+	explanation->is_exact = facts.is_exact;
 	calls_settle(explanation);
 	return 0;
 }

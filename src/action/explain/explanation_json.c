@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* An explanation as JSON: docs/schema/explain.json. */
 #include "action/actions/stacks.h"
+#include "action/explain/abort_message.h"
 #include "action/explain/explanation.h"
 #include "action/report/ends.h"
 #include "action/report/losses.h"
@@ -212,14 +213,31 @@ static void put_core(struct json *json, const struct explanation *explanation)
 	json_count(json, "tid", core->facts->tid);
 	if (core->facts->has_address)
 		json_address(json, "address", core->facts->address);
+	if (*core->message)
+		json_text(json, "message", core->message);
+	if (core->meaning)
+		json_text(json, "message_meaning", core->meaning->words);
+	if (core->damage.kind != EXPLAIN_INTACT) {
+		json_begin_object(json, "damage");
+		json_text(json, "kind", explain_damage_keys[core->damage.kind]);
+		json_text(json, "certainty", explain_certainty_words[EXPLAIN_LIKELY]);
+		json_address(json, "address", core->damage.address);
+		if (core->damage.kind != EXPLAIN_FREED)
+			json_address(json, "word", core->damage.word);
+		json_count(json, "more_count", core->damage.more_count);
+		put_block(json, explanation, "block", &core->damage.block);
+		json_end_object(json);
+	}
 	if (core->has_use) {
-		json_begin_object(json, "use_after_free");
+		json_begin_object(json, core->is_beyond ? "use_beyond" : "use_after_free");
 		json_text(json, "certainty", explain_certainty_words[core->certainty]);
 		json_address(json, "used", core->used);
-		json_bool(json, "inside", core->is_inside);
-		json_address(json, "address", core->owner.address);
+		if (!core->is_beyond) {
+			json_bool(json, "inside", core->is_inside);
+			json_address(json, "address", core->owner.address);
+		}
 		put_block(json, explanation, "block", block_history_last(&core->owner));
-		if (core->owner.live.id != HEAP_NONE)
+		if (core->owner.live.id != HEAP_NONE && !core->is_beyond)
 			put_block(json, explanation, "earlier_block",
 				  block_history_before(&core->owner, block_history_kept(&core->owner) - 2));
 		json_end_object(json);

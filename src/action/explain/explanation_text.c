@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "action/explain/abort_message.h"
 #include "action/explain/explanation.h"
 #include "action/explain/explanation_end.h"
 #include "action/report/ends.h"
@@ -411,17 +412,50 @@ static void put_use_again(const struct explanation *explanation, struct sink *ou
 static void put_use(const struct explanation *explanation, struct sink *out)
 {
 	const struct explain_core *core = &explanation->core;
-	sink_format(out, "\n%s: a use of a freed block, ", explain_certainty_words[core->certainty]);
-	if (core->is_inside)
+	sink_format(out, "\n%s: %s, ", explain_certainty_words[core->certainty],
+		    core->is_beyond ? "a use beyond a block" : "a use of a freed block");
+	if (core->is_beyond)
+		sink_format(out, "0x%" PRIx64 " was used, %s bytes behind ", core->used,
+			    text_count(core->used - core->owner.live.details.address - core->owner.live.row.size_bytes)
+				    .data);
+	else if (core->is_inside)
 		sink_format(out, "0x%" PRIx64 " was used, which is ", core->used);
 	else
 		sink_format(out, "0x%" PRIx64 " was used as an address, and was read from ", core->used);
-	put_place_of(explanation, &core->owner, out);
+	if (core->is_beyond)
+		sink_format(out, "a block of %s", text_bytes(core->owner.live.row.size_bytes).data);
+	else
+		put_place_of(explanation, &core->owner, out);
 	sink_put(out, '\n');
-	if (core->owner.live.id == HEAP_NONE)
+	if (core->owner.live.id == HEAP_NONE || core->is_beyond)
 		put_block(explanation, block_history_last(&core->owner), true, out);
 	else
 		put_use_again(explanation, out);
+}
+
+static void put_damage(const struct explanation *explanation, const struct explain_damage *damage, struct sink *out)
+{
+	sink_format(out, "\nlikely: %s, ", explain_damage_words[damage->kind]);
+	if (damage->kind == EXPLAIN_FREED)
+		sink_format(out, "0x%" PRIx64 ": the thread took it from its cache with the call before\n",
+			    damage->address);
+	else
+		sink_format(out, "0x%" PRIx64 ": the allocator keeps a size there, and it is 0x%" PRIx64 "\n",
+			    damage->address, damage->word);
+	if (damage->more_count)
+		sink_format(out, "  %s more such size%s overwritten\n", text_count(damage->more_count).data,
+			    damage->more_count == 1 ? " was" : "s were");
+	put_block(explanation, &damage->block, true, out);
+}
+
+static void put_message(const struct explain_core *core, struct sink *out)
+{
+	if (!*core->message)
+		return;
+	sink_format(out, "  the C library said \"%s\"", text_shown(core->message));
+	if (core->meaning)
+		sink_format(out, ": %s", core->meaning->words);
+	sink_put(out, '\n');
 }
 
 static void put_frame(const struct explain_frame *frame, struct sink *out)
@@ -463,9 +497,12 @@ static void put_core(const struct explanation *explanation, struct sink *out)
 	if (core->facts->has_address)
 		sink_format(out, ", at address 0x%" PRIx64, core->facts->address);
 	sink_put(out, '\n');
+	put_message(core, out);
 	put_frames(explanation, out);
 	if (core->has_use)
 		put_use(explanation, out);
+	if (core->damage.kind != EXPLAIN_INTACT)
+		put_damage(explanation, &core->damage, out);
 	if (core->pointer_count)
 		sink_text(out, "\nRegisters and words of the stack that point into blocks\n");
 	for (unsigned i = 0; i < core->pointer_count; i++)
@@ -488,7 +525,8 @@ static void end_text(const struct explanation *explanation, struct sink *out)
 			    losses_missing_text(dictionary_of(explanation)).data);
 	if (explanation->core.facts)
 		put_core(explanation, out);
-	if (!explanation_call(explanation) && !explanation->core.has_use)
+	if (!explanation_call(explanation) && !explanation->core.has_use &&
+	    explanation->core.damage.kind == EXPLAIN_INTACT)
 		put_no_cause(explanation, process, out);
 	for (unsigned i = 0; i < explanation->call_count; i++)
 		put_call(explanation, &explanation->calls[i], out);

@@ -14,7 +14,9 @@
 
 #include <stdlib.h>
 
+#include "base/bisect.h"
 #include "base/memory.h"
+#include "base/order.h"
 
 enum {
 	DATA_BYTES_MAX = 64 << 20,
@@ -25,10 +27,8 @@ enum {
 };
 enum { RED_ZONE_BYTES = 128, CONTROL_BYTES = 64 << 10, CONTROL_SELF = 2, WORD_BYTES = sizeof(uint64_t) };
 
-void leak_heaps_add(struct leak_heaps *heaps, uint64_t low, uint64_t high)
+static void span_add(struct leak_heaps *heaps, uint64_t low, uint64_t high)
 {
-	if (heaps->span_count && heaps->spans[heaps->span_count - 1].low == low)
-		return;
 	memory_grow(heaps->spans, heaps->span_count, heaps->span_capacity);
 	heaps->spans[heaps->span_count++] = (struct leak_span){low, high};
 }
@@ -40,19 +40,15 @@ void leak_heaps_fini(struct leak_heaps *heaps)
 	*heaps = (struct leak_heaps){.break_low = UINT64_MAX};
 }
 
-static int spans_compare(const void *one, const void *other)
-{
-	const struct leak_span *a = one, *b = other;
-	return a->low < b->low ? -1 : a->low > b->low;
-}
+COMPARE_BY(spans_compare, struct leak_span, low)
 
-/* Take the memory between two addresses that is in none of the spans, which are sorted. */
+/* Take the memory between two addresses that is in none of the spans, which are sorted, and do not overlap. */
 static void range_take(struct reach *reach, const struct leak_heaps *heaps, uint64_t low, uint64_t high)
 {
-	for (size_t i = 0; i < heaps->span_count && low < high; i++) {
-		const struct leak_span *span = &heaps->spans[i];
-		if (span->high <= low || span->low >= high)
-			continue;
+	size_t place;
+	BISECT(place, heaps->span_count, i, heaps->spans[i].high <= low);
+	for (; place < heaps->span_count && heaps->spans[place].low < high && low < high; place++) {
+		const struct leak_span *span = &heaps->spans[place];
 		if (span->low > low)
 			reach_range(reach, low, span->low);
 		low = span->high;
@@ -132,7 +128,7 @@ static void main_arena_find(const struct corefile *core, const struct core_segme
 	free(words);
 	const uint64_t reach = (LISTS - 1) * LIST_BYTES;
 	if (empty_count >= EMPTY_LISTS_LEAST && last - first <= reach && last > reach + ARENA_HEAD_BYTES)
-		leak_heaps_add(heaps, last - reach - ARENA_HEAD_BYTES, last + LIST_BYTES);
+		span_add(heaps, last - reach - ARENA_HEAD_BYTES, last + LIST_BYTES);
 }
 
 static void pages_add(struct leak_heaps *heaps)
@@ -140,8 +136,8 @@ static void pages_add(struct leak_heaps *heaps)
 	/* Sorts and joins them. */
 	heap_extents_within(&heaps->pages, 0, 0, 0);
 	for (size_t i = 0; i < heaps->pages.count; i++)
-		leak_heaps_add(heaps, heaps->pages.items[i].first * HEAP_PAGE_BYTES,
-			       (heaps->pages.items[i].last + 1) * HEAP_PAGE_BYTES);
+		span_add(heaps, heaps->pages.items[i].first * HEAP_PAGE_BYTES,
+			 (heaps->pages.items[i].last + 1) * HEAP_PAGE_BYTES);
 }
 
 void leak_roots_take(struct reach *reach, const struct corefile *core, struct leak_heaps *heaps)

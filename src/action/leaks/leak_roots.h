@@ -16,14 +16,11 @@ struct leak_span {
 
 /** Memory of allocators, which is no root. Zero it to begin. */
 struct leak_heaps {
-	struct heap_extents pages; /**< of blocks, as set 0 */
-	struct leak_span *spans;   /**< of glibc's arenas, and of its data */
+	struct heap_extents pages; /**< of blocks, and of glibc's arenas, as set 0 */
+	struct leak_span *spans;   /**< the same in order, and glibc's own data */
 	size_t span_count, span_capacity;
 	uint64_t break_low; /**< the first block in the heap behind the program break; UINT64_MAX: none */
 };
-
-/** Add memory that is no root. */
-void leak_heaps_add(struct leak_heaps *heaps, uint64_t low, uint64_t high);
 
 /** Free it. */
 void leak_heaps_fini(struct leak_heaps *heaps);

@@ -16,14 +16,12 @@
 #include "trace/code_rows.h"
 #include "trace/option_names.h"
 #include "trace/process_rows.h"
+#include "trace/row_ids.h"
 #include "trace/trace.h"
 
 #define MOVING_NS INT64_C(1000000000)
 #define ARENA_BYTES (UINT64_C(64) << 20)
-enum {
-	FORKS_MAX = 64,
-	LINK_BITS = 2 /* of a state */
-};
+enum { LINK_BITS = 2 /* of a state */ };
 
 static const struct trace_dictionary *dictionary_of(const struct leaks *leaks)
 {
@@ -96,12 +94,11 @@ static void heap_note(struct leak_blocks *blocks, const struct heap_allocation *
 	const uint8_t kind = row->heap < heap_count ? blocks->kinds[row->heap] : LEAK_HEAP_OTHER;
 	if (kind == LEAK_HEAP_MAIN && details->address < heaps->break_low)
 		heaps->break_low = details->address;
-	if (kind == LEAK_HEAP_ARENA && is_live) {
-		const uint64_t low = details->address & ~(ARENA_BYTES - 1);
-		leak_heaps_add(heaps, low, low + ARENA_BYTES);
-	}
 	/* Memory that glibc has given back to the kernel may have become anything. */
-	if (is_live || kind == LEAK_HEAP_OTHER)
+	if (kind == LEAK_HEAP_ARENA && is_live)
+		heap_extents_add(&heaps->pages, 0, &(struct heap_allocation){.size_bytes = ARENA_BYTES},
+				 &(struct heap_details){.address = details->address & ~(ARENA_BYTES - 1)});
+	else if (is_live || kind == LEAK_HEAP_OTHER)
 		heap_extents_add(&heaps->pages, 0, row, details);
 }
 
@@ -125,43 +122,59 @@ static bool may_be_moving(const struct heap_allocation *row, int64_t time_ns)
 	return is_old || is_new;
 }
 
-/* Add the process's blocks that are live at its end, or, with a time, at that time. are_shown: else they are a parent's
-   that it was forked with. */
-static void blocks_find(struct leak_blocks *blocks, uint32_t process, bool are_shown, const int64_t *time_ns)
+/* When the blocks of a process are looked at: `time_ns`, or, without one, its end. */
+struct leak_moment {
+	bool is_wanted, is_at_end;
+	int64_t time_ns;
+};
+
+/* A forked process has the blocks that its parent had then, too. Return the moments by process. */
+static struct leak_moment *moments_find(const struct leaks *leaks)
 {
-	const struct heap_table *table = blocks->leaks->source->table;
+	const struct trace_dictionary *dictionary = dictionary_of(leaks);
+	struct leak_moment *moments = memory_zeroed(dictionary->process_count, sizeof(*moments));
+	struct leak_moment moment = {true, !leaks->question.is_running, leaks->question.at_ns};
+	/* A process comes after the one that it was forked from. */
+	for (uint32_t at = leaks->process; at < dictionary->process_count;) {
+		const struct trace_process *process = &dictionary->processes[at];
+		moments[at] = moment;
+		moment = (struct leak_moment){true, false, process->start_ns};
+		at = process->forked_from < at ? process->forked_from : TRACE_NONE;
+	}
+	return moments;
+}
+
+static void row_take(struct leak_blocks *blocks, const struct heap_allocation *row, const struct heap_details *details,
+		     const struct leak_moment *moment, uint32_t id)
+{
+	const bool is_live =
+		moment->is_at_end ? !heap_end_is_given_back(row->end) : heap_is_live_at(row, moment->time_ns);
+	heap_note(blocks, row, details, is_live);
+	if (row->flags & HEAP_NESTED)
+		return;
+	if (is_live || (!moment->is_at_end && may_be_moving(row, moment->time_ns)))
+		block_add(blocks, row, details->address, is_live ? id : HEAP_NONE);
+}
+
+/* Add the process's blocks that are live at the moment. Those that it was forked with are not shown. */
+static void blocks_find(struct leak_blocks *blocks)
+{
+	const struct leaks *leaks = blocks->leaks;
 	const struct heap_scan_plan plan = {INT64_MIN, INT64_MAX, INT64_MIN, PACK_ALL | PACK_DETAILS, NULL, NULL};
+	struct leak_moment *moments = moments_find(leaks);
 	struct heap_scan scan;
 	const struct heap_rows *rows;
-	heap_scan_begin(&scan, table, &plan, NULL);
+	heap_scan_begin(&scan, leaks->source->table, &plan, NULL);
 	while ((rows = heap_scan_next(&scan)))
 		for (uint32_t i = 0; i < rows->count; i++) {
 			const struct heap_allocation row = heap_rows_get(rows, i);
-			if (process_of(blocks->leaks, &row) != process)
-				continue;
-			const bool is_live =
-				time_ns ? heap_is_live_at(&row, *time_ns) : !heap_end_is_given_back(row.end);
-			heap_note(blocks, &row, &rows->details[i], is_live);
-			if (row.flags & HEAP_NESTED)
-				continue;
-			if (is_live || (time_ns && may_be_moving(&row, *time_ns)))
-				block_add(blocks, &row, rows->details[i].address,
-					  is_live && are_shown ? rows->first + i : HEAP_NONE);
+			const uint32_t process = process_of(leaks, &row);
+			if (moments[process].is_wanted)
+				row_take(blocks, &row, &rows->details[i], &moments[process],
+					 process == leaks->process ? rows->first + i : HEAP_NONE);
 		}
 	heap_scan_end(&scan);
-}
-
-/* A forked process has its parent's blocks, too. */
-static void forks_find(struct leak_blocks *blocks)
-{
-	const struct trace_dictionary *dictionary = dictionary_of(blocks->leaks);
-	uint32_t child = blocks->leaks->process;
-	for (unsigned i = 0; i < FORKS_MAX && dictionary->processes[child].forked_from < dictionary->process_count;
-	     i++) {
-		const uint32_t parent = dictionary->processes[child].forked_from;
-		blocks_find(blocks, parent, false, &dictionary->processes[child].start_ns);
-		child = parent;
-	}
+	free(moments);
 }
 
 /* ---- rows ---- */
@@ -283,7 +296,6 @@ static void blocks_reach(struct leak_blocks *blocks, const struct corefile *core
 	struct reach *reach = reach_new(blocks->items, (uint32_t)blocks->count, &memory);
 	leak_roots_take(reach, core, &blocks->heaps);
 	reach_follow(reach);
-	reach_settle(reach);
 	reach_free(reach);
 }
 
@@ -307,8 +319,7 @@ int leaks_make(struct leaks *leaks, struct action_input *input, const struct lea
 	leaks->at_ns = question->is_running ? question->at_ns : table->processes[leaks->process].end_ns;
 	kinds_find(&blocks);
 	loader_sites_find(&blocks);
-	blocks_find(&blocks, leaks->process, true, question->is_running ? &question->at_ns : NULL);
-	forks_find(&blocks);
+	blocks_find(&blocks);
 	overlaps_drop(&blocks);
 	blocks_reach(&blocks, question->core);
 	uint8_t *states = memory_resize(NULL, (size_t)table->count + 1, 1);

@@ -3,11 +3,11 @@
 
 #include <stdlib.h>
 
+#include "action/report/page_keepers.h"
 #include "action/summary/summary.h"
 #include "base/map.h"
 #include "base/memory.h"
 #include "query/extents.h"
-#include "query/page_map.h"
 #include "trace/memory_rows.h"
 #include "trace/trace.h"
 
@@ -46,25 +46,16 @@ static uint32_t node_of(const struct summary *summary, uint32_t site)
 
 static void runs_sum(struct pinned *pinned, const struct summary *summary, const struct page_map *pages)
 {
-	struct map by_node = {0};
-	for (size_t i = 0; i < pages->count; i++) {
-		const struct page_run *run = &pages->runs[i];
-		bool added;
-		if (run->fullness != PAGE_LITTLE || run->process != summary->resident->process)
-			continue;
-		pinned->page_bytes += run->count * HEAP_PAGE_BYTES;
-		pinned->live_bytes += run->bytes;
-		pinned->block_count += run->blocks;
-		uint32_t node = node_of(summary, run->site);
-		uint32_t *page_count = map_add(&by_node, node, &added);
-		*page_count = added ? 0 : *page_count;
-		*page_count += run->count < UINT32_MAX - *page_count ? (uint32_t)run->count : 0;
-		if (*page_count * (uint64_t)HEAP_PAGE_BYTES > pinned->node_page_bytes) {
-			pinned->node_page_bytes = *page_count * (uint64_t)HEAP_PAGE_BYTES;
-			pinned->node = node;
-		}
+	struct page_keepers keepers = {0};
+	page_keepers_find(&keepers, summary->input, pages, summary->resident->process, true);
+	pinned->page_bytes = keepers.pages * HEAP_PAGE_BYTES;
+	pinned->live_bytes = keepers.bytes;
+	pinned->block_count = keepers.blocks;
+	if (keepers.count) {
+		pinned->node = keepers.items[0].group;
+		pinned->node_page_bytes = keepers.items[0].pages * HEAP_PAGE_BYTES;
 	}
-	map_fini(&by_node);
+	free(keepers.items);
 }
 
 /* Sum up the sites whose blocks keep pages, by stack. */

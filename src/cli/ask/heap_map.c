@@ -6,25 +6,24 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "action/actions/stacks.h"
 #include "action/report/losses.h"
+#include "action/report/page_keepers.h"
+#include "action/report/stack_view.h"
 #include "base/grid.h"
 #include "base/json.h"
-#include "base/map.h"
-#include "base/memory.h"
 #include "base/position.h"
 #include "base/text.h"
 #include "cli/ask/analysis_options.h"
 #include "export/export.h"
 #include "export/report_head.h"
 #include "query/extents.h"
-#include "query/folded.h"
-#include "query/page_map.h"
 #include "trace/process_rows.h"
 #include "trace/reader.h"
 #include "trace/trace.h"
 
 /* Signs of a line, and lines of text without -top. */
-enum { LINE_PAGES = 64, LINES_MAX = 40, FUNCTIONS_MAX = 5 };
+enum { LINE_PAGES = 64, LINES_MAX = 40, FUNCTIONS_MAX = 5, STACKS_MAX = 3, LINES_OF_STACK = 8 };
 
 static const struct {
 	char sign;
@@ -58,15 +57,6 @@ int heap_map_settle(struct heap_options *options)
 
 /* ---- functions ---- */
 
-/* Return the number of the function that asked for the site's blocks, from 1; 0: there is no stack. */
-static uint32_t function_of(struct heap_map *map, uint32_t site)
-{
-	struct action_input *input = &map->analysis->input;
-	const struct heap_cell cell = {site, 0};
-	uint32_t node = action_site_node(input, input->sources, &cell);
-	return node ? heap_names_frame(action_names(input), node)->name + 1 : 0;
-}
-
 /* The caller frees it. */
 static char *function_text(struct heap_map *map, uint32_t function)
 {
@@ -90,51 +80,6 @@ static void fullnesses_sum(const struct heap_map *map, struct map_sum sums[PAGE_
 	}
 }
 
-/* Pages that are less than a quarter full. */
-struct map_function {
-	uint32_t function;
-	uint64_t pages, bytes;
-	int64_t oldest_ns;
-};
-
-static int keepers_compare(const void *one, const void *other)
-{
-	const struct map_function *a = one, *b = other;
-	if (a->pages != b->pages)
-		return a->pages > b->pages ? -1 : 1;
-	return a->function < b->function ? -1 : a->function > b->function;
-}
-
-/* Return the functions that keep nearly empty pages, the most pages first; the caller frees them. */
-static struct map_function *keepers_find(struct heap_map *map, size_t *count)
-{
-	struct map_function *keepers = NULL;
-	size_t capacity = 0;
-	struct map places = {0};
-	*count = 0;
-	for (size_t i = 0; i < map->pages.count; i++) {
-		const struct page_run *run = &map->pages.runs[i];
-		bool added;
-		if (run->fullness != PAGE_LITTLE)
-			continue;
-		uint32_t function = function_of(map, run->site);
-		uint32_t *place = map_add(&places, function, &added);
-		if (added) {
-			memory_grow(keepers, *count, capacity);
-			keepers[*count] = (struct map_function){.function = function, .oldest_ns = run->oldest_ns};
-			*place = (uint32_t)(*count)++;
-		}
-		struct map_function *keeper = &keepers[*place];
-		keeper->pages += run->count;
-		keeper->bytes += run->bytes;
-		keeper->oldest_ns = run->oldest_ns < keeper->oldest_ns ? run->oldest_ns : keeper->oldest_ns;
-	}
-	map_fini(&places);
-	if (*count)
-		qsort(keepers, *count, sizeof(*keepers), keepers_compare);
-	return keepers;
-}
-
 /* ---- text ---- */
 
 static void write_fullnesses(const struct heap_map *map, struct sink *out)
@@ -148,24 +93,42 @@ static void write_fullnesses(const struct heap_map *map, struct sink *out)
 			    fullnesses[i].sign, fullnesses[i].words);
 }
 
-static void write_keepers(struct heap_map *map, struct sink *out)
+/* Write the functions, or the stacks, that keep pages. */
+static void write_keepers(struct heap_map *map, bool are_stacks, struct sink *out)
 {
-	size_t count;
-	int64_t now_ns = map->analysis->sources->filter->moment.at.time_ns;
-	struct map_function *keepers = keepers_find(map, &count);
-	if (count)
-		sink_text(out, "\nPages that are less than 1/4 full, by the function with the most bytes there\n"
-			       "       pages        live      oldest  function\n");
-	for (size_t i = 0; i < count && i < FUNCTIONS_MAX; i++) {
-		char *text = function_text(map, keepers[i].function);
-		sink_format(out, "  %10s  %10s  %10s  %s\n", text_count(keepers[i].pages).data,
-			    text_bytes(keepers[i].bytes).data, text_duration(now_ns - keepers[i].oldest_ns).data,
-			    text_shown(text));
+	enum { INDENT = 10 };
+	static const struct {
+		const char *title, *more;
+		size_t most;
+	} words[] = {{"\nPages that are less than 1/4 full, by the function with the most bytes there\n"
+		      "       pages        live      oldest  function\n",
+		      "functions", FUNCTIONS_MAX},
+		     {"\nThe same pages, by the stack\n"
+		      "       pages        live      oldest\n",
+		      "stacks", STACKS_MAX}};
+	struct action_input *input = &map->analysis->input;
+	const int64_t now_ns = map->analysis->sources->filter->moment.at.time_ns;
+	struct page_keepers keepers = {0};
+	page_keepers_find(&keepers, input, &map->pages, HEAP_NONE, are_stacks);
+	if (keepers.count)
+		sink_text(out, words[are_stacks].title);
+	for (size_t i = 0; i < keepers.count && i < words[are_stacks].most; i++) {
+		const struct page_keeper *keeper = &keepers.items[i];
+		sink_format(out, "  %10s  %10s  %10s", text_count(keeper->pages).data, text_bytes(keeper->bytes).data,
+			    text_duration(now_ns - keeper->oldest_ns).data);
+		char *text = are_stacks ? NULL : function_text(map, keeper->group);
+		sink_format(out, text ? "  %s\n" : "\n", text ? text_shown(text) : "");
+		if (are_stacks)
+			stack_view_print(&(struct stack_view){.input = input,
+							      .indent = INDENT,
+							      .lines_max = LINES_OF_STACK,
+							      .has_places = true},
+					 keeper->group, out);
 		free(text);
 	}
-	if (count > FUNCTIONS_MAX)
-		sink_format(out, "  %zu more functions\n", count - FUNCTIONS_MAX);
-	free(keepers);
+	if (keepers.count > words[are_stacks].most)
+		sink_format(out, "  %zu more %s\n", keepers.count - words[are_stacks].most, words[are_stacks].more);
+	free(keepers.items);
 }
 
 /* A line of signs that is being written: of pages from an address that is a multiple of its size. */
@@ -231,7 +194,8 @@ static void write_text(struct heap_map *map, struct sink *out)
 	sink_format(out, "  %s live in %s blocks%s\n", text_bytes(totals->outstanding_bytes).data,
 		    text_count(totals->outstanding_count).data, asked->note_count ? "" : " at the end of the trace");
 	write_fullnesses(map, out);
-	write_keepers(map, out);
+	write_keepers(map, false, out);
+	write_keepers(map, true, out);
 	write_lines(map, out);
 }
 
@@ -247,7 +211,7 @@ static void write_csv(struct heap_map *map, struct sink *out)
 			    dictionary->processes[run->process].pid, run->first, run->count,
 			    fullnesses[run->fullness].word, run->bytes, run->blocks);
 		if (run->fullness != PAGE_NONE) {
-			char *text = function_text(map, function_of(map, run->site));
+			char *text = function_text(map, page_keeper_function(&map->analysis->input, run->site));
 			sink_format(out, "%s,", text_microseconds(run->oldest_ns).data);
 			csv_field(out, text);
 			free(text);
@@ -282,21 +246,26 @@ static void json_fullnesses(struct json *json, const struct heap_map *map)
 	json_end_array(json);
 }
 
-static void json_keepers(struct json *json, struct heap_map *map)
+static void json_keepers(struct json *json, struct heap_map *map, bool are_stacks)
 {
-	size_t count;
-	struct map_function *keepers = keepers_find(map, &count);
-	json_begin_array(json, "keepers");
-	for (size_t i = 0; i < count; i++) {
+	struct action_input *input = &map->analysis->input;
+	struct page_keepers keepers = {0};
+	page_keepers_find(&keepers, input, &map->pages, HEAP_NONE, are_stacks);
+	json_begin_array(json, are_stacks ? "keeper_stacks" : "keepers");
+	for (size_t i = 0; i < keepers.count && (!are_stacks || i < map->options->top); i++) {
+		const struct page_keeper *keeper = &keepers.items[i];
 		json_begin_object(json, NULL);
-		json_function(json, map, keepers[i].function);
-		json_count(json, "pages", keepers[i].pages);
-		json_count(json, "live_bytes", keepers[i].bytes);
-		json_time(json, "oldest_us", keepers[i].oldest_ns);
+		if (!are_stacks)
+			json_function(json, map, keeper->group);
+		json_count(json, "pages", keeper->pages);
+		json_count(json, "live_bytes", keeper->bytes);
+		json_time(json, "oldest_us", keeper->oldest_ns);
+		if (are_stacks)
+			action_stack_json(input, keeper->group, json);
 		json_end_object(json);
 	}
 	json_end_array(json);
-	free(keepers);
+	free(keepers.items);
 }
 
 static void json_run(struct json *json, struct heap_map *map, const struct page_run *run)
@@ -313,7 +282,7 @@ static void json_run(struct json *json, struct heap_map *map, const struct page_
 	json_count(json, "live_blocks", run->blocks);
 	if (run->fullness != PAGE_NONE) {
 		json_time(json, "oldest_us", run->oldest_ns);
-		json_function(json, map, function_of(map, run->site));
+		json_function(json, map, page_keeper_function(&map->analysis->input, run->site));
 	}
 	json_end_object(json);
 }
@@ -337,7 +306,8 @@ static void write_json(struct heap_map *map, struct sink *out)
 	json_count(&json, "live_bytes", totals->outstanding_bytes);
 	json_count(&json, "live_blocks", totals->outstanding_count);
 	json_fullnesses(&json, map);
-	json_keepers(&json, map);
+	json_keepers(&json, map, false);
+	json_keepers(&json, map, true);
 	const size_t count = map->pages.count, shown = count < map->options->top ? count : map->options->top;
 	json_count(&json, "run_count", count);
 	json_count(&json, "cut", count - shown);
@@ -355,10 +325,9 @@ static int map_make(void *context, struct diag *diag)
 {
 	struct heap_map *map = context;
 	const struct action_source *source = map->analysis->sources;
-	if (source->table->sample_bytes)
-		return diag_fail(diag, ENOTSUP, "%s is a sample: -map needs every block", source->path);
-	if (heap_folded_until_ns(source->table) != INT64_MIN)
-		return diag_fail(diag, ENOTSUP, "%s is folded: -map needs the addresses of all blocks", source->path);
+	const char *reason = page_map_missing(source->table);
+	if (reason)
+		return diag_fail(diag, ENOTSUP, "%s %s", source->path, reason);
 	page_map_make(&map->pages, source->table, source->filter);
 	action_input_settle(&map->analysis->input);
 	return 0;

@@ -4,11 +4,13 @@
 #include "cli/boot/autologger.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "cli/boot/autologger_list.h"
 #include "cli/boot/autologger_start.h"
+#include "push/push_place.h"
 #include "session/directory/directory.h"
 
 /* ---- add ---- */
@@ -27,6 +29,7 @@ struct autologger_add {
 #define MORE_PATH(first, least, most)
 #define MORE_STACKS(first, least, most)
 #define MORE_FLAGS(first, least, most)
+#define MORE_WORDS(first, least, most)
 #define HELP_NUMBER(text, more) text more
 #define HELP_SWITCH(text, more) text more
 #define HELP_MODE(text, more) text more
@@ -34,6 +37,7 @@ struct autologger_add {
 #define HELP_PATH(text, more) text
 #define HELP_STACKS(text, more) text
 #define HELP_FLAGS(text, more) text
+#define HELP_WORDS(text, more) text
 #define HELP_REFUSED(text, more) NULL
 #define MORE_REFUSED(first, least, most)
 
@@ -66,6 +70,19 @@ static int take_name(void *context, char *word)
 	return CLI_OK;
 }
 
+static int check_push(const char *words, struct diag *why)
+{
+	char place[AUTOLOGGER_TEXT_BYTES];
+	struct push_place parsed;
+	if (!words[0])
+		return 0;
+	snprintf(place, sizeof(place), "%.*s", (int)strcspn(words, " \t"), words);
+	struct diag reason = {""};
+	int error = push_place_parse(&parsed, place, &reason);
+	push_place_fini(&parsed);
+	return error ? diag_fail(why, -error, "Push = %s", reason.text) : 0;
+}
+
 /* Set the values that the command line has. Guid and Start are there in any case. */
 static int set_values(const struct autologger_add *add, struct autologger *logger, struct diag *why)
 {
@@ -81,6 +98,7 @@ static int set_values(const struct autologger_add *add, struct autologger *logge
 			error = autologger_set(logger, autologger_value_name((enum autologger_value)i), word, why);
 	}
 	error = error ? error : autologger_check(logger, why);
+	error = error ? error : check_push(logger->values[AUTOLOGGER_Push].text, why);
 	/* A file may have it: disable leaves Boot as it is. */
 	if (!error && logger->values[AUTOLOGGER_Boot].number && !logger->values[AUTOLOGGER_Start].number)
 		error = diag_fail(why, EINVAL, "Boot = 1 needs Start = 1");

@@ -17,6 +17,7 @@
 #include "image/image_status.h"
 #include "cli/image/watch_options.h"
 #include "cli/option_parser.h"
+#include "cli/push_start.h"
 #include "session/control/option_rows.h"
 #include "session/control/own_program.h"
 
@@ -24,6 +25,7 @@
 
 struct image_add {
 	struct session_options session;
+	struct push_start push;
 	const char *image, *service, *to_session, *output, *user, *owner, *arguments, *cgroup, *first, *every, *time,
 		*flags;
 	bool is_privileged, is_forced, has_scripts;
@@ -61,6 +63,7 @@ static const struct option add_rows[] = {
 
 static const struct option_group add_groups[] = {
 	{add_rows, 0, false},
+	{push_start_rows, offsetof(struct image_add, push), false},
 	{session_option_rows, offsetof(struct image_add, session), true},
 	{NULL, 0, false},
 };
@@ -106,7 +109,9 @@ static void add_word(void *text, const char *word)
 /* Set the values that the command line has. CLI_OK, or CLI_FAILED after a message. */
 static int set_values(const struct image_add *add, struct image_option *option)
 {
-	char until[40] = "", words[IMAGE_PATH_BYTES] = "";
+	char until[40] = "", words[IMAGE_PATH_BYTES] = "", push[IMAGE_PATH_BYTES];
+	if (push_start_words(&add->push, "image add", push, sizeof(push)) != CLI_OK)
+		return CLI_FAILED;
 	if (add->time)
 		end_text(add->time, until, sizeof(until));
 	if (add->time && !until[0])
@@ -126,6 +131,7 @@ static int set_values(const struct image_add *add, struct image_option *option)
 		      {"Every", add->every},
 		      {"TracingFlags", add->flags},
 		      {"Until", until[0] ? until : NULL},
+		      {"Push", push[0] ? push : NULL},
 		      {"Options", words},
 		      {"Privileged", add->is_privileged ? "yes" : NULL},
 		      {"Scripts", add->has_scripts ? "yes" : NULL},

@@ -18,6 +18,7 @@
 #include "base/text.h"
 #include "cli/cli.h"
 #include "cli/session/push_options.h"
+#include "cli/session/push_registered_run.h"
 #include "cli/session/session_talk.h"
 #include "os/fd.h"
 #include "os/monotonic.h"
@@ -257,7 +258,7 @@ static int push_all(struct pushing *pushing)
 	pushing->maker = (struct push_maker){.place = &pushing->place,
 					     .labels = &pushing->options->labels,
 					     .session = pushing->options->words.name,
-					     .with_lines = pushing->options->with_lines,
+					     .past.with_lines = pushing->options->with_lines,
 					     .queue = &pushing->queue};
 	pushing->profile_ns =
 		pushing->options->is_once ? 0 : monotonic_now_ns() + (uint64_t)pushing->options->every_ms * NS_PER_MS;
@@ -277,6 +278,8 @@ static int push_run(int count, char **arguments)
 		.options = &options, .socket = -1, .signals = -1, .queue = {.directory = -1, .lock = -1}};
 	struct diag diag = {""};
 	int status = push_options_take(&options, count, arguments);
+	if (status == CLI_OK && options.is_registered)
+		return push_registered_run();
 	if (status == CLI_OK && push_place_parse(&pushing.place, options.place, &diag))
 		status = cli_fail("push: %s", diag.text);
 	if (status == CLI_OK)
@@ -292,7 +295,7 @@ static int push_run(int count, char **arguments)
 
 const struct command command_push = {
 	.name = "push",
-	.usage = "NAME PLACE [OPTIONS]",
+	.usage = "NAME PLACE [OPTIONS] | --registered",
 	.summary = "send profiles of a session to a server, or into a directory, again and again",
 	.run = push_run,
 	.options = &push_grammar,

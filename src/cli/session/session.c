@@ -52,6 +52,38 @@ char *cli_session_trace(const char *name)
 	return flush(name, true, &session);
 }
 
+static bool is_searching(const struct controller_state *state, uint32_t pid)
+{
+	for (size_t i = 0; i < state->target_count; i++)
+		if (state->targets[i].pid == (int)pid)
+			return state->targets[i].target.is_searching;
+	return false;
+}
+
+/* Wait until the session knows the blocks that the process had before the attach. Its heaps are read for them, which
+   takes milliseconds as a rule. */
+static int searched_await(const char *name, uint32_t pid)
+{
+	enum { PAUSE_US = 20000, TRIES = 3000 };
+	struct controller_state state = {.is_alive = false};
+	int socket = session_connect_to(name);
+	int status = socket >= 0 ? CLI_OK : CLI_FAILED;
+	bool is_waiting = status == CLI_OK;
+	for (int i = 0; i < TRIES && is_waiting; i++) {
+		if (i)
+			usleep(PAUSE_US);
+		status = session_query(socket, false, &state);
+		is_waiting = status == CLI_OK && is_searching(&state, pid);
+		controller_state_fini(&state);
+	}
+	if (socket >= 0)
+		close(socket);
+	if (is_waiting)
+		cli_say("process %s: its blocks from before the attach are not known yet, and count as free memory",
+			text_pid(pid).data);
+	return status;
+}
+
 char *cli_process_trace(uint32_t pid, char **session)
 {
 	char name[600];
@@ -64,7 +96,7 @@ char *cli_process_trace(uint32_t pid, char **session)
 		cli_fail("process %s is not recorded: xheap start NAME -p %s begins a session", text_pid(pid).data,
 			 text_pid(pid).data);
 	else if (name[0] != '/')
-		return cli_session_trace(*session = strdup(name));
+		return searched_await(name, pid) == CLI_OK ? cli_session_trace(*session = strdup(name)) : NULL;
 	/* The path of another user's session leads anywhere. */
 	else if (proc_status_value((pid_t)pid, "Uid") == (int64_t)geteuid())
 		return strdup(name);

@@ -7,11 +7,11 @@
 #include "base/text.h"
 #include "cli/cli.h"
 #include "cli/image/image_notes.h"
+#include "cli/push_start.h"
 #include "cli/record/record.h"
 #include "cli/record/record_files.h"
 #include "cli/record/record_options.h"
 #include "cli/record/recording.h"
-#include "cli/session/push_options.h"
 #include "cli/session/session_talk.h"
 #include "inject/inject.h"
 #include "session/control/option_rows.h"
@@ -31,6 +31,7 @@ static const struct option_group start_groups[] = {
 	{record_pid_rows, 0, false},
 	{record_option_rows, 0, false},
 	{push_start_rows, offsetof(struct session_begin, push), false},
+	{push_service_rows, offsetof(struct session_begin, push), false},
 	{session_option_rows, offsetof(struct session_begin, record.session), false},
 	{NULL, 0, false},
 };

@@ -2,6 +2,7 @@
 #include "server/answer/shown_trace.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +12,8 @@
 #include "server/answer/question_filter.h"
 #include "trace/reader.h"
 #include "trace/trace.h"
+
+enum { MOMENT_BYTES = 32 };
 
 int shown_trace_open(struct shown_trace *shown, const struct analysis_caller *caller, struct diag *diag)
 {
@@ -84,6 +87,11 @@ int shown_trace_ask(const struct shown_question *question, const struct analysis
 	};
 	filter_request_init(&asked);
 	int error = filter ? question_filter_take(&asked, filter, diag) : 0;
+	if (!error && question->has_moment) {
+		char moment[MOMENT_BYTES];
+		snprintf(moment, sizeof(moment), "%" PRId64 "ns", question->at_ns > 0 ? question->at_ns : 0);
+		error = filter_word_take(&asked, &filter_words[FILTER_WORD_AT], 0, moment, diag);
+	}
 	if (!error) {
 		error = analysis_open(&asking.analysis, &request, diag);
 		error = error ? error : analysis_run(&asking.analysis, asking_make, asking_undo, &asking, diag);

@@ -29,6 +29,8 @@ struct shown_question {
 	struct shown_trace *shown;
 	const char *filter; /**< words: which blocks count; NULL: all */
 	bool with_window;   /**< the source has a window: sums over all blocks */
+	bool has_moment;    /**< it is about the blocks that live at a moment */
+	int64_t at_ns;
 	/** Make the answer of the input, which has one source. It may run twice: it begins anew then. Return 0, or a
 	    negative errno with the reason in `diag`. */
 	int (*make)(void *context, struct analysis *analysis, struct diag *diag);

@@ -130,6 +130,7 @@ static const struct {
 	     {"/frees", REQUEST_FREES},
 	     {"/blocks", REQUEST_BLOCKS},
 	     {"/block", REQUEST_BLOCK},
+	     {"/map", REQUEST_MAP},
 	     {"/live", REQUEST_LIVE},
 	     {"/flush", REQUEST_FLUSH}};
 

@@ -162,6 +162,7 @@ struct control_target {
 	uint64_t pause_ns;
 	uint32_t processes, threads;
 	uint32_t is_limited;    /**< 1: some of its stacks, threads or heaps exceed a limit and are not kept */
+	uint32_t is_searching;  /**< 1: its blocks from before the attach are not all known yet */
 	struct stack_ends ends; /**< of the events' stacks */
 };
 

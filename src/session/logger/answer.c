@@ -14,6 +14,7 @@
 #include "os/fd.h"
 #include "os/monotonic.h"
 #include "os/proc.h"
+#include "region/atomic.h"
 #include "os/proc_text.h"
 #include "session/drain/drain_columns.h"
 #include "session/drain/drain_notes.h"
@@ -302,13 +303,15 @@ static void tell_target(struct logger *logger, int socket, struct target *target
 	struct drain_totals totals;
 	uint64_t cpu_ticks = 0;
 	drain_region_totals(target->drain, &totals);
-	message.target = (struct control_target){TOTALS(logger, totals),
-						 .ends = totals.ends,
-						 .processes = target->alive,
-						 .threads = threads_live(&target->region),
-						 .rate = drain_region_rate(target->drain, logger->clock.ticks_per_ms),
-						 .pause_ns = target->pause_ns,
-						 .is_limited = drain_is_limited(target->drain)};
+	message.target =
+		(struct control_target){TOTALS(logger, totals),
+					.ends = totals.ends,
+					.processes = target->alive,
+					.threads = threads_live(&target->region),
+					.rate = drain_region_rate(target->drain, logger->clock.ticks_per_ms),
+					.pause_ns = target->pause_ns,
+					.is_limited = drain_is_limited(target->drain),
+					.is_searching = (LOAD(&target->region.header->options) & OPTION_MEASURE) != 0};
 	for (uint32_t i = 0; i < target->member_count; i++) {
 		if (target->member[i].state != MEMBER_LIVE || !target->member[i].pid)
 			continue;

@@ -290,7 +290,8 @@ def attached():
         wait_until_stopped(pid)
         os.kill(pid, signal.SIGCONT)
         attach("start", NAME, "-o", "why.xht", "-p", pid)
-        wait_for("earlier blocks", lambda: why(pid)["classes"]["live"])
+        # The first question waits for the search of these blocks.
+        expect(why(pid)["classes"]["live"] >= MIB // 4, "blocks from before the attach are missing")
         os.kill(pid, signal.SIGSTOP)
         wait_until_stopped(pid)
         answer = account(pid, "attached")

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: MIT
+// What kind of blocks: sizes by lifetimes. An area that is dragged becomes a filter of the server, which knows each block.
+import {cellWeights, groupCells} from "./cells.js";
+import {splitFilters} from "./command.js";
+import {byId, fill, make} from "./elements.js";
+import {
+	ANY_LIFE,
+	ANY_SIZE,
+	commandTime,
+	formatBytes,
+	formatMeasure,
+	formatShare,
+	formatTick,
+	lifeLimit,
+	lifeName,
+	sizeName,
+} from "./format.js";
+import {mixColors, readable} from "./palette.js";
+import {selectionMark} from "./picture.js";
+import {NEVER_FREED} from "./store.js";
+
+/** Narrower cells have no number. Pixels. */
+const NUMBER_WIDTH = 40;
+/** Small values are still to be seen: a shade is this power of the share. */
+const SHADE_POWER = 0.42;
+const NEVER = Number(NEVER_FREED),
+	LIVES = NEVER + 1;
+/** Filters that an area takes the place of. */
+const OF_AREA = /^-(size|lifetime|closed)\b/i;
+
+/** @param {Model} model @param {Uint8Array} hits @param {Measure} measure @returns {{sums: Float64Array, sizes: number[], lives: number[]}} sums by `size * LIVES + life`, and the rows and columns with any, those between them too */
+export function sumKinds(model, hits, measure) {
+	const {keys: lives} = groupCells(model, "life"),
+		{size} = model.cells,
+		weights = cellWeights(model, measure),
+		sums = new Float64Array(65 * LIVES);
+	for (let i = 0; i < hits.length; i++) if (hits[i]) sums[size[i] * LIVES + lives[i]] += weights[i];
+	const present = [...sums.keys()].filter((at) => sums[at]),
+		between = (/** @type {number[]} */ all, /** @type {number[]} */ apart) => {
+			const inside = all.filter((key) => !apart.includes(key)),
+				first = inside.reduce((a, b) => Math.min(a, b), Infinity),
+				last = inside.reduce((a, b) => Math.max(a, b), -1);
+			return [
+				...Array.from({length: Math.max(0, last - first + 1)}, (_, i) => first + i),
+				...apart.filter((key) => all.includes(key)),
+			];
+		};
+	return {
+		sums,
+		sizes: between(
+			present.map((at) => Math.floor(at / LIVES)),
+			[ANY_SIZE],
+		),
+		lives: between(
+			present.map((at) => at % LIVES),
+			[ANY_LIFE, NEVER],
+		),
+	};
+}
+
+export class Sizes {
+	/** @param {App} app */
+	constructor(app) {
+		this.app = app;
+		this.box = byId("sizes");
+		this.frame = make("div.kinds-area", {hidden: true});
+		/** @type {number[]} */
+		this.sizes = [];
+		/** @type {number[]} */
+		this.lives = [];
+		/** The corners of the area that is dragged, as places of rows and columns. @type {[number, number, number, number] | null} */
+		this.area = null;
+		this.box.addEventListener("pointerdown", (event) => {
+			const at = event.button ? null : this.placeAt(event);
+			this.area = at && [...at, ...at];
+			this.isDragging = Boolean(at);
+			this.drawArea();
+		});
+		this.box.addEventListener("pointermove", (event) => this.isDragging && this.extend(this.placeAt(event)));
+		this.box.addEventListener("pointerup", () => this.isDragging && this.choose());
+		this.box.addEventListener("keydown", (event) => this.key(event));
+	}
+
+	render() {
+		const {app, box} = this,
+			{measure} = app.store.state,
+			{model, selected} = app.picture,
+			{sums, sizes, lives} = sumKinds(model, selected.hits, measure),
+			mark = selectionMark(app.picture),
+			of = (/** @type {number[]} */ rows, /** @type {number[]} */ columns) =>
+				rows.reduce((sum, size) => columns.reduce((more, life) => more + sums[size * LIVES + life], sum), 0),
+			total = of(sizes, lives),
+			most = sizes.reduce(
+				(max, size) => lives.reduce((more, life) => Math.max(more, sums[size * LIVES + life]), max),
+				1,
+			),
+			tell = (/** @type {number} */ value) => (value ? mark + formatMeasure(value, measure) : "");
+		byId("nothing").hidden = total > 0;
+		this.sizes = sizes;
+		this.lives = lives;
+		const isWide = (box.clientWidth - 260) / Math.max(1, lives.length) >= NUMBER_WIDTH;
+		box.style.gridTemplateColumns = `auto repeat(${lives.length}, minmax(0, 1fr)) auto`;
+		const cell = (
+			/** @type {number} */ size,
+			/** @type {number} */ row,
+			/** @type {number} */ life,
+			/** @type {number} */ column,
+		) => {
+			const value = sums[size * LIVES + life],
+				ground = value
+					? mixColors(app.palette.less, app.palette.panel, 0.06 + 0.84 * (value / most) ** SHADE_POWER)
+					: app.palette.panel,
+				element = make(
+					life === NEVER ? "div.kind.never" : "div.kind",
+					{
+						role: "gridcell",
+						"data-place": `${row} ${column}`,
+						title: value
+							? `${sizeName(size)}, ${lifeWords(life)}: ${tell(value)}, ${formatShare(value / total)}`
+							: "",
+					},
+					isWide && value ? shorten(formatMeasure(value, measure)) : "",
+				);
+			element.style.background = ground;
+			element.style.color = readable(ground, [app.palette.ink, "#000000", "#ffffff"]);
+			return element;
+		};
+		const line = (/** @type {Child[]} */ ...children) => make("div.kinds-row", {role: "row"}, ...children);
+		fill(
+			box,
+			line(
+				make("div", {role: "columnheader"}, "size"),
+				...lives.map((life) =>
+					make("div.kind-life", {role: "columnheader", title: lifeWords(life)}, shortLife(life)),
+				),
+				make("div.kind-sum", {role: "columnheader"}, "all"),
+			),
+			...sizes.map((size, row) =>
+				line(
+					make(
+						"div",
+						{role: "rowheader"},
+						size === ANY_SIZE || !size ? sizeName(size) : `from ${formatBytes(2 ** (size - 1))}`,
+					),
+					...lives.map((life, column) => cell(size, row, life, column)),
+					make("div.kind-sum", {role: "gridcell"}, tell(of([size], lives))),
+				),
+			),
+			line(
+				make("div", {role: "rowheader"}, "all"),
+				...lives.map((life) =>
+					make(
+						"div.kind-all",
+						{role: "gridcell", title: tell(of(sizes, [life]))},
+						isWide ? shorten(formatMeasure(of(sizes, [life]), measure)) : "",
+					),
+				),
+				make("div.kind-sum", {role: "gridcell"}, make("b", tell(total))),
+			),
+			this.frame,
+		);
+		this.drawArea();
+	}
+
+	/** @param {MouseEvent} event @returns {[number, number] | null} row and column there */
+	placeAt(event) {
+		const found = document.elementFromPoint(event.clientX, event.clientY)?.closest("[data-place]"),
+			[row, column] = (found?.getAttribute("data-place") ?? "").split(" ").map(Number);
+		return column >= 0 && this.sizes[row] !== ANY_SIZE && this.lives[column] !== ANY_LIFE ? [row, column] : null;
+	}
+
+	/** @param {[number, number] | null} place @returns {void} the other corner; lifetimes and never freed are not one area */
+	extend(place) {
+		const {area, lives} = this;
+		if (!area || !place || (lives[place[1]] === NEVER) !== (lives[area[1]] === NEVER)) return;
+		this.area = [area[0], area[1], ...place];
+		this.drawArea();
+	}
+
+	/** @returns {{rows: number[], columns: number[]} | null} sizes and lifetimes of the area, in order */
+	chosen() {
+		if (!this.area) return null;
+		const [row, column, otherRow, otherColumn] = this.area;
+		return {
+			rows: [Math.min(row, otherRow), Math.max(row, otherRow)],
+			columns: [Math.min(column, otherColumn), Math.max(column, otherColumn)],
+		};
+	}
+
+	drawArea() {
+		const chosen = this.chosen();
+		this.frame.hidden = !chosen;
+		if (!chosen) return;
+		const [[top, bottom], [left, right]] = [chosen.rows, chosen.columns];
+		this.frame.style.gridArea = `${top + 2} / ${left + 2} / ${bottom + 3} / ${right + 3}`;
+	}
+
+	/** The area becomes a filter. */
+	choose() {
+		const chosen = this.chosen(),
+			{store} = this.app,
+			{words, filters} = store.state;
+		this.area = null;
+		this.isDragging = false;
+		if (!chosen) return;
+		const [least, most] = chosen.rows.map((row) => this.sizes[row]),
+			[first, last] = chosen.columns.map((column) => this.lives[column]),
+			own = [`-size ${least ? 2 ** (least - 1) : 0} ${2 ** most}`];
+		if (first !== NEVER)
+			own.push("-closed", `-lifetime ${commandTime(lifeLimit(first))} ${commandTime(lifeLimit(last + 1))}`);
+		const others = filters.filter(({by}) => by !== "size" && by !== "life");
+		store.set({
+			words: [...splitFilters(words).filter((filter) => !OF_AREA.test(filter)), ...own].join(" "),
+			filters: first === NEVER ? [...others, {by: "life", key: NEVER_FREED, hide: false}] : others,
+			item: null,
+		});
+	}
+
+	/** @param {KeyboardEvent} event arrows move the area, with Shift its corner */
+	key(event) {
+		const step = /** @type {Record<string, [number, number]>} */ ({
+			ArrowLeft: [0, -1],
+			ArrowRight: [0, 1],
+			ArrowUp: [-1, 0],
+			ArrowDown: [1, 0],
+		})[event.key];
+		if (event.key === "Enter") this.choose();
+		else if (!step) return;
+		else {
+			const [, , row, column] = this.area ?? [0, 0, 0, -step[1]],
+				place = /** @type {[number, number]} */ ([
+					Math.max(0, Math.min(this.sizes.length - 1, row + step[0])),
+					Math.max(0, Math.min(this.lives.length - 1, column + step[1])),
+				]);
+			if (event.shiftKey && this.area) this.extend(place);
+			else this.area = [...place, ...place];
+			this.drawArea();
+			this.app.say(
+				this.box.querySelector(`[data-place="${place.join(" ")}"]`)?.getAttribute("title") || "nothing",
+			);
+		}
+		event.preventDefault();
+	}
+}
+
+/** @param {number} life @returns {string} */
+function lifeWords(life) {
+	return life === NEVER ? "never freed" : `lived ${lifeName(life)}`;
+}
+
+/** @param {number} life @returns {string} where a decade begins */
+function shortLife(life) {
+	if (life === NEVER) return "never";
+	if (life === ANY_LIFE) return "any";
+	return life % 2 ? formatTick(lifeLimit(life), lifeLimit(life)) : "";
+}
+
+/** @param {string} words @returns {string} in a narrow place */
+function shorten(words) {
+	return words.replace("\u2009", "").replace("iB", "");
+}
