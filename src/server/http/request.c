@@ -131,6 +131,7 @@ static const struct {
 	     {"/blocks", REQUEST_BLOCKS},
 	     {"/block", REQUEST_BLOCK},
 	     {"/map", REQUEST_MAP},
+	     {"/source", REQUEST_SOURCE},
 	     {"/live", REQUEST_LIVE},
 	     {"/flush", REQUEST_FLUSH}};
 
