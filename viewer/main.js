@@ -561,16 +561,12 @@ async function load(source) {
 	else if (store.state.range) page.askForRange();
 }
 
-/** @param {number} share @param {number} secondsLeft */
+/** What the server reads: once there is a picture, beside it. @param {number} share @param {number} secondsLeft */
 function showProgress(share, secondsLeft) {
-	const bar = byId("progress");
-	bar.style.width = `${Math.min(1, share) * 100}%`;
-	fill(
-		byId("sentence"),
-		share
-			? `Reading the trace: ${formatShare(share)}${secondsLeft ? `, about ${formatTime(secondsLeft * 1e9)} left` : ""}`
-			: "Reading the trace …",
-	);
+	byId("progress").style.width = `${Math.min(1, share) * 100}%`;
+	byId(document.body.classList.contains("waiting") ? "sentence" : "cost").textContent = share
+		? `Reading the trace: ${formatShare(share)}${secondsLeft ? `, about ${formatTime(secondsLeft * 1e9)} left` : ""}`
+		: "Reading the trace …";
 }
 
 /** @param {unknown} error */

@@ -271,11 +271,11 @@ class Trace:
         return [row.id for row in self.table("function") if row.name == name]
 
     def allocations(self, columns: Optional[Sequence[str]] = None, **filters: Any) -> Rows:
-        """Blocks in the order of their births: the columns of `xheap dump -allocations`. `stack` and `free_stack`, whole stacks as texts, are given if they are asked for."""
+        """Blocks in the order of their births: the columns of `xheap dump -allocations`. If they are asked for: `caller` and `free_caller`, the first functions of the program's own code, and `stack` and `free_stack`, whole stacks as texts."""
         return self._rows("allocation", columns, filters)
 
     def events(self, columns: Optional[Sequence[str]] = None, range: Any = None) -> Rows:
-        """Heap calls in the order of time: the columns of `xheap dump -events`, and `stack` if it is asked for."""
+        """Heap calls in the order of time: the columns of `xheap dump -events`, and `caller` and `stack` if they are asked for."""
         return self._rows("event", columns, {"range": range})
 
     def stacks(self) -> Rows:

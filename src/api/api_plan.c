@@ -34,12 +34,21 @@ static bool is_named(const struct column *column, const char *name, const char *
 	return !strncmp(name, column->name, length) && !strcmp(name + length, end);
 }
 
-/* "stack" is the text of "stack_id". */
-static bool is_text_of(const struct column *column, const char *name)
+/* What shows a stack: the name has it in place of the column's "stack_id". */
+static const struct {
+	const char *end;
+	uint32_t flag;
+} stack_shows[] = {{"stack", NODE_AS_TEXT}, {"caller", NODE_AS_CALLER}};
+enum { STACK_SHOWS = sizeof(stack_shows) / sizeof(*stack_shows), STACK_ID_BYTES = sizeof("stack_id") - 1 };
+
+/* Return how the name shows the column of stacks, PLAN_NOTHING: it does not. */
+static uint32_t stack_flag_of(const struct column *column, const char *name)
 {
-	size_t length = strlen(name);
-	return column->type == TYPE_STACK && !strncmp(column->name, name, length) &&
-	       !strcmp(column->name + length, "_id");
+	size_t before = column->type == TYPE_STACK ? strlen(column->name) - STACK_ID_BYTES : 0;
+	for (size_t i = 0; i < STACK_SHOWS && column->type == TYPE_STACK; i++)
+		if (!strncmp(name, column->name, before) && !strcmp(name + before, stack_shows[i].end))
+			return stack_shows[i].flag;
+	return PLAN_NOTHING;
 }
 
 /* How the name shows the column; PLAN_NOTHING: it is not this column's. */
@@ -51,7 +60,7 @@ static uint32_t flags_of(const struct column *column, const char *name)
 		return 0;
 	if (has_ids(column) && is_named(column, name, "_id"))
 		return NODE_AS_ID;
-	return is_text_of(column, name) ? NODE_AS_TEXT : PLAN_NOTHING;
+	return stack_flag_of(column, name);
 }
 
 /* ---- calls ---- */
@@ -228,8 +237,11 @@ static void own_name(char name[NAME_BYTES], const struct xheap_plan *plan, uint3
 	else if (handle & NODE_AS_ID)
 		snprintf(name, NAME_BYTES, "%s_id", column->name);
 	else
-		snprintf(name, NAME_BYTES, "%.*s", (int)(strlen(column->name) - (handle & NODE_AS_TEXT ? 3 : 0)),
-			 column->name);
+		snprintf(name, NAME_BYTES, "%s", column->name);
+	for (size_t i = 0; column && i < STACK_SHOWS; i++)
+		if (handle & stack_shows[i].flag)
+			snprintf(name, NAME_BYTES, "%.*s%s", (int)(strlen(column->name) - STACK_ID_BYTES), column->name,
+				 stack_shows[i].end);
 }
 
 static int show(struct plan_call *call, struct api_plan_shown shown, const char *kind, struct diag *diag)
@@ -290,6 +302,8 @@ static int key_work(void *context, struct diag *diag)
 	struct plan *plan = &call->plan->plan;
 	if (plan->output_count)
 		return diag_fail(diag, EINVAL, "xheap_plan_key: a plan with outputs has no keys");
+	if (call->nodes[0] != XHEAP_NONE && call->nodes[0] & NODE_AS_CALLER)
+		return diag_fail(diag, EINVAL, "xheap_plan_key: several stacks have one caller: the key is stack_id");
 	if (!has_room(call->plan) || !plan_key(plan, api_plan_node(call->nodes[0])))
 		return no_room(diag, "xheap_plan_key");
 	return show(call,

@@ -8,9 +8,10 @@
 
 /** What the caller has of a node: its number, and how its values are shown. */
 enum {
-	NODE_AS_ID = 1 << 30,   /**< a function or a thread as its id, not as its text */
-	NODE_AS_TEXT = 1 << 29, /**< a stack as its text */
-	NODE_FLAGS = NODE_AS_ID | NODE_AS_TEXT
+	NODE_AS_ID = 1 << 30,     /**< a function or a thread as its id, not as its text */
+	NODE_AS_TEXT = 1 << 29,   /**< a stack as its text */
+	NODE_AS_CALLER = 1 << 28, /**< a stack as the first function of the program's own code */
+	NODE_FLAGS = NODE_AS_ID | NODE_AS_TEXT | NODE_AS_CALLER
 };
 
 /** Return the node's number. */

@@ -8,6 +8,7 @@
 #include "api/arrow_source.h"
 #include "api/filter_fields.h"
 #include "base/memory.h"
+#include "query/cull.h"
 #include "trace/code_rows.h"
 #include "trace/trace.h"
 
@@ -29,7 +30,9 @@ struct arrow_rows {
 	struct plan_rows rows;
 	uint32_t at;                       /* rows of them that were taken */
 	uint32_t places[PLAN_OUTPUTS_MAX]; /* by field: its value in a row */
+	bool is_caller[PLAN_OUTPUTS_MAX];  /* by field */
 	struct heap_names *names;          /* for texts of stacks */
+	struct heap_cull cull;             /* for their callers */
 	struct kept_text *kept;            /* KEPT of them, by the low bits of the stack */
 };
 
@@ -58,7 +61,7 @@ static enum arrow_kind column_kind(const struct column *column, uint32_t flags)
 	case TYPE_THREAD:
 		return flags & NODE_AS_ID ? ARROW_U32 : ARROW_WORD;
 	case TYPE_STACK:
-		return flags & NODE_AS_TEXT ? ARROW_LONG_TEXT : ARROW_U32;
+		return flags & NODE_AS_TEXT ? ARROW_LONG_TEXT : flags & NODE_AS_CALLER ? ARROW_TEXT : ARROW_U32;
 	case TYPE_PROCESS:
 	case TYPE_HEAP:
 	case TYPE_SITE:
@@ -100,14 +103,18 @@ static void field_add(struct arrow_source *source, const struct api_plan_shown *
 	uint32_t place = rows->places[source->field_count] = api_plan_place(rows->plan, shown);
 	if (is_aggregate && kind != PLAN_LEAST && kind != PLAN_GREATEST)
 		column = NULL;
+	bool is_caller = rows->is_caller[source->field_count] =
+		column && column->type == TYPE_STACK && !is_aggregate && shown->handle & NODE_AS_CALLER;
 	enum arrow_kind shown_kind = column ? column_kind(column, is_aggregate ? NODE_AS_ID : shown->handle)
 					    : result_kind(plan_output_type(&rows->run_plan, place));
 	struct arrow_field *field = arrow_field_add(source, shown->name, shown_kind);
 	field->is_nullable = is_aggregate ? kind != PLAN_COUNT && kind != PLAN_SUM : !column || column->absent;
-	field->help = column && !is_aggregate && !(shown->handle & NODE_AS_TEXT) ? column->help : NULL;
+	field->help = is_caller ? "The first function of the program's own code on the stack."
+		      : column && !is_aggregate && !(shown->handle & NODE_AS_TEXT) ? column->help
+										   : NULL;
 	if (shown_kind == ARROW_WORD)
 		field->words = words_of(column, trace_dictionary(source->trace->trace));
-	source->needs_lock |= shown_kind == ARROW_LONG_TEXT;
+	source->needs_lock |= is_caller || shown_kind == ARROW_LONG_TEXT;
 }
 
 /* ---- rows ---- */
@@ -129,15 +136,22 @@ static void put_stack(struct arrow_rows *rows, struct arrow_column *to, uint32_t
 	*kept = (struct kept_text){stack, text};
 }
 
+static void put_caller(struct arrow_rows *rows, struct arrow_column *to, uint32_t stack)
+{
+	uint32_t node = heap_names_stack(rows->names, stack);
+	node = node ? heap_cull_user_node(&rows->cull, rows->names, node) : 0;
+	arrow_put_text(to, node ? heap_names_name(rows->names, heap_names_frame(rows->names, node)->name)->text : NULL);
+}
+
 static void put_stacks(struct arrow_rows *rows, struct arrow_column *to, const struct arrow_cells *cells,
-		       uint32_t count)
+		       uint32_t count, void (*put)(struct arrow_rows *, struct arrow_column *, uint32_t))
 {
 	for (uint32_t i = 0; i < count; i++) {
 		size_t at = (size_t)i * cells->stride;
 		if (cells->absent[at] >> cells->bit & 1)
 			arrow_put_absent(to);
 		else
-			put_stack(rows, to, (uint32_t)cells->values[at]);
+			put(rows, to, (uint32_t)cells->values[at]);
 	}
 }
 
@@ -162,8 +176,8 @@ static int64_t rows_next(struct arrow_source *source, struct arrow_column *colum
 		uint32_t place = rows->places[i];
 		const struct arrow_cells cells = {first + place, first + plan_width(&rows->run_plan), rows->rows.stride,
 						  place};
-		if (columns[i].field->kind == ARROW_LONG_TEXT)
-			put_stacks(rows, &columns[i], &cells, count);
+		if (rows->is_caller[i] || columns[i].field->kind == ARROW_LONG_TEXT)
+			put_stacks(rows, &columns[i], &cells, count, rows->is_caller[i] ? put_caller : put_stack);
 		else
 			arrow_put_cells(&columns[i], &cells, count);
 	}
@@ -182,6 +196,8 @@ static void rows_end(struct arrow_source *source)
 	for (uint32_t i = 0; rows->kept && i < KEPT; i++)
 		free(rows->kept[i].text);
 	free(rows->kept);
+	heap_cull_forget(&rows->cull);
+	heap_cull_fini(&rows->cull);
 	free(rows);
 }
 
@@ -270,6 +286,16 @@ static int allocations_range(struct arrow_rows *rows, struct xheap_trace *trace,
 	return 0;
 }
 
+/* Cull what reports cull; wrappers are known where a table is. */
+static void callers_begin(struct arrow_rows *rows)
+{
+	if (rows->cull.with_entries)
+		return;
+	heap_cull_use_default(&rows->cull);
+	if (rows->target.table)
+		heap_cull_prepare(&rows->cull, &(struct wrapper_source){rows->target.table, rows->names}, 1);
+}
+
 int arrow_rows_begin(struct arrow_source *source, const xheap_query *query, struct diag *diag)
 {
 	struct arrow_rows *rows = memory_zeroed(1, sizeof(*rows));
@@ -298,6 +324,9 @@ int arrow_rows_begin(struct arrow_source *source, const xheap_query *query, stru
 	}
 	if (error)
 		return error;
+	for (uint32_t i = 0; i < source->field_count; i++)
+		if (rows->is_caller[i])
+			callers_begin(rows);
 	rows->target.trace = source->trace->trace;
 	rows->run = plan_open(&rows->run_plan, &rows->target);
 	return 0;

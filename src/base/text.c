@@ -52,30 +52,43 @@ struct text text_bytes(uint64_t size_bytes)
 	return text;
 }
 
+/* Return seconds in two units, the larger one from two of it on; an empty text below two minutes. */
+static struct text seconds_in_units(int64_t seconds)
+{
+	enum { MINUTE = 60, HOUR = 60 * MINUTE, DAY = 24 * HOUR, YEAR = 365 * DAY };
+	static const struct {
+		int64_t large, small;
+		const char *large_unit, *small_unit;
+	} rows[] = {{YEAR, DAY, "years", "days"},
+		    {DAY, HOUR, "days", "h"},
+		    {HOUR, MINUTE, "h", "min"},
+		    {MINUTE, 1, "min", "s"}};
+	struct text text = {""};
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows) && !*text.data; i++)
+		if (seconds >= 2 * rows[i].large)
+			snprintf(text.data, sizeof(text.data), "%" PRId64 " %s %" PRId64 " %s", seconds / rows[i].large,
+				 rows[i].large_unit, seconds % rows[i].large / rows[i].small, rows[i].small_unit);
+	return text;
+}
+
 struct text text_duration(int64_t time_ns)
 {
 	static const struct {
 		double ns;
 		const char *unit;
 	} units[] = {{1e9, "s"}, {1e6, "ms"}, {1e3, "us"}};
-	struct text text;
-	if (time_ns >= 120000000000) {
-		long long seconds = time_ns / 1000000000;
-		snprintf(text.data, sizeof(text.data), "%lld min %lld s", seconds / 60, seconds % 60);
-		return text;
-	}
-	for (unsigned i = 0; i < sizeof(units) / sizeof(*units); i++) {
+	struct text text = seconds_in_units(time_ns / 1000000000);
+	for (unsigned i = 0; i < sizeof(units) / sizeof(*units) && !*text.data; i++) {
 		double value = (double)time_ns / units[i].ns;
-		if (value < 1)
-			continue;
-		snprintf(text.data, sizeof(text.data), "%.*f %s",
-			 value < 10    ? 2
-			 : value < 100 ? 1
-				       : 0,
-			 value, units[i].unit);
-		return text;
+		if (value >= 1)
+			snprintf(text.data, sizeof(text.data), "%.*f %s",
+				 value < 10    ? 2
+				 : value < 100 ? 1
+					       : 0,
+				 value, units[i].unit);
 	}
-	snprintf(text.data, sizeof(text.data), "%" PRId64 " ns", time_ns);
+	if (!*text.data)
+		snprintf(text.data, sizeof(text.data), "%" PRId64 " ns", time_ns);
 	return text;
 }
 

@@ -146,6 +146,8 @@ static void matching(const struct report *report, struct sink *out)
 	if (diff_is_of_other_programs(&report->diff))
 		text_wrap_styled(out, "  A and B are of different programs: only frames of common libraries match",
 				 &input->layout, input->is_colored, STYLE_CAVEAT);
+	const char *const *programs = heap_names_matched_programs(action_names(input), &count);
+	images(report, out, programs, count, "  matched as one program: ", "");
 	const char *const *versioned = heap_names_versioned(action_names(input), &count);
 	images(report, out, versioned, count, "  A and B have other versions of ", "");
 	char **others = diff_other_builds(&report->diff, &count);

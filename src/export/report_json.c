@@ -195,8 +195,10 @@ static void side_put(struct json *json, const struct report *report, enum diff_s
 static void sides(struct json *json, const struct report *report)
 {
 	size_t count;
-	const char *const *versioned = heap_names_versioned(action_names(report->diff.input), &count);
+	const char *const *programs = heap_names_matched_programs(action_names(report->diff.input), &count);
 	json_bool(json, "different_programs", diff_is_of_other_programs(&report->diff));
+	json_texts(json, "matched_programs", programs, count);
+	const char *const *versioned = heap_names_versioned(action_names(report->diff.input), &count);
 	json_texts(json, "versioned_images", versioned, count);
 	char **others = diff_other_builds(&report->diff, &count);
 	json_texts(json, "unmatched_images", (const char *const *)others, count);

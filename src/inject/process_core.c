@@ -422,13 +422,24 @@ static void exiting_go_first(struct core_making *making)
 	}
 }
 
+static int threads_stop(struct core_making *making, struct diag *diag)
+{
+	int error = -EBUSY;
+	for (int i = 0; i < CROWD_TRIES && error == -EBUSY; i++) {
+		if (i)
+			crowd_wait(&making->crowd, CROWD_BETWEEN_TRIES_NS);
+		error = crowd_stop(&making->crowd, diag);
+	}
+	return error;
+}
+
 /* Pause all threads, and copy what the file does not have yet. error: of before. */
 static int paused_copy(struct core_making *making, struct process_core_pause *pause, int error, struct diag *diag)
 {
 	error = error ? error : crowd_seize(&making->crowd, diag);
 	const struct urgency before = urgency_begin();
 	const uint64_t began_ns = monotonic_now_ns();
-	error = error ? error : crowd_stop(&making->crowd, diag);
+	error = error ? error : threads_stop(making, diag);
 	pause->ticks = clock_event_ticks();
 	error = error ? error : new_list(making, diag);
 	/* Others need a processor, too. */

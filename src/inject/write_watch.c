@@ -84,8 +84,11 @@ int write_watch_begin(struct write_watch *watch, pid_t pid, uint64_t *pause_ns, 
 	struct uffdio_api api = {.api = UFFD_API, .features = FEATURE_ASYNC | FEATURE_UNPOPULATED};
 	*watch = (struct write_watch){.fd = -1};
 	int error = crowd_seize(&crowd, diag);
-	if (!error)
+	error = error ? error : (watch->fd = crowd_descriptor_make(&crowd, pause_ns, diag));
+	for (int i = 1; i < CROWD_TRIES && error == -EBUSY; i++) {
+		crowd_wait(&crowd, CROWD_BETWEEN_TRIES_NS);
 		error = watch->fd = crowd_descriptor_make(&crowd, pause_ns, diag);
+	}
 	crowd_leave(&crowd);
 	if (error < 0)
 		return error;

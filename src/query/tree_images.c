@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "trace/code_rows.h"
+#include "trace/process_rows.h"
 #include "trace/row_ids.h"
 #include "trace/trace.h"
 
@@ -32,11 +33,27 @@ static uint32_t image_add(struct tree_images *images, const struct trace_image *
 	return images->count++;
 }
 
+static const char *program_of(const struct trace_dictionary *dictionary)
+{
+	const char *found = NULL;
+	for (uint32_t i = 0; i < dictionary->process_count; i++) {
+		const struct trace_process *process = &dictionary->processes[i];
+		const char *name = text_file_name(process->image);
+		if (trace_process_is_untraced(process))
+			continue;
+		if (!*name || (found && strcmp(found, name) != 0))
+			return NULL;
+		found = name;
+	}
+	return found;
+}
+
 void tree_images_add(struct tree_images *images, void *user, const struct trace_dictionary *dictionary,
 		     uint32_t *numbers)
 {
 	const uint32_t known = images->count;
-	images->trace_count++;
+	memory_grow(images->programs, images->trace_count, images->program_capacity);
+	images->programs[images->trace_count++] = (struct trace_program){user, program_of(dictionary)};
 	for (uint32_t i = 0; i < dictionary->image_count; i++)
 		numbers[i] = image_add(images, &dictionary->images[i], known);
 	for (uint32_t i = 0; i < dictionary->image_count; i++) {
@@ -140,13 +157,52 @@ static void stems_settle(struct tree_images *images)
 	free(versions);
 }
 
+/* ---- programs ---- */
+
+static bool is_matched(const struct tree_images *images, const char *name)
+{
+	for (size_t i = 0; i < images->matched_count; i++)
+		if (!strcmp(images->matched[i], name))
+			return true;
+	return false;
+}
+
+/* Whether the trace that has the image is of another program. */
+static bool is_of_other_program(const struct tree_images *images, const struct image_use *use)
+{
+	for (unsigned i = 0; i < images->trace_count; i++)
+		if (images->programs[i].user == use->user)
+			return strcmp(images->programs[i].name, text_file_name(use->image->path)) != 0;
+	return true;
+}
+
+static void programs_settle(struct tree_images *images)
+{
+	images->matched = memory_zeroed(images->trace_count, sizeof(*images->matched));
+	for (unsigned i = 0; i < images->trace_count; i++)
+		if (!images->programs[i].name)
+			return;
+	for (unsigned i = 0; i < images->trace_count; i++)
+		if (!is_matched(images, images->programs[i].name))
+			images->matched[images->matched_count++] = images->programs[i].name;
+	bool is_clear = images->matched_count > 1;
+	for (uint32_t i = 0; is_clear && i < images->use_count; i++)
+		is_clear = !is_matched(images, text_file_name(images->uses[i].image->path)) ||
+			   !is_of_other_program(images, &images->uses[i]);
+	images->matched_count = is_clear ? images->matched_count : 0;
+}
+
 const char *tree_images_name(struct tree_images *images, const struct trace_image *image)
 {
 	const char *name = text_file_name(image->path);
 	if (images->trace_count < 2)
 		return name;
-	if (!images->is_versioned)
+	if (!images->is_versioned) {
 		stems_settle(images);
+		programs_settle(images);
+	}
+	if (is_matched(images, name))
+		return images->matched[0];
 	const uint32_t known = images->stems.count, stem = stem_of(images, name);
 	return stem < known && images->is_versioned[stem] ? images->stems.items[stem].data : name;
 }
@@ -158,6 +214,8 @@ void tree_images_fini(struct tree_images *images)
 	free(images->first_use);
 	free(images->is_versioned);
 	free(images->shown);
+	free(images->programs);
+	free(images->matched);
 	intern_fini(&images->stems);
 	*images = (struct tree_images){.items = NULL};
 }

@@ -51,6 +51,24 @@ static void span_map_append(struct span_map *map, uint64_t low, uint32_t value)
 	map->pieces[map->count++] = (struct span_piece){low, value};
 }
 
+/* Sort by `low`. Those of symbols come in the order of their addresses, backwards. */
+static void span_list_sort(struct span_list *list)
+{
+	struct span *spans = list->spans;
+	size_t backwards = 1;
+	while (backwards < list->count && spans[backwards].low <= spans[backwards - 1].low)
+		backwards++;
+	if (backwards < list->count) {
+		qsort(spans, list->count, sizeof(*spans), span_compare_low);
+		return;
+	}
+	for (size_t i = 0; i < list->count / 2; i++) {
+		struct span other = spans[list->count - 1 - i];
+		spans[list->count - 1 - i] = spans[i];
+		spans[i] = other;
+	}
+}
+
 void span_map_init(struct span_map *map, struct span_list *list)
 {
 	const struct span **queue = memory_resize(NULL, list->count + 1, sizeof(*queue));
@@ -58,8 +76,7 @@ void span_map_init(struct span_map *map, struct span_list *list)
 	uint64_t address = 0;
 
 	*map = (struct span_map){0};
-	if (list->count)
-		qsort(list->spans, list->count, sizeof(*list->spans), span_compare_low);
+	span_list_sort(list);
 	while (next < list->count || queued) {
 		if (!queued)
 			address = list->spans[next].low > address ? list->spans[next].low : address;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* make_trace plain|forks|together|losses|earlier|untraced|circular|resident|random|nested|growing|limited|ended|actions|sampled|huge|python|unknown_python FILE [SEED [CALLS]]: writes a trace whose every
+/* make_trace plain|forks|together|losses|earlier|untraced|circular|resident|random|nested|growing|turns|limited|ended|actions|sampled|huge|python|python_arenas|unknown_python FILE [SEED [CALLS]]: writes a trace whose every
    event is known. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -309,6 +309,24 @@ static void growing(struct scene *scene)
 	}
 }
 
+/* A function whose blocks stay, called on one path after the other, as where a compiler moves the callers while they
+   run; and one whose blocks are freed on each path. */
+static void turns(struct scene *scene)
+{
+	enum { STEP_NS = 20000000, STEPS = 3000, PATHS = 4, LIVE = 50 };
+	uint32_t process = scene_process(scene, 100, TRACE_NONE, 0), thread = scene_thread(scene, process, 100);
+	for (int i = 0; i < STEPS; i++) {
+		uint64_t caller = 0x2000 + (uint64_t)(i * PATHS / STEPS) * 0x100, place = (uint64_t)i * 1024;
+		int64_t now = 10000 + (int64_t)i * STEP_NS;
+		scene->stack = scene_stack(scene, 0x1000, caller, 0x6000, 0);
+		scene_alloc(scene, thread, now, 0x7f0000000000 + place, 200);
+		scene->stack = scene_stack(scene, 0x1000, caller, 0x7000, 0);
+		scene_alloc(scene, thread, now + 2000, 0x7e0000000000 + place, 300);
+		if (i >= LIVE)
+			scene_free(scene, thread, now + 4000, 0x7e0000000000 + place - LIVE * 1024);
+	}
+}
+
 /* Blocks of a pool in blocks of malloc's or in memory of its own, and blocks of a slab in those. Everything ends with
    what it lies in. */
 struct nested {
@@ -577,6 +595,21 @@ static void python(struct scene *scene)
 	scene_alloc(scene, thread, 4000, 0x7f0000400010, 500);
 }
 
+/* A line that needed two arenas, another one that needed a third, and one with a large object. */
+static void python_arenas(struct scene *scene)
+{
+	uint32_t process = scene_process(scene, 100, TRACE_NONE, 0), thread = scene_thread(scene, process, 100);
+	uint32_t start = scene_stack(scene, 0x1000, 0);
+	scene->function = FUNCTION_ARENA_ALLOC;
+	for (uint32_t i = 0; i < 3; i++) {
+		scene->stack = python_line(scene, start, "/src/shop.py", i < 2 ? "Shop.load" : "Shop.sort", 6 + i / 2);
+		scene_alloc(scene, thread, 1000 * (int64_t)(i + 1), 0x7f0000000000 + (uint64_t)i * 0x100000, 0x100000);
+	}
+	scene->function = FUNCTION_COUNT;
+	scene->stack = python_line(scene, start, "/src/shop.py", "Shop.read", 9);
+	scene_alloc(scene, thread, 5000, 0x7f0000400010, 1500000);
+}
+
 /* An interpreter that the recorder left alone. */
 static void unknown_python(struct scene *scene)
 {
@@ -600,15 +633,16 @@ int main(int argc, char **argv)
 		      {"resident", resident}, {"ended", ended},
 		      {"actions", actions},   {"sampled", sampled},
 		      {"together", together}, {"huge", huge},
-		      {"python", python},     {"unknown_python", unknown_python}};
+		      {"python", python},     {"unknown_python", unknown_python},
+		      {"turns", turns},       {"python_arenas", python_arenas}};
 	static const struct writer_options round = {
 		.mode = WRITER_CIRCULAR, .max_file_bytes = 16 << 10, .segment_bytes = 2 << 10};
 	struct scene scene;
 	if (argc < 3) {
 		fputs("usage: make_trace "
-		      "plain|forks|together|losses|earlier|untraced|circular|resident|random|nested|growing|limited|"
-		      "ended|"
-		      "actions|sampled|huge|python|unknown_python "
+		      "plain|forks|together|losses|earlier|untraced|circular|resident|random|nested|growing|turns|"
+		      "limited|ended|"
+		      "actions|sampled|huge|python|python_arenas|unknown_python "
 		      "FILE [SEED "
 		      "[CALLS]]\n",
 		      stderr);

@@ -7,6 +7,9 @@ export LC_ALL=C
 "$BUILD/tests/golden/make_trace" growing growing.xht
 "$BUILD/tests/golden/make_trace" forks forks.xht
 "$XHEAP" report growing.xht
+# No stack of a function grows for the whole time, but the function does.
+"$BUILD/tests/golden/make_trace" turns turns.xht
+"$XHEAP" report turns.xht | sed -n '/^Growth/,/^$/p'
 "$XHEAP" report growing.xht -more -top 2 -shortLived 1us -requireFrames app+0x4000
 "$XHEAP" report forks.xht -range 0 5us
 "$BUILD/tests/golden/make_trace" resident resident.xht
@@ -24,3 +27,6 @@ for trace in kept sampled circular; do
 	"$XHEAP" report $trace.xht | sed -n '/^Growth/,/^$/p'
 	"$XHEAP" report $trace.xht -format json | sed -n '/"growth": {/,/"rows"/p'
 done
+# An arena of Python is a block of the line that needed it.
+"$BUILD/tests/golden/make_trace" python_arenas python_arenas.xht
+"$XHEAP" report python_arenas.xht | sed -n '/^Peak/,/^Never/p'

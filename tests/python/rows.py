@@ -82,6 +82,18 @@ def check_stacks():
             expect(row.stack.split(";")[-1] == list(whole(row.stack_id))[-1], f"{row}")
 
 
+def check_callers():
+    """The first function of the program's own code has what reports say of it."""
+    with package.open(PLAIN) as trace:
+        sums = collections.Counter()
+        for row in trace.allocations(columns=["caller", "size", "stack"]):
+            sums[row.caller] += row.size
+            expect(row.caller in row.stack.split(";"), f"{row}")
+        most = trace.heap(by="function", sort="total_bytes", top=1)[0]
+        same("the largest caller", sums.most_common(1)[0], (most.function, most.total_bytes))
+        raises(package.InvalidError, ["the key is stack_id"], lambda: list(trace.query([count()], by="caller")), "groups by caller")
+
+
 def check_questions():
     with package.open(PLAIN) as trace:
         rows = list(trace.allocations())
@@ -158,6 +170,7 @@ def main():
     for path in ALL:
         check_dump(path)
     check_stacks()
+    check_callers()
     check_questions()
     check_mistakes()
     with package.open(PLAIN) as trace:

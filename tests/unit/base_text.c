@@ -32,7 +32,12 @@ static void test_numbers(void **state)
 	assert_string_equal(text_duration(17).data, "17 ns");
 	assert_string_equal(text_duration(1230).data, "1.23 us");
 	assert_string_equal(text_duration(45600000).data, "45.6 ms");
+	assert_string_equal(text_duration(119999999999).data, "120 s");
 	assert_string_equal(text_duration(200000000000).data, "3 min 20 s");
+	assert_string_equal(text_duration(7199000000000).data, "119 min 59 s");
+	assert_string_equal(text_duration(85320000000000).data, "23 h 42 min");
+	assert_string_equal(text_duration(443000000000000).data, "5 days 3 h");
+	assert_string_equal(text_duration(INT64_MAX).data, "292 years 171 days");
 }
 
 static void test_lists(void **state)

@@ -30,6 +30,10 @@ static bool has_program(const struct diff *diff, enum diff_side side, const char
 
 bool diff_is_of_other_programs(const struct diff *diff)
 {
+	size_t matched_count;
+	heap_names_matched_programs(action_names(diff->input), &matched_count);
+	if (matched_count)
+		return false;
 	for (unsigned i = 0; i < diff->runs[DIFF_A]; i++) {
 		const struct trace_dictionary *dictionary = dictionary_of(diff, i);
 		for (uint32_t k = 0; k < dictionary->process_count; k++)

@@ -8,7 +8,7 @@
 
 struct diff;
 
-/** Return whether no process of A and no process of B have images of one file name. */
+/** Return whether no process of A and no process of B have images of one file name, or go by one name. */
 bool diff_is_of_other_programs(const struct diff *diff);
 
 /** Return the file names of images that have no symbols, and other builds in the first run of A and in the last one of

@@ -11,6 +11,7 @@
 #include "action/summary/forecast.h"
 #include "action/summary/summary.h"
 #include "base/text.h"
+#include "trace/code_rows.h"
 #include "trace/process_rows.h"
 #include "trace/row_ids.h"
 #include "trace/trace.h"
@@ -138,6 +139,8 @@ static void growth_find(struct summary *summary)
 		const size_t title = text.used;
 		sink_format(&text, " (95 %% interval: %s to %s)", text_bytes((uint64_t)growth->bytes.low).data,
 			    text_bytes((uint64_t)growth->bytes.high).data);
+		if (own->stack_count > 1)
+			sink_format(&text, " by %s stacks together", text_count(own->stack_count).data);
 		if (growth->is_of_buffers)
 			sink_format(&text, ": realloc adds to buffers again and again, %s in all.",
 				    text_bytes((uint64_t)growth->grown_bytes).data);
@@ -211,6 +214,39 @@ static void peak_find(struct summary *summary)
 		peak_add(summary, summary_function(summary, list->rows.rows[0]->group), numbers, "",
 			 " -stacks sp -top 3");
 	action_rows_fini(&functions);
+}
+
+/* Return the bytes at the peak of arenas that Python took for its objects. */
+static uint64_t arena_bytes(const struct action_source *source)
+{
+	const struct trace_dictionary *dictionary = source->table->dictionary;
+	const struct heap_window *window = source->window;
+	uint64_t bytes = 0;
+	for (uint32_t i = 0; i < window->cell_count; i++) {
+		uint32_t entry = source->table->sites[window->cells[i].site].entry;
+		if (entry < dictionary->entry_count && dictionary->entries[entry].function == FUNCTION_ARENA_ALLOC)
+			bytes += window->numbers[i].peak_bytes;
+	}
+	return bytes;
+}
+
+static void arenas_find(struct summary *summary)
+{
+	const struct action_source *source = summary->source;
+	uint64_t bytes = arena_bytes(source), whole = source->window->totals.peak_bytes;
+	struct sink text, command;
+	if (text_percent(bytes, whole) < NOTABLE_PERCENT)
+		return;
+	sink_to_memory(&text);
+	sink_format(&text, "%u %% of the peak (%s) is in arenas of Python", text_percent(bytes, whole),
+		    bytes_of(summary, bytes).data);
+	const size_t title = text.used;
+	sink_text(&text, ": the line that needed a new arena has all of it, also what other lines put there. With "
+			 "PYTHONMALLOC=malloc in the program's environment, each object is a block of its own line.");
+	command_begin(summary, &command, "heap");
+	sink_text(&command, " -heaps -top 3");
+	command_filter(summary, &command);
+	finding_add_at(summary, FINDING_ARENAS, source->window->peak_at_ns, &text, title, &command);
 }
 
 static void short_find(struct summary *summary)
@@ -400,8 +436,8 @@ static void losses_find(struct summary *summary)
 void summary_find(struct summary *summary)
 {
 	static void (*const finders[])(struct summary *) = {
-		growth_find,   losses_find,       peak_find,  outstanding_find, free_find,
-		resident_find, pinned_pages_find, short_find, crossed_find,     realloc_find};
+		growth_find,   losses_find,       peak_find,  arenas_find,  outstanding_find, free_find,
+		resident_find, pinned_pages_find, short_find, crossed_find, realloc_find};
 	for (size_t i = 0; i < sizeof(finders) / sizeof(*finders); i++)
 		finders[i](summary);
 }

@@ -57,6 +57,7 @@ struct summary_process {
 #define SUMMARY_KINDS(X) \
 	X(GROWTH, "growth") \
 	X(PEAK, "peak") \
+	X(ARENAS, "arenas") \
 	X(SHORT, "short_lived") \
 	X(REALLOC, "reallocs") \
 	X(CROSSED, "freed_by_others") \

@@ -102,6 +102,7 @@ static void json_growth_row(struct json *json, const struct summary *summary, co
 	json_begin_object(json, NULL);
 	json_text(json, "verdict", growth_word(growth->verdict));
 	json_count(json, "process", own->process);
+	json_count(json, "stack_count", own->stack_count);
 	json_time(json, "from_us", own->clock.from_ns);
 	json_time(json, "to_us", own->clock.to_ns);
 	json_number(json, "grown_bytes", growth->grown_bytes);

@@ -259,13 +259,15 @@ static void outstanding_put(const struct summary_screen *screen)
 static void growth_row_put(const struct summary_screen *screen, const struct survey_growth *own)
 {
 	const struct growth *growth = &own->growth;
-	char line[SUMMARY_LINE_BYTES];
+	char line[SUMMARY_LINE_BYTES], stacks[SUMMARY_LINE_BYTES] = "";
+	if (own->stack_count > 1)
+		snprintf(stacks, sizeof(stacks), " of %s stacks", text_count(own->stack_count).data);
 	if (growth->verdict == GROWTH_GROWS)
-		snprintf(line, sizeof(line), "  %s/s (%s to %s), %s block%s  ",
+		snprintf(line, sizeof(line), "  %s/s (%s to %s), %s block%s%.100s  ",
 			 summary_bytes_of(screen, (uint64_t)growth->bytes.mean).data,
 			 text_bytes((uint64_t)growth->bytes.low).data, text_bytes((uint64_t)growth->bytes.high).data,
 			 summary_count_of(screen, (uint64_t)growth->grown_count).data,
-			 text_plural((uint64_t)growth->grown_count));
+			 text_plural((uint64_t)growth->grown_count), stacks);
 	else
 		snprintf(line, sizeof(line), "  no finding, %s: ", growth_sentence(growth->verdict));
 	summary_stack_put(screen, line, own->node);
@@ -297,6 +299,23 @@ static void forecast_put(const struct summary_screen *screen)
 	summary_words_put(screen, 2, line, "");
 }
 
+/* Write how many stacks grow by themselves, and how many functions by several stacks together. */
+static struct text growing_text(const struct survey *survey)
+{
+	struct text text = {""};
+	size_t functions = 0;
+	for (size_t i = 0; i < survey->grows_count; i++)
+		functions += survey->growths[i].stack_count > 1;
+	size_t stacks = survey->grows_count - functions;
+	int used = stacks ? snprintf(text.data, sizeof(text.data), "%zu stack%s%s", stacks, text_plural(stacks),
+				     functions ? ", " : "")
+			  : 0;
+	if (functions)
+		snprintf(text.data + used, sizeof(text.data) - (size_t)used, "%zu function%s", functions,
+			 text_plural(functions));
+	return text;
+}
+
 static void growth_put(const struct summary_screen *screen)
 {
 	const struct survey *survey = &screen->summary->survey;
@@ -307,8 +326,7 @@ static void growth_put(const struct summary_screen *screen)
 	else if (!survey->grows_count)
 		snprintf(line, sizeof(line), "Growth: no stack grows steadily");
 	else
-		snprintf(line, sizeof(line), "Growth: %zu stack%s (bytes a second, 95 %% interval)",
-			 survey->grows_count, text_plural(survey->grows_count));
+		snprintf(line, sizeof(line), "Growth: %s (bytes a second, 95 %% interval)", growing_text(survey).data);
 	summary_heading(screen, line);
 	size_t most = survey->grows_count ? survey->grows_count : screen->view->lines ? 0 : screen->rows;
 	for (size_t i = 0; i < survey->growth_count && i < most && i < screen->rows; i++)

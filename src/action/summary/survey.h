@@ -38,9 +38,10 @@ struct survey_handover {
 	uint64_t site_count;
 };
 
-/** The growth of a stack in a process. */
+/** The growth of a stack in a process, or of all stacks of a function that grow together. */
 struct survey_growth {
-	uint32_t process, node;
+	uint32_t process, node; /**< node: of a function's stacks, that which has grown by the most bytes */
+	uint32_t stack_count;   /**< 1: the stack grows by itself */
 	struct growth_clock clock;
 	struct growth growth;
 };

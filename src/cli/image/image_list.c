@@ -109,7 +109,10 @@ static void option_text_line(const struct image_option *option, const struct ima
 	putchar('\n');
 	for (int i = 0; i < CONTROL_OUTCOME_COUNT; i++)
 		if (is_untraced(i) && count->outcomes[i])
-			printf("  untraced: %s of %s\n", text_count(count->outcomes[i]).data, outcomes[i].name);
+			printf("  untraced: %s of %s%s\n", text_count(count->outcomes[i]).data, outcomes[i].name,
+			       i == CONTROL_OUTCOME_LATE || i == CONTROL_OUTCOME_NO_LOGGER
+				       ? " (xheap image watch --deadline MILLISECONDS allows more time)"
+				       : "");
 	if (missing && count->last_why[0])
 		printf("  the last reason: %s\n", text_shown(count->last_why));
 }

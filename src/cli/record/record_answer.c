@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The answer at the end of a recording: the peak, what grows or is outstanding or how the program crashed, and the
- * command to type next. It may
- * cost a tenth of the recording's processor time; where the recording took less than a second, only 5 ms or a hundredth
- * of its time. A guess from the number of events decides whether it is tried; a timer of processor time ends a process
- * that costs more.
+ * command to type next. It may cost a tenth of the recording's processor time; where that is less, or the recording
+ * took less than a second, 5 ms or a hundredth of the time, of a second at most. A guess from the number of events
+ * decides whether it is tried; a timer of processor time ends a process that costs more. Without an answer there is a
+ * line with the reason.
  */
 #include "cli/record/record_answer.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,20 +40,20 @@
 
 enum {
 	SHARE = 11, /* of the recording's processor time, one in so many: the timer comes some milliseconds late */
-	SHORT_RUN_NS = 1000000000,  /* below it: */
+	SHORT_RUN_NS = 1000000000,  /* below it, and at least: */
 	SHORT_SHARE = 100,          /* of the recording's time, one in so many, */
 	SHORT_LEAST_NS = 5000000,   /* or this */
 	CRASH_LEAST_NS = 200000000, /* where the command crashed, at least this */
 	LINE_BYTES = 1024,
 	US_PER_S = 1000000,
 	NS_PER_US = 1000,
-	FIXED_NS = 10000000,
-	EVENT_NS = 190,   /* to match an event and add it up; */
-	INDEXED_NS = 16,  /* with an index; */
-	SURVEY_NS = 80,   /* and to look for growth: measured with bench/record_answer.py */
-	NAME_COLUMNS = 7, /* "xheap: " */
-	WAIT_TIMES = 8,   /* so much longer than its processor time the answer may take, on a busy machine, */
-	WAIT_US = 2000000 /* and this */
+	FIXED_NS = 4500000, /* a process, and the names of the code of a small program; */
+	EVENT_NS = 190,     /* to match an event and add it up; */
+	INDEXED_NS = 16,    /* with an index; */
+	SURVEY_NS = 80,     /* and to look for growth: measured with bench/record_answer.py */
+	NAME_COLUMNS = 7,   /* "xheap: " */
+	WAIT_TIMES = 8,     /* so much longer than its processor time the answer may take, on a busy machine, */
+	WAIT_US = 2000000   /* and this */
 };
 
 /* ---- the budget ---- */
@@ -80,19 +81,25 @@ void record_note_processor_time(struct record *record)
 		record->pids_ran_ns[i] = proc_run_ns(record->pids.items[i]);
 }
 
-/* Return the processor time that an answer may take: that of the command and of the logger have been waited for. Why a
-   program crashed is worth some more. */
-static uint64_t budget_ns(const struct record *record)
+/* The processor time that an answer may take. */
+struct answer_budget {
+	uint64_t ns;
+	bool is_share; /* of the recording's processor time */
+};
+
+/* Return the budget: the command and the logger have been waited for. Why a program crashed is worth some more. */
+static struct answer_budget budget_of(const struct record *record)
 {
 	struct rusage usage;
-	uint64_t short_ns = record->run_ns / SHORT_SHARE, least_ns = record->has_crashed ? CRASH_LEAST_NS : 0, budget;
-	if (record->run_ns < SHORT_RUN_NS) {
-		budget = short_ns > SHORT_LEAST_NS ? short_ns : SHORT_LEAST_NS;
-	} else {
+	uint64_t run_ns = record->run_ns < SHORT_RUN_NS ? record->run_ns : SHORT_RUN_NS, share_ns = 0,
+		 least_ns = run_ns / SHORT_SHARE > SHORT_LEAST_NS ? run_ns / SHORT_SHARE : SHORT_LEAST_NS;
+	if (record->has_crashed && least_ns < CRASH_LEAST_NS)
+		least_ns = CRASH_LEAST_NS;
+	if (record->run_ns >= SHORT_RUN_NS) {
 		getrusage(RUSAGE_CHILDREN, &usage);
-		budget = (time_ns(usage.ru_utime) + time_ns(usage.ru_stime) + targets_ns(record)) / SHARE;
+		share_ns = (time_ns(usage.ru_utime) + time_ns(usage.ru_stime) + targets_ns(record)) / SHARE;
 	}
-	return budget > least_ns ? budget : least_ns;
+	return share_ns > least_ns ? (struct answer_budget){share_ns, true} : (struct answer_budget){least_ns, false};
 }
 
 static uint64_t cost_ns(const struct record *record, bool with_growth)
@@ -100,7 +107,19 @@ static uint64_t cost_ns(const struct record *record, bool with_growth)
 	const struct control_summary *summary = &record->summary;
 	uint64_t each = (summary->index_bytes ? INDEXED_NS : EVENT_NS) + (with_growth ? SURVEY_NS : 0);
 	/* Half as much again: a try that the timer ends is of no use. */
-	return (FIXED_NS + (summary->events - summary->dropped) * each) * 3 / 2;
+	return FIXED_NS + (summary->events - summary->dropped) * each * 3 / 2;
+}
+
+/* Say why there is no answer: it was not tried, or took too long. */
+static void say_why_none(struct answer_budget budget, uint64_t cost)
+{
+	char guess[64] = "took";
+	if (cost > budget.ns)
+		snprintf(guess, sizeof(guess), "would take about %" PRIu64 " ms, which is",
+			 (cost + NS_PER_MS / 2) / NS_PER_MS);
+	cli_say("no peak here: it %s more than %s (%" PRIu64 " ms)", guess,
+		budget.is_share ? "a tenth of the recording's processor time" : "this run is worth",
+		budget.ns / NS_PER_MS);
 }
 
 /* ---- the lines, in a process of their own ---- */
@@ -293,9 +312,13 @@ static char *answer_take(pid_t pid, int input)
 static bool is_answerable(const struct record *record)
 {
 	const struct control_summary *summary = &record->summary;
-	return !summary->error && summary->events > summary->dropped && !record->is_appended &&
-	       record->session.file_mode != SESSION_FILE_APPEND && record->session.file_mode != SESSION_FILE_FLIGHT &&
-	       !record_is_numbered(record);
+	if (summary->error || summary->events <= summary->dropped)
+		return false;
+	bool is_one = !record->is_appended && record->session.file_mode != SESSION_FILE_APPEND &&
+		      record->session.file_mode != SESSION_FILE_FLIGHT && !record_is_numbered(record);
+	if (!is_one)
+		cli_say("no peak here: the trace is not one file of this recording alone");
+	return is_one;
 }
 
 /* The trace is whole, and nothing else is left to do: a signal that is not ignored ends the command. */
@@ -311,20 +334,29 @@ static void signals_end_us(void)
 bool record_print_answer(const struct record *record, const char *shown)
 {
 	int ends[2];
-	uint64_t budget = budget_ns(record);
-	if (!is_answerable(record) || cost_ns(record, false) > budget || pipe(ends) != 0)
+	if (!is_answerable(record))
+		return false;
+	const struct answer_budget budget = budget_of(record);
+	const uint64_t cost = cost_ns(record, false);
+	if (cost > budget.ns) {
+		say_why_none(budget, cost);
+		return false;
+	}
+	if (pipe(ends) != 0)
 		return false;
 	fflush(NULL);
 	signals_end_us();
 	pid_t pid = fork();
 	if (pid == 0)
-		answer_run(record->trace_path, shown, budget, cost_ns(record, true) <= budget, ends[1]);
+		answer_run(record->trace_path, shown, budget.ns, cost_ns(record, true) <= budget.ns, ends[1]);
 	close(ends[1]);
 	char *text = pid > 0 ? answer_take(pid, ends[0]) : NULL, *next = text;
 	close(ends[0]);
 	for (const char *line; text && (line = strsep(&next, "\n")) && *line;)
 		cli_say("%s", line);
 	bool is_there = text != NULL;
+	if (!is_there)
+		say_why_none(budget, cost);
 	free(text);
 	return is_there;
 }

@@ -208,10 +208,15 @@ static void json_selection(struct trace_answer *answer, enum summary_finding_kin
 	if (kind == FINDING_GROWTH) {
 		const struct survey_growth *growth = &summary->survey.growths[grown];
 		json_window(json, growth->clock.from_ns, growth->clock.to_ns, "AIFO");
-		json_stack(answer, growth->node);
+		if (growth->stack_count > 1)
+			function_json(json, "function", &answer->analysis->input, growth->node);
+		else
+			json_stack(answer, growth->node);
 	} else if (kind == FINDING_PEAK) {
 		json_moment(json, source->window->peak_at_ns);
 		json_first(answer, SUMMARY_PEAK);
+	} else if (kind == FINDING_ARENAS) {
+		json_moment(json, source->window->peak_at_ns);
 	} else if (kind == FINDING_OUTSTANDING) {
 		json_window(json, -1, duration_ns, "AIFO");
 		json_first(answer, SUMMARY_OUTSTANDING);

@@ -12,7 +12,7 @@ import time
 
 from image.lab import (FILES, PERL, SHORT, TRACES, Watching, clear, enter, listed, prepare, processes_named, register, row_of, run, start, state_in_force,
                        wait_for_starts, wait_until_traced, watcher)
-from live import PROGRAMS, expect, run_tests, strace_is_here, told, wait_for
+from live import PROGRAMS, expect, run_tests, strace_is_here, told, wait_for, xheap
 
 CLOCK_NANOSLEEP = "230 "    # as /proc has the numbers of system calls of x86-64
 
@@ -148,6 +148,8 @@ def late_stop():
         process.kill()
         process.wait()
         expect(row["starts"]["deadline_exceeded"] >= 1, f"it was not late: {row}")
+        said = xheap("image", "list")
+        expect("of deadline exceeded (xheap image watch --deadline MILLISECONDS allows more time)" in said, f"the deadline's option is not named: {said}")
 
 
 def architectures():

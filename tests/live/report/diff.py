@@ -211,6 +211,24 @@ def versions_of_a_library():
     expect(rows == {"libgrow.so.1.2": "gone"} and not report["versioned_images"], f"{rows} {report['versioned_images']}")
 
 
+def other_names_of_a_program():
+    """A build under another name has the functions of the first one; files of both names in one trace, or several programs, stay apart."""
+    one, two = versions()
+    shutil.copy("two/app", "app.new")
+    new = record("new.xht", "./app.new", "12")
+    report, wanted = told("diff", one, new, "-frames", "st"), told("diff", one, two, "-frames", "st")
+    expect(report["matched_programs"] == ["app", "app.new"] and not report["different_programs"], f"{report['matched_programs']}")
+    for part in (report, wanted):
+        del part["b"], part["matched_programs"]
+    expect(report == wanted, "another name makes other rows")
+    expect("matched as one program: app, app.new" in xheap("diff", one, new), "the text does not say so")
+    runs = told("diff", new, new, "--", one, two, "-frames", "st")
+    expect(runs["matched_programs"] == ["app.new", "app"] and rows_of(runs)["grow"]["frame"]["image"] == "app.new", f"{runs['matched_programs']}")
+    several = record("several.xht", "sh", "-c", "./one/app; ./one/app 5")
+    report = told("diff", several, new, "-frames", "st")
+    expect(not report["matched_programs"] and report["different_programs"], f"{report['matched_programs']}")
+
+
 def samples_and_sums():
     """A sample beside an exact trace has errors; a trace with folded time has no stacks of frees, but a difference."""
     versions()
@@ -236,7 +254,8 @@ def others():
     """Other programs, a missing file, one that is no trace, an empty one, 32 sources."""
     one, two = versions()
     record("true.xht", "true")
-    text = xheap("diff", one, "true.xht", "-stacks", "st")
+    record("pipe.xht", "sh", "-c", "true | env true")
+    text = xheap("diff", one, "pipe.xht", "-stacks", "st")
     expect("different programs" in text, text)
     expect("different programs" not in xheap("diff", one, two), "two builds of one program are different programs")
     expect("no difference" in xheap("diff", "true.xht", "true.xht"), "true.xht")
@@ -270,4 +289,4 @@ def runs():
     expect(factor["b"]["total_bytes"] * 2 == factor["a"]["total_bytes"], f"{factor}")
 
 
-sys.exit(run_tests(rebuilt, limits, symbols_on_one_side, versions_of_a_library, cplusplus, rust, samples_and_sums, others, runs))
+sys.exit(run_tests(rebuilt, limits, symbols_on_one_side, versions_of_a_library, other_names_of_a_program, cplusplus, rust, samples_and_sums, others, runs))

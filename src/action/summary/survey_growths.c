@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: MIT */
+#include "action/summary/survey_growths.h"
+
+#include <stdlib.h>
+
+#include "action/report/stack_view.h"
+#include "action/summary/survey_making.h"
+#include "base/memory.h"
+#include "trace/gap_rows.h"
+#include "trace/row_ids.h"
+#include "trace/trace.h"
+
+/* Return how many frees of the process were lost in the time. */
+static uint64_t lost_frees(const struct trace_dictionary *dictionary, const struct survey_slot *slot)
+{
+	uint64_t count = 0;
+	for (uint32_t i = 0; i < dictionary->gap_count; i++) {
+		const struct trace_gap *gap = &dictionary->gaps[i];
+		bool is_own = gap->process == slot->process || gap->process == TRACE_NONE;
+		if (is_own && gap->to_ns >= slot->clock.from_ns && gap->from_ns <= slot->clock.to_ns)
+			count += gap->count[EVENT_FREE] + gap->count[EVENT_REALLOC];
+	}
+	return count;
+}
+
+static int growth_compare(const void *a, const void *b)
+{
+	const struct survey_growth *left = a, *right = b;
+	bool left_grows = left->growth.verdict == GROWTH_GROWS, right_grows = right->growth.verdict == GROWTH_GROWS;
+	if (left_grows != right_grows)
+		return left_grows ? -1 : 1;
+	double of_left = left_grows ? left->growth.bytes.low : (double)left->growth.grown_bytes,
+	       of_right = left_grows ? right->growth.bytes.low : (double)right->growth.grown_bytes;
+	if (of_left < of_right || of_left > of_right)
+		return of_left > of_right ? -1 : 1;
+	if (left->node != right->node)
+		return left->node < right->node ? -1 : 1;
+	return left->process < right->process ? -1 : left->process > right->process;
+}
+
+/* The stacks of a function in a process, which may grow together though each one ends after a while: a compiler at run
+   time moves its code, a container of buckets takes another path. */
+struct function_growth {
+	struct growth_series series;
+	uint32_t slot, node;  /* node: of the stack that has grown by the most bytes */
+	uint32_t stack_count; /* that have grown */
+	int64_t most_bytes;
+	double low; /* bytes a second, of the stacks that grow by themselves */
+	bool grows; /* faster than these */
+};
+
+/* The growths of stacks, and those of their functions. */
+struct growths {
+	const struct survey_part *part;
+	struct growth *stacks; /* by series */
+	uint32_t *function_of; /* by series, HEAP_NONE: of none */
+	struct function_growth *functions;
+	size_t function_count, function_capacity;
+};
+
+/* Return the place of the function of a stack, or HEAP_NONE. */
+static uint32_t function_add(struct growths *growths, struct map *place_of, uint32_t slot, uint32_t node)
+{
+	struct action_input *input = growths->part->making->input;
+	const struct heap_names *names = action_names(input);
+	bool added;
+	if (!node || node == HEAP_NONE)
+		return HEAP_NONE;
+	uint32_t name = heap_names_frame(names, stack_view_user_node(input, node))->name;
+	if (heap_names_name(names, name)->is_mark)
+		return HEAP_NONE;
+	uint32_t *place = map_add(place_of, map_pair(slot, name), &added);
+	if (added) {
+		memory_grow(growths->functions, growths->function_count, growths->function_capacity);
+		*place = (uint32_t)growths->function_count++;
+		growths->functions[*place] = (struct function_growth){.slot = slot, .node = node};
+	}
+	return *place;
+}
+
+static void functions_sum(struct growths *growths)
+{
+	const struct survey_part *part = growths->part;
+	struct map place_of = {0};
+	for (uint32_t i = 0; i < part->series_count; i++) {
+		uint32_t node = (uint32_t)part->series_keys[i],
+			 place = function_add(growths, &place_of, (uint32_t)(part->series_keys[i] >> 32), node);
+		growths->function_of[i] = place;
+		if (place == HEAP_NONE)
+			continue;
+		struct function_growth *sum = &growths->functions[place];
+		const struct growth *own = &growths->stacks[i];
+		growth_merge(&sum->series, &part->series[i]);
+		sum->stack_count += own->grown_count > 0;
+		sum->low += own->verdict == GROWTH_GROWS ? own->bytes.low : 0;
+		if (own->grown_bytes > sum->most_bytes || (own->grown_bytes == sum->most_bytes && node < sum->node)) {
+			sum->most_bytes = own->grown_bytes;
+			sum->node = node;
+		}
+	}
+	map_fini(&place_of);
+}
+
+static struct growth series_judge(const struct survey_part *part, const struct growth_series *series, uint32_t number)
+{
+	const struct survey_slot *slot = &part->making->slots[number];
+	return growth_judge(series, &slot->clock, &part->replaced[number],
+			    lost_frees(part->making->source->table->dictionary, slot));
+}
+
+static void growth_put(struct survey *survey, const struct survey_slot *slot, uint32_t node, uint32_t stack_count,
+		       struct growth growth)
+{
+	survey->growths[survey->growth_count++] =
+		(struct survey_growth){slot->process, node, stack_count, slot->clock, growth};
+	survey->grows_count += growth.verdict == GROWTH_GROWS;
+}
+
+/* A function stands for its stacks if they are sure to grow by less than half as much by themselves. */
+static void functions_put(struct survey *survey, struct growths *growths)
+{
+	for (size_t i = 0; i < growths->function_count; i++) {
+		struct function_growth *sum = &growths->functions[i];
+		if (sum->stack_count < 2)
+			continue;
+		const struct growth growth = series_judge(growths->part, &sum->series, sum->slot);
+		sum->grows = growth.verdict == GROWTH_GROWS && !growth.is_of_buffers && growth.bytes.low > 2 * sum->low;
+		if (sum->grows)
+			growth_put(survey, &growths->part->making->slots[sum->slot], sum->node, sum->stack_count,
+				   growth);
+	}
+}
+
+static void stacks_put(struct survey *survey, const struct growths *growths)
+{
+	for (uint32_t i = 0; i < growths->part->series_count; i++) {
+		const struct growth *own = &growths->stacks[i];
+		uint64_t key = growths->part->series_keys[i];
+		uint32_t function = growths->function_of[i];
+		bool grows = own->verdict == GROWTH_GROWS;
+		if (grows ? function != HEAP_NONE && growths->functions[function].grows : own->grown_count <= 0)
+			continue;
+		growth_put(survey, &growths->part->making->slots[key >> 32], (uint32_t)key, 1, *own);
+	}
+}
+
+void survey_growths_judge(struct survey *survey, const struct survey_part *part)
+{
+	struct growths growths = {.part = part};
+	growths.stacks = memory_resize(NULL, (size_t)part->series_count + 1, sizeof(*growths.stacks));
+	growths.function_of = memory_resize(NULL, (size_t)part->series_count + 1, sizeof(*growths.function_of));
+	for (uint32_t i = 0; i < part->series_count; i++)
+		growths.stacks[i] = series_judge(part, &part->series[i], (uint32_t)(part->series_keys[i] >> 32));
+	functions_sum(&growths);
+	survey->growths =
+		memory_zeroed((size_t)part->series_count + growths.function_count + 1, sizeof(*survey->growths));
+	functions_put(survey, &growths);
+	stacks_put(survey, &growths);
+	qsort(survey->growths, survey->growth_count, sizeof(*survey->growths), growth_compare);
+	free(growths.stacks);
+	free(growths.function_of);
+	free(growths.functions);
+}
