@@ -101,11 +101,29 @@ static void crates(void **state)
 		assert_null(name_rust_crate(without[i], &length));
 }
 
+static void runtimes(void **state)
+{
+	static const char *const are[] = {"node", "nodejs", "libnode.so", "libnode.so.108", "libjvm.so"};
+	static const char *const are_not[] = {"", "node-gyp", "nodes", "mynode", "libjvm", "libzip.so.5", "libnode.so2"};
+	static const char *const own[] = {"Builtin:RecordWrite", "StubRoutines (1)", "Interpreter"};
+	static const char *const others[] = {"", "load", "Shop.serve(int)", "(top level)", "RegExp:a+"};
+	(void)state;
+	for (size_t i = 0; i < sizeof(are) / sizeof(*are); i++)
+		assert_true(library_is_runtime(are[i]));
+	for (size_t i = 0; i < sizeof(are_not) / sizeof(*are_not); i++)
+		assert_false(library_is_runtime(are_not[i]));
+	for (size_t i = 0; i < sizeof(own) / sizeof(*own); i++)
+		assert_true(library_is_runtime_code(own[i]));
+	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
+		assert_false(library_is_runtime_code(others[i]));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(frames_of_libraries),
 		cmocka_unit_test(crates),
+		cmocka_unit_test(runtimes),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
