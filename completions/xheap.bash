@@ -324,7 +324,7 @@ _xheap() {
 		case $previous,$current in
 		-format,* | --format,*) _xheap_reply "text json" "$current" ;;
 		-o,* | --o,*) COMPREPLY=($(compgen -f -- "$current")) ;;
-		*,-*) _xheap_reply "-trace -pid -at -format -o -session -noIndex -width -fullNames -allFrames --help" "$current" ;;
+		*,-*) _xheap_reply "-trace -p -pid -at -format -o -session -noIndex -width -fullNames -allFrames --help" "$current" ;;
 		*) _xheap_traces "$current" ;;
 		esac ;;
 	view)

@@ -127,6 +127,7 @@ complete -c xheap -n '__fish_seen_subcommand_from start image' -l push -x -a 'ot
 complete -c xheap -n '__fish_seen_subcommand_from start image' -l push-every -x -d 'How often'
 complete -c xheap -n __fish_use_subcommand -a explain -d 'Explain a crash, or what happened to the memory at an address'
 complete -c xheap -n '__fish_seen_subcommand_from explain' -o trace -r -F -d 'The trace of the process that a core is of'
+complete -c xheap -n '__fish_seen_subcommand_from explain' -s p -x -d 'The process, up to now'
 complete -c xheap -n '__fish_seen_subcommand_from explain' -o pid -x -d 'The process'
 complete -c xheap -n '__fish_seen_subcommand_from explain' -o at -x -d 'Explain the state at a position'
 complete -c xheap -n '__fish_seen_subcommand_from explain' -o format -x -a 'text json' -d 'Choose the format'

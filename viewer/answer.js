@@ -194,7 +194,7 @@ export function drawFilters(app) {
 
 /** @param {string} words @param {string} before them @param {() => void} remove @returns {HTMLElement} */
 function chip(words, before, remove) {
-	return make("button.filter", {title: "Remove this filter", onclick: remove}, before, name(words), " ×");
+	return make("button.filter", {title: `Remove this filter: ${words}`, onclick: remove}, before, name(words), " ×");
 }
 
 /** @param {App} app @param {Filter} filter @returns {string} */

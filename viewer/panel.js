@@ -126,6 +126,8 @@ export class Panel {
 		this.box = byId("panel");
 		this.isLong = false;
 		this.shownItem = "";
+		/** The frame whose source lines are shown, and how many frames are drawn so far. */
+		this.source = this.frames = 0;
 		/** @type {(ReturnType<typeof neighboursOf> & {hits: Uint8Array}) | null} */
 		this.callers = null;
 	}
@@ -135,13 +137,15 @@ export class Panel {
 			block = view === "blocks" ? this.app.store.state.block : "",
 			{answer} = view === "map" ? this.app.map : {answer: null},
 			key = JSON.stringify([item ?? [search, filters, words, answer?.stacks], block]);
-		if (!item && !block && !search.trim() && key === this.shownItem) return;
+		if (!item && !block && !answer && !search.trim() && key === this.shownItem) return;
 		if (key !== this.shownItem) {
 			this.isLong = false;
 			this.callers = null;
+			this.source = 0;
 			this.shownItem = key;
 			this.box.scrollTop = 0;
 		}
+		this.frames = 0;
 		document.body.classList.toggle("has-item", item !== null || block !== "");
 		if (block) fill(this.box, ...this.drawBlock(block));
 		else if (item && this.picture.itemMask) fill(this.box, ...this.drawItem(item, this.picture.itemMask));
@@ -609,16 +613,8 @@ export class Panel {
 							name(cutText(frame.short, 300)),
 							isInlined && make("span.faint", " inlined"),
 						),
-						make(
-							"div.stack-place",
-							{title: cutText(frame.file || frame.image, TITLE_MAX)},
-							name(
-								cutText(
-									frame.file ? endOfPath(frame.file) + (line ? `:${line}` : "") : frame.image,
-									200,
-								),
-							),
-						),
+						this.drawPlace(frame, line),
+						...(this.source === this.frames ? this.drawSource(frame, line) : []),
 					),
 				),
 			frames.length > most &&
@@ -636,6 +632,52 @@ export class Panel {
 					),
 				),
 		);
+	}
+
+	/** @param {Frame} frame @param {number} line @returns {HTMLElement} where a frame is; a button if its lines can be asked for */
+	drawPlace(frame, line) {
+		const {file, image} = frame,
+			id = ++this.frames,
+			words = name(cutText(file ? endOfPath(file) + (line ? `:${line}` : "") : image, 200)),
+			title = cutText(file || image, TITLE_MAX);
+		if (!file.startsWith("/") || !this.app.source.isServer) return make("div.stack-place", {title}, words);
+		return make(
+			"button.stack-place.link",
+			{
+				title,
+				"aria-expanded": this.source === id,
+				onclick: () => {
+					this.source = this.source === id ? 0 : id;
+					this.app.redraw();
+				},
+			},
+			words,
+		);
+	}
+
+	/** @param {Frame} frame @param {number} line @returns {Child[]} lines of its file, and beside them bytes of the stacks that go through */
+	drawSource({key}, line) {
+		const query = {...this.asked().query, ...askedSelection(this.picture), function: key, line: String(line)},
+			found = this.app.find("source", query),
+			{answer} = found,
+			mark = selectionMark(this.app.picture);
+		if (!answer) return [tellNone(found)];
+		return [
+			answer.is_newer && make("p.more", "The file was changed after the recording."),
+			!answer.lines.length && make("p.more", "The file has no such line."),
+			make(
+				"div.source",
+				...answer.lines.map((/** @type {any} */ {text, bytes}, /** @type {number} */ i) =>
+					make(
+						answer.first + i === answer.line ? "div.source-line.chosen" : "div.source-line",
+						{title: cutText(safeText(text), TITLE_MAX)},
+						make("span.value", bytes ? mark + formatBytes(bytes) : ""),
+						make("span.faint", String(answer.first + i)),
+						make("code", name(cutText(safeText(text.replaceAll("\t", "  ")), 200))),
+					),
+				),
+			),
+		];
 	}
 
 	/**

@@ -4,6 +4,7 @@
 // Then the self-contained file of the same trace, and the end of the server.
 import assert from "node:assert/strict";
 import {spawn, spawnSync} from "node:child_process";
+import {writeFileSync} from "node:fs";
 import path from "node:path";
 import test, {after, before} from "node:test";
 import {CLASSES, makeModel, selectCells} from "../../viewer/cells.js";
@@ -22,21 +23,23 @@ const XHEAP = process.env.XHEAP ?? path.join(SOURCE, "build/xheap"),
 
 const PICTURES = path.join(FOLDER_OF_BUILD, "pictures");
 let browser, server, address;
+/** @returns {Promise<[any, string]>} a server, and its address */
+async function serve(...files) {
+	const served = spawn(XHEAP, ["view", "--no-open", ...files], {cwd: WORK, stdio: ["ignore", "pipe", "inherit"]});
+	const found = await new Promise((done, failed) => {
+		let said = "";
+		served.stdout.on("data", (text) => {
+			said += text;
+			const printed = /http:\/\/\S+/.exec(said);
+			if (printed) done(printed[0]);
+		});
+		served.on("exit", (status) => failed(new Error(`the server ended with ${status}: ${said}`)));
+	});
+	return [served, found];
+}
 before(async () => {
 	browser = await launchBrowser();
-	server = spawn(XHEAP, ["view", "--no-open", ...TRACES.map((name) => path.join(FOLDER, name))], {
-		cwd: WORK,
-		stdio: ["ignore", "pipe", "inherit"],
-	});
-	address = await new Promise((done, failed) => {
-		let said = "";
-		server.stdout.on("data", (text) => {
-			said += text;
-			const found = /http:\/\/\S+/.exec(said);
-			if (found) done(found[0]);
-		});
-		server.on("exit", (status) => failed(new Error(`the server ended with ${status}: ${said}`)));
-	});
+	[server, address] = await serve(...TRACES.map((name) => path.join(FOLDER, name)));
 });
 after(async () => {
 	server.kill();
@@ -430,6 +433,7 @@ async function fits(page, name, boxes) {
 			assert.deepEqual(wide, [], `${name} at ${width}, ${colorScheme}`);
 		}
 	await page.setViewportSize({width: 1280, height: 800});
+	await settle(page);
 }
 
 test("check 18: the map is that of the command, and a page names its address", async () => {
@@ -502,10 +506,12 @@ test("check 17: sizes by lifetimes are those of single blocks; an area becomes a
 	assert.match(await text(page, "#command"), /-frames st -by size$/);
 	await fits(page, "sizes", ["#sizes", "#panel"]);
 	const before = await kinds(),
-		cell = async (row, column) => {
-			const box = await page.locator(`[data-place="${row} ${column}"]`).boundingBox();
-			return [box.x + box.width / 2, box.y + box.height / 2];
-		},
+		// The cells are made anew with each picture, so a locator may have an old one.
+		cell = (row, column) =>
+			page.$eval(`[data-place="${row} ${column}"]`, (element) => {
+				const box = element.getBoundingClientRect();
+				return [box.x + box.width / 2, box.y + box.height / 2];
+			}),
 		drag = async (from, to) => {
 			await page.mouse.move(...(await cell(...from)));
 			await page.mouse.down();
@@ -540,6 +546,59 @@ test("check 17: sizes by lifetimes are those of single blocks; an area becomes a
 	await page.waitForSelector("#filters .filter");
 	assert.match(await text(page, "#filters"), /^-size \d+ \d+ ×-closed ×-lifetime \S+ \S+ ×$/);
 	await close(page);
+});
+
+const LINES = `#include <stdlib.h>
+static void *keep(int n) { return malloc(n); } // <img src=x onerror=broken=1> \u202e
+void *make(int n)
+{
+	char *p = keep(n);
+	char *q = keep(2 * n);
+	free(n % 3 ? p : NULL);
+	return q;
+}
+int main(void)
+{
+	for (int i = 0; i < 50; i++)
+		make(i + 1);
+	make(100000); // ${"long ".repeat(100)}
+	return 0;
+}
+`;
+
+test("source lines have the bytes of heap -lines, and hostile ones are text", async () => {
+	const file = path.join(WORK, "lines.c"),
+		program = path.join(WORK, "lines"),
+		trace = path.join(WORK, "lines.xht");
+	writeFileSync(file, LINES);
+	assert.equal(spawnSync(process.env.CC ?? "cc", ["-g", "-O0", "-o", program, file]).status, 0);
+	run("record", "-q", "-o", trace, program);
+	const [own, url] = await serve(trace),
+		item = encodeURIComponent(JSON.stringify({kind: "group", by: "function", key: "lines!keep"})),
+		page = await open(`${url}&view=table&selection=-1~~AIFI%2BAIFO&item=${item}`),
+		wanted = new Map();
+	for (const row of heap(trace, "-stacks", "-lines", "-noDefaultCull").actions[0].rows)
+		for (const line of new Set(row.stack.filter((frame) => frame.file === file).map((frame) => frame.line)))
+			wanted.set(line, (wanted.get(line) ?? 0) + row.total_bytes);
+	for (const [place, middle] of [
+		["lines.c:2", 2],
+		["lines.c", 6],
+	]) {
+		await page.click(`button.stack-place >> text=/${place}$/ >> nth=0`);
+		await page.waitForFunction((number) => document.querySelector(".source-line.chosen .faint")?.textContent === String(number), middle);
+		const rows = await page.$$eval(".source-line", (all) => all.map((row) => [".value", ".faint", "code"].map((part) => row.querySelector(part).textContent)));
+		assert.ok(rows.length >= 9);
+		for (const [bytes, number, code] of rows) {
+			assert.equal(bytes, wanted.has(Number(number)) ? formatBytes(wanted.get(Number(number))) : "", number);
+			const told = LINES.split("\n")[number - 1].replaceAll("\t", "  ").replace("\u202e", "\ufffd");
+			assert.ok(code === told || (code.endsWith("…") && told.startsWith(code.slice(0, -1))), code);
+		}
+		assert.equal((await page.$$(".source")).length, 1, "one at a time");
+	}
+	assert.equal(await page.evaluate(() => "broken" in window), false);
+	await fits(page, "source", ["#panel", ".source"]);
+	await close(page);
+	own.kill();
 });
 
 test("check 16: what is compared is what xheap diff says, row by row", async () => {

@@ -16,6 +16,7 @@
 #include "server/answer/frees_answer.h"
 #include "server/answer/kept_answers.h"
 #include "server/answer/map_answer.h"
+#include "server/answer/source_answer.h"
 #include "server/answer/trace_answer.h"
 
 enum {
@@ -204,6 +205,7 @@ static struct reply *reply_make(const struct jobs *jobs, struct shown_slot *slot
 					    : request->name == REQUEST_BLOCKS ? blocks_answer_write
 					    : request->name == REQUEST_BLOCK  ? block_answer_write
 					    : request->name == REQUEST_MAP    ? map_answer_write
+					    : request->name == REQUEST_SOURCE ? source_answer_write
 									      : NULL;
 	sink_to_memory(&out);
 	if (write)

@@ -126,7 +126,8 @@ static const struct {
 	const char *path;
 	enum request_name name;
 } names[] = {{"/trace", REQUEST_TRACE},   {"/cells", REQUEST_CELLS}, {"/frees", REQUEST_FREES},
-	     {"/blocks", REQUEST_BLOCKS}, {"/block", REQUEST_BLOCK}, {"/map", REQUEST_MAP}};
+	     {"/blocks", REQUEST_BLOCKS}, {"/block", REQUEST_BLOCK}, {"/map", REQUEST_MAP},
+	     {"/source", REQUEST_SOURCE}};
 
 static unsigned path_find(struct view_request *request, const char *path, struct diag *why)
 {
