@@ -411,10 +411,13 @@ class Page {
 	}
 
 	drawFooter() {
-		const {words, lacks} = commandOf(this);
-		byId("command").textContent = cutText(safeText(commandText(words)), 400);
-		byId("command").title = cutText(safeText(commandText(words)), 400);
-		byId("lacks").textContent = lacks.length ? `the command cannot be told ${lacks.join(", ")}` : "";
+		const {words, lacks, shape} = commandOf(this),
+			text = lacks.length ? "" : cutText(safeText(commandText(words)), 400);
+		byId("command").textContent = byId("command").title = text;
+		byId("copy-command").hidden = !text;
+		byId("lacks").textContent = lacks.length
+			? `no command has these numbers: none can be told ${lacks.join(", ")}`
+			: shape.map((word, i) => (i ? word : `but for ${word}`)).join(", ");
 	}
 
 	drawCost() {

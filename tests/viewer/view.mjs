@@ -112,15 +112,17 @@ async function boundsOf(number) {
 	return {trace, cells};
 }
 
-/** The rows of the command that the page shows, run as a shell would. */
-function rowsOfCommand(shown) {
+/** What the command that the page shows prints, run as a shell would. */
+function outputOf(shown) {
 	const done = spawnSync("bash", ["-c", shown.replace(/^xheap/, '"$0"') + " -format json -noIndex", XHEAP], {
 		encoding: "utf8",
 		maxBuffer: 1 << 28,
 	});
 	assert.equal(done.status, 0, `${shown}: ${done.stderr}`);
-	return JSON.parse(done.stdout).actions[0].rows;
+	return done.stdout;
 }
+
+const rowsOfCommand = (shown) => JSON.parse(outputOf(shown)).actions[0].rows;
 
 TRACES.slice(0, 2).forEach((name, number) => {
 	const file = path.join(FOLDER, name);
@@ -371,6 +373,27 @@ test("a moment and a range are typed as for the command, and exact on any time",
 	await close(page);
 });
 
+test("a command has the shown numbers, or there is none", async () => {
+	const page = await open(`${address}&trace=0`),
+		window = "selection=18000000~24000000~AIFO",
+		filters = (...list) => `filters=${encodeURIComponent(JSON.stringify(list))}`,
+		never = {by: "life", key: "40", hide: false};
+	await goTo(page, `#trace=0&${window}&${filters(never)}`);
+	await page.waitForFunction(() => / -tree so -window AIFO 18000001ns 24ms$/.test(document.getElementById("command").title));
+	const rows = rowsOfCommand(await page.getAttribute("#command", "title")),
+		sum = (key) => formatBytes(rows.filter(({depth}) => depth === rows[0].depth).reduce((all, row) => all + row[key], 0));
+	assert.notEqual(sum("outstanding_bytes"), sum("total_bytes"), "some were freed behind the window");
+	assert.equal(await page.$eval("#classes button:nth-child(2) b", (one) => one.textContent), sum("outstanding_bytes"));
+	await goTo(page, `#trace=0&${window}&${filters({by: "image", key: "libstdc++.so.6.0.30", hide: true})}`);
+	assert.deepEqual([await text(page, "#command"), await page.isVisible("#copy-command")], ["", false]);
+	assert.equal(await text(page, "#lacks"), "no command has these numbers: none can be told without libstdc++.so.6.0.30");
+	const alone = await open(`${address}&trace=0&view=compare&other=9,0,peak`);
+	assert.deepEqual([await text(alone, "#command"), await alone.isVisible("#copy-command")], ["", false]);
+	alone.faults = [];
+	await close(alone);
+	await close(page);
+});
+
 test("blocks one by one: those of the dump, in any order, and all that is known of one", async () => {
 	const page = await open(`${address}&trace=0&view=blocks&selection=-1~~AIFI%2BAIFO`),
 		file = path.join(FOLDER, TRACES[0]),
@@ -403,12 +426,14 @@ test("blocks one by one: those of the dump, in any order, and all that is known 
 	const [selected, blocks] = await page.$$eval("#panel .numbers dd", (all) => [0, 2].map((i) => all[i].textContent));
 	await page.click("#panel .button >> text=Its blocks");
 	await page.waitForFunction((words) => document.getElementById("blocks-controls").textContent === words, `${blocks} blocks, ${selected}`);
-	assert.match(await text(page, "#command"), /^xheap dump .*libstdcxx.xht -allocations$/);
-	assert.match(await text(page, "#lacks"), /what is selected, the order$/);
-	for (const selection of ["peak", "-1~~AIFO"]) {
+	assert.match(await text(page, "#lacks"), /: none can be told what is selected$/);
+	assert.equal(await page.isVisible("#copy-command"), false);
+	const item = (by, key) => `-1~~AIFO&item=${encodeURIComponent(JSON.stringify({kind: "group", by, key}))}`;
+	for (const selection of ["peak", "-1~~AIFO", item("inclusive", "server!main"), item("size", "7")]) {
 		await goTo(page, `#trace=0&view=blocks&selection=${selection}`);
-		const shown = await text(page, "#command"),
-			dumped = run(...shown.split(" ").slice(1), "-format", "json").trim().split("\n").map((line) => JSON.parse(line)),
+		assert.equal(await text(page, "#lacks"), "but for the order");
+		const shown = await page.getAttribute("#command", "title"),
+			dumped = outputOf(shown).trim().split("\n").map((line) => JSON.parse(line)),
 			total = formatBytes(dumped.reduce((sum, {size}) => sum + size, 0));
 		await page.waitForFunction((words) => document.getElementById("blocks-controls").textContent === words, `${formatWhole(dumped.length)} blocks, ${total}`);
 	}
