@@ -6,6 +6,7 @@ import {formatBytes, formatCount, formatShare, formatTime} from "./format.js";
 import {byId, fill, make, name} from "./elements.js";
 import {cutText, safeText} from "./hostile.js";
 import {filterName, splitFilters} from "./command.js";
+import {WHOLE_RUN} from "./store.js";
 import {marksOf} from "./timeline.js";
 
 /** Longer names are cut. Characters. */
@@ -36,6 +37,17 @@ function drawSentence(app) {
 	const peak = app.whole.cells.bounds[app.whole.cells.peak] ?? 0;
 	if (!trace.events) {
 		fill(byId("sentence"), "The trace has no heap calls.");
+		return;
+	}
+	if (trace.live) {
+		const {total_bytes: made, outstanding_bytes: there, peak_bytes: most, peak_at_ns: at} = totals;
+		fill(
+			byId("sentence"),
+			`So far ${about}${formatBytes(made)} was made; `,
+			link(about + formatBytes(there), {selection: {...WHOLE_RUN, classes: AIFO}}),
+			" of it is still there.",
+			most && ` At most ${about}${formatBytes(most)} lived at once, at ${formatTime(at)}.`,
+		);
 		return;
 	}
 	/** @type {Child[]} */
@@ -165,13 +177,19 @@ export function drawHeader(app, open) {
 		),
 	);
 	byId("traces").hidden = names.length < 2;
+	document.title = `${cutText(safeText(trace.path), 80)} – xheap`;
+	drawAnswer(app);
+}
+
+/** @param {App} app what the trace is, and the answer */
+export function drawAnswer(app) {
+	const {trace} = app;
 	const processes = trace.processes.length > 1 ? `, ${trace.processes.length} processes` : "";
 	fill(
 		byId("program"),
 		name(cutText(safeText(trace.command), 200)),
 		`${processes}, ${formatTime(trace.duration_ns)}`,
 	);
-	document.title = `${cutText(safeText(trace.path), 80)} – xheap`;
 	drawSentence(app);
 	drawState(app);
 }

@@ -4,6 +4,7 @@ import {byId, make} from "./elements.js";
 import {formatBytes, formatCount, formatTime, formatWhole} from "./format.js";
 import {Grid, nameColumn, numberColumn, ROW} from "./grid.js";
 import {safeText} from "./hostile.js";
+import {ENDED_FIRST} from "./live.js";
 import {askedSelection, selectionMark} from "./picture.js";
 import {Replaced} from "./request.js";
 
@@ -66,6 +67,10 @@ export class Blocks extends Grid {
 
 	render() {
 		if (this.app.store.isDragging) return;
+		if (this.app.trace.live) {
+			byId("blocks-controls").textContent = ENDED_FIRST;
+			return;
+		}
 		const query = this.query(),
 			key = JSON.stringify(query);
 		this.drawHead();

@@ -22,6 +22,7 @@ import {readClasses} from "./store.js";
 import {sumInclusive} from "./table.js";
 import {neighboursOf} from "./tree.js";
 import {GROUPING_WORDS} from "./legend.js";
+import {ENDED_FIRST} from "./live.js";
 
 const GLYPHS = /** @type {Record<string, string>} */ ({
 	growth: "↗",
@@ -308,7 +309,7 @@ export class Panel {
 			{filters, words} = this.app.store.state;
 		return [
 			section("Findings", filters.length || words ? "of the whole run, not filtered" : "of the whole run"),
-			...(findings.length ? [] : [make("p.faint", "Nothing stands out.")]),
+			...(findings.length ? [] : [make("p.faint", this.app.trace.live ? ENDED_FIRST : "Nothing stands out.")]),
 			...findings.slice(0, 5).map((finding) => this.drawFinding(finding)),
 		];
 	}

@@ -202,7 +202,13 @@ export class Timeline {
 		const {bounds} = this.model.cells,
 			{selection} = this.app.store.state;
 		const classes = selection.kind === "window" && this.drag?.mode !== "window" ? selection.classes : AIFO;
-		this.app.store.set({selection: {kind: "window", from: bounds[begin], to: bounds[end], classes}}, step);
+		this.app.store.set({selection: {kind: "window", from: bounds[begin], to: this.endAt(end), classes}}, step);
+	}
+
+	/** @param {number} bound @returns {number} its time; the end of a recording goes on */
+	endAt(bound) {
+		const {app, model} = this;
+		return app.trace.live && bound === model.last ? Infinity : model.cells.bounds[bound];
 	}
 
 	/** @param {PointerEvent} event */
@@ -296,7 +302,7 @@ export class Timeline {
 			? choice.from
 			: Math.max(0, Math.min(choice.from + by, model.last - (choice.to - choice.from)));
 		const end = isEndOnly ? to : from + (choice.to - choice.from);
-		store.set({selection: {kind: "window", from: bounds[from], to: bounds[end], classes: choice.classes}});
+		store.set({selection: {kind: "window", from: bounds[from], to: this.endAt(end), classes: choice.classes}});
 	}
 
 	/** @param {KeyboardEvent} event */

@@ -246,6 +246,7 @@ interface App {
 	map: any;
 	find: (name: string, query: Record<string, string>) => {answer?: any; error?: string};
 	fail: (error: unknown) => void; // says what went wrong
+	isGoingOn: boolean; // this picture follows another one of a recording
 	redraw: () => void;
 	redrawTimeline: () => void;
 }
