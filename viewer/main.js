@@ -345,8 +345,7 @@ class Page {
 	drawFlame(before) {
 		const {store, picture, finer} = this,
 			{focus, isInverted, isMerged} = store.state,
-			canBeFiner =
-				this.canAsk() && focus && !isInverted && !isMerged && picture.model.cells.lumpedStacks > 0;
+			canBeFiner = this.canAsk() && focus && !isInverted && !isMerged && picture.model.cells.lumpedStacks > 0;
 		if (canBeFiner && finer.model && finer.focus === focus && hasBoundsOf(finer.model, picture.model))
 			this.detail = makePicture({...this, whole: finer.model, shown: finer.model, picture: before});
 		this.flame.render();
@@ -549,7 +548,7 @@ class Page {
 	/** @param {unknown} error */
 	fail(error) {
 		if (error instanceof Replaced) return;
-		if (error instanceof Unreachable) showEnd(this.trace.path);
+		if (error instanceof Unreachable) showEnd(this.trace);
 		else this.warn(safeText(/** @type {Error} */ (error).message));
 	}
 }
@@ -570,10 +569,11 @@ function intervals() {
 	return window.innerWidth > WIDE ? INTERVALS_WIDE : INTERVALS;
 }
 
-/** @param {string} path of the trace */
-function showEnd(path) {
-	const chip = byId("ended");
-	chip.textContent = `the server has ended; run xheap view ${safeText(path)} again`;
+/** @param {Trace} trace one of those that the server had */
+function showEnd({path, traces}) {
+	const chip = byId("ended"),
+		names = traces.length > 1 ? traces.map((trace) => trace.name).join(" ") : path;
+	chip.textContent = `the server has ended; run xheap view ${safeText(names)} again`;
 	chip.hidden = false;
 }
 

@@ -180,12 +180,15 @@ test("checks 8 and 3: a drag turns on AIFO alone; sums are the engine's", async 
 		[...classBytes].map((bytes, i) => [String(i === 1), formatBytes(bytes)]),
 	);
 	const end = formatTime(model.cells.bounds[140]);
-	assert.deepEqual(await page.$$eval(".class-words > span", (all) => all.map((one) => one.textContent)), [
-		"made and freed here",
-		`made here, still there at ${end}`,
-		"older, freed here",
-		`older, still there at ${end}`,
-	]);
+	assert.deepEqual(
+		await page.$$eval(".class-words", (all) => all.map((one) => one.textContent)),
+		[
+			["made and freed here", ""],
+			["made here, still there", ` at ${end}`],
+			["older, freed here", ""],
+			["older, still there", ` at ${end}`],
+		].map(([words, when], i) => words + formatBytes(classBytes[i]) + when),
+	);
 	assert.match(await text(page, "#live"), new RegExp(`^made here, still there at ${end}, `));
 	await click(page, "#classes button:nth-child(1)");
 	await click(page, "#classes button:nth-child(4)");
