@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Makes the parts of the page and connects them: a change of the state becomes one picture, which each view draws.
-import {makeModel, keepColors, pathKey} from "./cells.js";
+import {makeModel, keepColors, pathKey, processPeaks} from "./cells.js";
 import {decodeCells} from "./decode.js";
 import {byId, fill, make} from "./elements.js";
 import {formatBytes, formatCount, formatShare, formatTime} from "./format.js";
@@ -31,6 +31,8 @@ const INTERVALS = 256,
 	WIDE = 1500;
 /** How long a zoom waits for the next step before it asks for cells. Milliseconds. */
 const ZOOM_PAUSE_MS = 120;
+/** A process with so much of the peak is divided by functions at first. */
+const MOST_OF_ALL = 0.9;
 const THEME = "xheap-theme";
 const VIEW_NAMES = /** @type {const} */ (["flame", "table", "blocks", "sizes", "map", "compare"]);
 const MEASURES = /** @type {Record<Measure, string>} */ ({
@@ -597,9 +599,12 @@ async function load(source) {
 	/** @type {Page | null} */
 	let page = null;
 	const store = new Store((before) => page?.changed(before));
-	if (trace.processes.length > 1 && !new URLSearchParams(location.hash.slice(1)).has("by"))
+	const whole = makeModel(readCells(bytes, trace), trace),
+		shares = processPeaks(whole),
+		most = MOST_OF_ALL * shares.reduce((sum, bytes) => sum + bytes, 0);
+	if (shares.every((bytes) => bytes < most) && !new URLSearchParams(location.hash.slice(1)).has("by"))
 		store.set({by: "process"}, "replace");
-	page = new Page(source, store, trace, makeModel(readCells(bytes, trace), trace));
+	page = new Page(source, store, trace, whole);
 	drawHeader(page, (number) => {
 		location.hash = addressOfTrace(number, store.state.other);
 		location.reload();

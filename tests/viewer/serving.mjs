@@ -168,6 +168,7 @@ test("the token goes from the address to a header", async () => {
 	const other = await open("");
 	await other.waitForSelector("#token-form:not([hidden])");
 	assert.match(await text(other, "#sentence"), /token/);
+	assert.equal(await other.isVisible("#progress"), false, "nothing goes on");
 	await other.fill("#token", TOKEN);
 	await other.click("#token-form button");
 	await loaded(other);
