@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 // The sentence that answers, and the state of the trace beside it. The server has made both from its report.
-import {AIFO, findGroup, groupName} from "./cells.js";
+import {AIFO} from "./cells.js";
 import {keyOf} from "./decode.js";
 import {formatBytes, formatCount, formatShare, formatTime} from "./format.js";
 import {byId, fill, make, name} from "./elements.js";
 import {cutText, safeText} from "./hostile.js";
-import {splitFilters} from "./command.js";
+import {filterName, splitFilters} from "./command.js";
 import {WHOLE_RUN} from "./store.js";
 import {marksOf} from "./timeline.js";
 
@@ -213,11 +213,4 @@ export function drawFilters(app) {
 /** @param {string} words @param {string} before them @param {() => void} remove @returns {HTMLElement} */
 function chip(words, before, remove) {
 	return make("button.filter", {title: `Remove this filter: ${words}`, onclick: remove}, before, name(words), " ×");
-}
-
-/** @param {App} app @param {Filter} filter @returns {string} */
-function filterName({whole}, {by, key}) {
-	if (by === "search") return `“${safeText(key)}”`;
-	const group = findGroup(whole, by, key);
-	return group < 0 ? safeText(key) : groupName(whole, by, group).name;
 }

@@ -454,6 +454,14 @@ export function liveCurve(model, mask) {
 	return steps.subarray(0, model.last + 1);
 }
 
+/** Resident bytes in each interval: what was measured last, since it is measured when it has grown. @param {Model} model @returns {Float64Array} NaN before the first one */
+export function residentCurve(model) {
+	let last = NaN;
+	return cached(model, "resident", () =>
+		model.cells.resident.map((value) => (last = Number.isNaN(value) ? last : value)),
+	);
+}
+
 /** @param {Model} model @param {Grouping} by @param {number} key @param {Uint8Array | null} mask @returns {Float64Array} live bytes of a group at each bound */
 export function groupCurve(model, by, key, mask) {
 	const {birth, end, bytes} = model.cells,

@@ -12,6 +12,7 @@ import {addressOfTrace, MAP_COLORS, readAddress, Store} from "./store.js";
 import {commandOf, commandText, readFilters, splitWords} from "./command.js";
 import {drawAnswer, drawFilters, drawHeader} from "./answer.js";
 import {Blocks} from "./blocks.js";
+import {matchPrograms} from "./compare.js";
 import {Compare} from "./compare_view.js";
 import {Flame} from "./flame.js";
 import {fillKeys, listenToKeys, toggleInverted} from "./keys.js";
@@ -278,20 +279,18 @@ class Page {
 		if (!this.store.isDragging) this.say(describe(this.picture));
 	}
 
-	/** @returns {Other | null} what the selection is compared with: what was kept, else another trace */
+	/** @returns {Other | null} what the selection is compared with: what was kept, else the same of another trace */
 	otherOf() {
 		const {state} = this.store,
 			{other, selection, trace} = state;
-		if (other || !(this.trace.traces?.length > 1)) return other;
-		const isWhole = selection.kind === "window" && selection.to === Infinity;
-		return {trace: trace ? 0 : 1, isB: !trace, selection: isWhole ? selection : {kind: "peak"}};
+		return other || !(this.trace.traces?.length > 1) ? other : {trace: trace ? 0 : 1, isB: !trace, selection};
 	}
 
 	/** Asks for the cells to compare with. They have the times of their selection as bounds. */
 	async askForOther() {
 		const other = this.otherOf(),
 			{state} = this.store;
-		if (!other || (state.view !== "compare" && !state.other)) return;
+		if (!other || state.view !== "compare" || (this.store.isDragging && this.other)) return;
 		const bounds = boundsOf(other.selection),
 			isOwn = other.trace === state.trace,
 			known =
@@ -304,18 +303,20 @@ class Page {
 			key = JSON.stringify([other.trace, bounds, this.filter]);
 		if (known) {
 			this.otherKey = key;
-			this.other = {model: known, trace: this.trace};
+			this.other = {model: known, trace: this.trace, said: ""};
 			return;
 		}
 		if (this.otherKey === key) return;
 		this.otherKey = key;
 		this.other = null;
 		try {
-			const query = {n: intervals(), bounds, filter: this.filter, lane: "other"},
-				trace = isOwn ? this.trace : await this.source.json("trace", other.trace),
-				model = readModel(await this.source.cells(other.trace, query), trace);
+			const trace = isOwn ? this.trace : await this.source.json("trace", other.trace),
+				inTrace = bounds.filter((time) => time <= trace.duration_ns),
+				query = {n: intervals(), bounds: inTrace, filter: this.filter, lane: "other"},
+				cells = readCells(await this.source.cells(other.trace, query), trace),
+				said = isOwn ? "" : matchPrograms(cells, trace, this.whole);
 			if (key !== this.otherKey) return;
-			this.other = {model, trace};
+			this.other = {model: makeModel(cells, trace), trace, said};
 			this.redraw();
 		} catch (error) {
 			this.fail(error);
@@ -380,7 +381,7 @@ class Page {
 
 	/** @param {ArrayBuffer} buffer cells @param {number[]} [bounds] that they were asked for @returns {Model} */
 	modelOf(buffer, bounds = []) {
-		const model = readModel(buffer, this.trace, this.base);
+		const model = makeModel(readCells(buffer, this.trace), this.trace, this.base);
 		this.boundsAsked.set(model, bounds);
 		return model;
 	}
@@ -410,10 +411,13 @@ class Page {
 	}
 
 	drawFooter() {
-		const {words, lacks} = commandOf(this);
-		byId("command").textContent = cutText(safeText(commandText(words)), 400);
-		byId("command").title = cutText(safeText(commandText(words)), 400);
-		byId("lacks").textContent = lacks.length ? `the command cannot be told ${lacks.join(", ")}` : "";
+		const {words, lacks, shape} = commandOf(this),
+			text = lacks.length ? "" : cutText(safeText(commandText(words)), 400);
+		byId("command").textContent = byId("command").title = text;
+		byId("copy-command").hidden = !text;
+		byId("lacks").textContent = lacks.length
+			? `no command has these numbers: none can be told ${lacks.join(", ")}`
+			: shape.map((word, i) => (i ? word : `but for ${word}`)).join(", ");
 	}
 
 	drawCost() {
@@ -573,9 +577,9 @@ function showEnd(path) {
 	chip.hidden = false;
 }
 
-/** @param {ArrayBuffer} buffer cells @param {Trace} trace @param {Model | null} [whole] @returns {Model} */
-function readModel(buffer, trace, whole) {
-	return makeModel(decodeCells(buffer, trace.threads.length, trace.heaps.length), trace, whole);
+/** @param {ArrayBuffer} buffer @param {Trace} trace @returns {Cells} */
+function readCells(buffer, trace) {
+	return decodeCells(buffer, trace.threads.length, trace.heaps.length);
 }
 
 /** @param {Source} source @param {number} number of a trace @returns {Promise<[Trace, ArrayBuffer]>} and its cells; those of a recording come with it */
@@ -595,7 +599,7 @@ async function load(source) {
 	const store = new Store((before) => page?.changed(before));
 	if (trace.processes.length > 1 && !new URLSearchParams(location.hash.slice(1)).has("by"))
 		store.set({by: "process"}, "replace");
-	page = new Page(source, store, trace, readModel(bytes, trace));
+	page = new Page(source, store, trace, makeModel(readCells(bytes, trace), trace));
 	drawHeader(page, (number) => {
 		location.hash = addressOfTrace(number, store.state.other);
 		location.reload();

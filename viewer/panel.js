@@ -177,7 +177,7 @@ export class Panel {
 	filtered() {
 		const {filters, words} = this.app.store.state,
 			typed = splitWords(words),
-			{words: options, lacks} = optionsOf(this.app.trace, filters, typed);
+			{words: options, lacks} = optionsOf(this.app, filters, typed);
 		return {query: {filter: [...typed, ...options].join("\n")}, lacks};
 	}
 
@@ -467,6 +467,7 @@ export class Panel {
 			this.closer({item: null}),
 			make("h3.item-name", {title: cutText(about.full, 400)}, name(cutText(about.full, 600))),
 			about.place && make("p.item-place", name(cutText(about.place, 300))),
+			app.compare.tellOwn(),
 			drawNumbers(numbers),
 			this.drawButtons(item, about.frame),
 			...this.drawCallers(item, about.frame),
@@ -711,7 +712,7 @@ export class Panel {
 		else if (item.by === "image") stacks = {asker: `${item.key}!`};
 		else filters.push({by: item.by, key: item.key, hide: false});
 		const typed = splitWords(state.words),
-			{words, lacks} = optionsOf(this.app.trace, filters, typed),
+			{words, lacks} = optionsOf(this.app, filters, typed),
 			isLargest = lacks.length > 0 && !Object.keys(stacks).length;
 		return {
 			query: {...(isLargest ? {node: pathKey(model, node)} : stacks), filter: [...typed, ...words].join("\n")},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // When, and who then: live bytes over time, stacked; calls; resident memory; gaps; the selection, which is dragged here.
-import {cached, largestOf, liveCurve, nearestBound, seriesCurves, AIFO} from "./cells.js";
+import {cached, largestOf, liveCurve, nearestBound, residentCurve, seriesCurves, AIFO} from "./cells.js";
 import {axisStep, formatBytes, formatTick, formatTime} from "./format.js";
 import {byId, fill, make, name, placeTip, prepareCanvas, fitText} from "./elements.js";
 import {cutText, safeText} from "./hostile.js";
@@ -455,12 +455,10 @@ export class Timeline {
 	drawResident(context) {
 		if (this.isResidentOff) return;
 		context.beginPath();
-		let isOpen = false;
-		this.model.cells.resident.forEach((value, i) => {
+		residentCurve(this.model).forEach((value, i) => {
 			if (Number.isNaN(value)) return;
-			const x = (this.xOfBound(i) + this.xOfBound(i + 1)) / 2;
-			context[isOpen ? "lineTo" : "moveTo"](x, this.yOf(value));
-			isOpen = true;
+			context.lineTo(this.xOfBound(i), this.yOf(value));
+			context.lineTo(this.xOfBound(i + 1), this.yOf(value));
 		});
 		context.setLineDash([4, 3]);
 		context.strokeStyle = this.app.palette.ink2;
@@ -597,8 +595,7 @@ export class Timeline {
 
 	/** @returns {Other | null} what the selection is compared with, if that is shown */
 	get other() {
-		const {state} = this.app.store;
-		return state.view === "compare" || state.other ? this.app.otherOf() : null;
+		return this.app.store.state.view === "compare" ? this.app.otherOf() : null;
 	}
 
 	/** What the selection is compared with: its place, or the live bytes of the other trace. @param {CanvasRenderingContext2D} context @param {number} bottom */

@@ -237,7 +237,7 @@ interface App {
 	say: (text: string) => void; // to screen readers
 	warn: (text: string) => void; // a line of text
 	isResidentOff: () => boolean; // whether resident memory is left out of the timeline
-	other: {model: Model; trace: any} | null; // cells to compare with, when they are there
+	other: {model: Model; trace: any; said: string} | null; // cells to compare with, when they are there; how they match
 	otherOf: () => Other | null; // what is compared with
 	panel: any; // views that others ask
 	timeline: any;

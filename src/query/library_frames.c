@@ -170,6 +170,19 @@ static bool is_start(const struct heap_name *name)
 	return name->symbol && is_one_of(name->symbol, strlen(name->symbol), functions, COUNT_OF(functions));
 }
 
+/* What a function that a runtime has compiled belongs to, if all of the runtime's programs have it: modules of node,
+   packages of a JVM, namespaces of .NET. NULL: it is the program's own. */
+static const char *runtime_library(const struct heap_name *name)
+{
+	static const char *const packages[] = {"java", "javax", "jdk", "sun", "System"};
+	for (size_t i = 0; name->symbol && i < COUNT_OF(packages); i++) {
+		size_t length = strlen(packages[i]);
+		if (!strncmp(name->symbol, packages[i], length) && name->symbol[length] == '.')
+			return packages[i];
+	}
+	return strncmp(name->image, "node:", 5) ? NULL : "node";
+}
+
 bool library_frame(const struct heap_name *name)
 {
 	const char *at = "";
@@ -180,9 +193,8 @@ bool library_frame(const struct heap_name *name)
 	/* Of Python, what begins programs and imports modules. */
 	if (name->is_python)
 		return !strncmp(name->image, "<frozen ", 8);
-	/* Of node, its own modules. */
 	if (name->is_jit)
-		return !strncmp(name->image, "node:", 5);
+		return runtime_library(name) != NULL;
 	if (is_library_image(name->image) || library_namespace(name, &at))
 		return true;
 	return is_start(name);
@@ -201,8 +213,9 @@ void library_label(const struct heap_name *name, char *label, size_t size)
 		at = name->image;
 		length = image_stem(at);
 	}
-	if (!name->image) {
-		at = name->text;
+	const char *whole = !name->image ? name->text : name->is_jit ? runtime_library(name) : NULL;
+	if (whole) {
+		at = whole;
 		length = strlen(at);
 	}
 	snprintf(label, size, "%.*s", (int)length, at);

@@ -45,6 +45,7 @@ struct shown_slot {
 	struct shown_trace shown;
 	enum { SLOT_CLOSED, SLOT_OPENING, SLOT_OPEN } state;
 	bool is_wanted;       /* it is to be opened before a job needs it */
+	bool is_cold;         /* it is to be prepared before a job needs that */
 	struct reply *trace;  /* its answer `trace`, when it is open */
 	struct reply *reason; /* why it could not be opened, for the next job; NULL: somebody knows it */
 	struct reply *kept[KEPT_COUNT];
@@ -57,7 +58,7 @@ struct shown_slot {
 	struct reply *live_reply; /* the answer `live` of that picture */
 	bool is_busy;             /* a thread asks it */
 	bool is_cancelled;        /* that thread is to stop */
-	struct job *job;          /* that is answered so; NULL: it is opened */
+	struct job *job;          /* that is answered so; NULL: it is opened, or prepared */
 	uint64_t begun_ns;        /* when opening began */
 	uint64_t done, all;       /* events that are matched, of all */
 };
@@ -227,8 +228,11 @@ static struct reply *reply_make(const struct jobs *jobs, struct shown_slot *slot
 		return reply_take(write(&slot->shown, &request->question, &out, &caller, &diag), &out, trace_type,
 				  &diag);
 	struct reply *reply = request->name == REQUEST_TRACE ? slot->trace : kept_find(slot, &request->question);
-	if (reply)
+	if (reply) {
+		/* Who has a first picture that was kept zooms next. */
+		slot->is_cold |= request->name == REQUEST_CELLS && !slot->shown.nodes;
 		return reply_hold(reply);
+	}
 	reply = reply_take(cells_answer_write(&slot->shown, &request->question, &out, &caller, &diag), &out, cells_type,
 			   &diag);
 	if (kept_add(slot, &request->question, reply))
@@ -318,7 +322,8 @@ static void live_look(struct jobs *jobs, struct shown_slot *slot)
 struct task {
 	struct jobs *jobs;
 	struct shown_slot *slot;
-	struct job *job; /* NULL: the trace is opened */
+	struct job *job;   /* NULL: the trace is opened, or prepared */
+	bool is_preparing; /* it is prepared */
 	struct reply *reply;
 };
 
@@ -333,6 +338,10 @@ static void task_run(void *context)
 		task->reply = replies_size() > replies_most
 				      ? reply_line(STATUS_BUSY, "too many answers have not been read yet")
 				      : reply_make(task->jobs, slot, &task->job->request);
+		return;
+	}
+	if (task->is_preparing) {
+		shown_trace_prepare(&slot->shown, &caller, &diag);
 		return;
 	}
 	const struct trace_answer_plan plan = plan_of(task->jobs);
@@ -364,6 +373,12 @@ static bool task_find(struct jobs *jobs, struct task *task)
 		task->job = slot->state == SLOT_OPEN ? job : NULL;
 		return true;
 	}
+	task->is_preparing = true;
+	for (unsigned i = 0; i < jobs->plan.path_count; i++) {
+		task->slot = &jobs->slots[i];
+		if (!task->slot->is_busy && task->slot->is_cold)
+			return true;
+	}
 	return false;
 }
 
@@ -376,6 +391,8 @@ static void task_begin(struct task *task)
 	if (task->job) {
 		task->job->is_running = true;
 		task->job->begun_ns = monotonic_now_ns();
+	} else if (task->is_preparing) {
+		slot->is_cold = false;
 	} else {
 		slot->state = SLOT_OPENING;
 		slot->is_wanted = false;
@@ -406,10 +423,12 @@ static void opening_end(struct jobs *jobs, struct shown_slot *slot, struct reply
 static void task_end(struct task *task)
 {
 	struct shown_slot *slot = task->slot;
-	struct reply *reply =
-		task->reply ? task->reply : reply_line(STATUS_BUSY, "there is not enough memory for the answer");
 	slot->is_busy = false;
 	slot->job = NULL;
+	if (task->is_preparing)
+		return;
+	struct reply *reply =
+		task->reply ? task->reply : reply_line(STATUS_BUSY, "there is not enough memory for the answer");
 	if (!task->job) {
 		opening_end(task->jobs, slot, reply);
 		return;

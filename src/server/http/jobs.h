@@ -8,7 +8,8 @@
  *        +-----------+---------+    replaced by a newer request, the client has gone, a deadline, the end
  *
  * The first trace is opened at once, others by the first job that needs them. Jobs that wait for that longer than a
- * moment are answered how far it is.
+ * moment are answered how far it is. When a trace has no job, and a first picture of it came from its index, what later
+ * pictures need is found.
  */
 #ifndef XHEAP_SERVER_JOBS_H
 #define XHEAP_SERVER_JOBS_H

@@ -135,6 +135,16 @@ def forked():
     expect(found == {size: (f"[jit]!{name}", "jit", 0) for size, name in names.items()}, found)
 
 
+def dumped():
+    """Names and lines of a jitdump file, which is found by its mapping."""
+    runtime = Runtime("dumped.xht", is_attached=True)
+    runtime.do("make 0", "make 1", "lines 0 17 /srv/Shop.java", "load 0 long Shop.load(int)", "load 1 plain", "call 0 1000", "call 1 1001")
+    runtime.wait_taken(4)
+    runtime.do("make 0", "load 0 Shop.other()", "call 0 2000", "call 1 2001")
+    found = runtime.end()
+    expect(found == {1000: ("Shop.java!Shop.load(int)", "jit", 17), 1001: ("[jit]!plain", "jit", 0), 2000: ("[jit]!Shop.other()", "jit", 0), 2001: ("[jit]!plain", "jit", 0)}, found)
+
+
 def nameless(runtime, why):
     runtime.do("make 0", "call 0 1000")
     found = runtime.end()
@@ -242,4 +252,4 @@ public class Shop {
 
 
 if __name__ == "__main__":
-    sys.exit(run_tests(named, late, far, moved, forked, refused, large, of_node, of_java))
+    sys.exit(run_tests(named, late, far, moved, forked, dumped, refused, large, of_node, of_java))
