@@ -210,6 +210,9 @@ console.log(process.pid);
     for name in ("allocate", "load", "serve"):
         count, kind = found.get(("cart.js", name), (0, None))
         expect(kind == "jit" and count >= 2990, f"{name}: {count} of 3000, {kind}: {found}")
+    advice = "no names of functions that node compiles: record with --jit-names"
+    xheap("record", "-q", "-o", "nameless.xht", "node", "-e", "1")
+    expect(advice in xheap("heap", "nameless.xht") and advice not in xheap("heap", "node.xht"), "the advice to use --jit-names is not where it belongs")
     rows = told("heap", "node.xht", "-stacks", "-size", "20000", "20008")["actions"][0]["rows"]
     expect(all(row["stack"][0].get("kind") == "jit" for row in rows), f"node's own functions are not culled: {rows}")
     facts = info("node.xht")
