@@ -22,6 +22,7 @@ import {readClasses} from "./store.js";
 import {sumInclusive} from "./table.js";
 import {neighboursOf} from "./tree.js";
 import {GROUPING_WORDS} from "./legend.js";
+import {ENDED_FIRST} from "./live.js";
 
 const GLYPHS = /** @type {Record<string, string>} */ ({
 	growth: "↗",
@@ -126,6 +127,8 @@ export class Panel {
 		this.box = byId("panel");
 		this.isLong = false;
 		this.shownItem = "";
+		/** The frame whose source lines are shown, and how many frames are drawn so far. */
+		this.source = this.frames = 0;
 		/** @type {(ReturnType<typeof neighboursOf> & {hits: Uint8Array}) | null} */
 		this.callers = null;
 	}
@@ -135,13 +138,15 @@ export class Panel {
 			block = view === "blocks" ? this.app.store.state.block : "",
 			{answer} = view === "map" ? this.app.map : {answer: null},
 			key = JSON.stringify([item ?? [search, filters, words, answer?.stacks], block]);
-		if (!item && !block && !search.trim() && key === this.shownItem) return;
+		if (!item && !block && !answer && !search.trim() && key === this.shownItem) return;
 		if (key !== this.shownItem) {
 			this.isLong = false;
 			this.callers = null;
+			this.source = 0;
 			this.shownItem = key;
 			this.box.scrollTop = 0;
 		}
+		this.frames = 0;
 		document.body.classList.toggle("has-item", item !== null || block !== "");
 		if (block) fill(this.box, ...this.drawBlock(block));
 		else if (item && this.picture.itemMask) fill(this.box, ...this.drawItem(item, this.picture.itemMask));
@@ -172,7 +177,7 @@ export class Panel {
 	filtered() {
 		const {filters, words} = this.app.store.state,
 			typed = splitWords(words),
-			{words: options, lacks} = optionsOf(this.app.trace, filters, typed);
+			{words: options, lacks} = optionsOf(this.app, filters, typed);
 		return {query: {filter: [...typed, ...options].join("\n")}, lacks};
 	}
 
@@ -304,7 +309,7 @@ export class Panel {
 			{filters, words} = this.app.store.state;
 		return [
 			section("Findings", filters.length || words ? "of the whole run, not filtered" : "of the whole run"),
-			...(findings.length ? [] : [make("p.faint", "Nothing stands out.")]),
+			...(findings.length ? [] : [make("p.faint", this.app.trace.live ? ENDED_FIRST : "Nothing stands out.")]),
 			...findings.slice(0, 5).map((finding) => this.drawFinding(finding)),
 		];
 	}
@@ -462,6 +467,7 @@ export class Panel {
 			this.closer({item: null}),
 			make("h3.item-name", {title: cutText(about.full, 400)}, name(cutText(about.full, 600))),
 			about.place && make("p.item-place", name(cutText(about.place, 300))),
+			app.compare.tellOwn(),
 			drawNumbers(numbers),
 			this.drawButtons(item, about.frame),
 			...this.drawCallers(item, about.frame),
@@ -609,16 +615,8 @@ export class Panel {
 							name(cutText(frame.short, 300)),
 							isInlined && make("span.faint", " inlined"),
 						),
-						make(
-							"div.stack-place",
-							{title: cutText(frame.file || frame.image, TITLE_MAX)},
-							name(
-								cutText(
-									frame.file ? endOfPath(frame.file) + (line ? `:${line}` : "") : frame.image,
-									200,
-								),
-							),
-						),
+						this.drawPlace(frame, line),
+						...(this.source === this.frames ? this.drawSource(frame, line) : []),
 					),
 				),
 			frames.length > most &&
@@ -636,6 +634,52 @@ export class Panel {
 					),
 				),
 		);
+	}
+
+	/** @param {Frame} frame @param {number} line @returns {HTMLElement} where a frame is; a button if its lines can be asked for */
+	drawPlace(frame, line) {
+		const {file, image} = frame,
+			id = ++this.frames,
+			words = name(cutText(file ? endOfPath(file) + (line ? `:${line}` : "") : image, 200)),
+			title = cutText(file || image, TITLE_MAX);
+		if (!file.startsWith("/") || !this.app.source.isServer) return make("div.stack-place", {title}, words);
+		return make(
+			"button.stack-place.link",
+			{
+				title,
+				"aria-expanded": this.source === id,
+				onclick: () => {
+					this.source = this.source === id ? 0 : id;
+					this.app.redraw();
+				},
+			},
+			words,
+		);
+	}
+
+	/** @param {Frame} frame @param {number} line @returns {Child[]} lines of its file, and beside them bytes of the stacks that go through */
+	drawSource({key}, line) {
+		const query = {...this.asked().query, ...askedSelection(this.picture), function: key, line: String(line)},
+			found = this.app.find("source", query),
+			{answer} = found,
+			mark = selectionMark(this.app.picture);
+		if (!answer) return [tellNone(found)];
+		return [
+			answer.is_newer && make("p.more", "The file was changed after the recording."),
+			!answer.lines.length && make("p.more", "The file has no such line."),
+			make(
+				"div.source",
+				...answer.lines.map((/** @type {any} */ {text, bytes}, /** @type {number} */ i) =>
+					make(
+						answer.first + i === answer.line ? "div.source-line.chosen" : "div.source-line",
+						{title: cutText(safeText(text), TITLE_MAX)},
+						make("span.value", bytes ? mark + formatBytes(bytes) : ""),
+						make("span.faint", String(answer.first + i)),
+						make("code", name(cutText(safeText(text.replaceAll("\t", "  ")), 200))),
+					),
+				),
+			),
+		];
 	}
 
 	/**
@@ -668,7 +712,7 @@ export class Panel {
 		else if (item.by === "image") stacks = {asker: `${item.key}!`};
 		else filters.push({by: item.by, key: item.key, hide: false});
 		const typed = splitWords(state.words),
-			{words, lacks} = optionsOf(this.app.trace, filters, typed),
+			{words, lacks} = optionsOf(this.app, filters, typed),
 			isLargest = lacks.length > 0 && !Object.keys(stacks).length;
 		return {
 			query: {...(isLargest ? {node: pathKey(model, node)} : stacks), filter: [...typed, ...words].join("\n")},

@@ -545,6 +545,83 @@ def check_map(found, told, where):
         page += runs["pages"][i]
 
 
+PROGRAM = """#include <stdlib.h>
+#include <string.h>
+static void *keep(int n) { return malloc(n); }
+void *make(int n)
+{
+	char *p = keep(n);
+	char *q = keep(2 * n);
+	free(n % 3 ? p : NULL);
+	return q;
+}
+int deep(int n) { return n ? deep(n - 1) + (malloc(n) != 0) : 0; }
+int main(void)
+{
+	for (int i = 0; i < 50; i++)
+		make(i + 1);
+	make(100000);
+	deep(20);
+CALLS	return 0;
+}
+"""
+
+
+def lines():
+    """Source lines with bytes beside, of files that frames name: those of `heap -lines`. What is no text of a regular file is refused, at once."""
+    folder = pathlib.Path("sources").resolve()
+    folder.mkdir()
+    odd = ["fifo", "folder", "missing", "binary", "large", "device", "link", "hostile", "short"]
+    calls = "".join(f"\tin_{name}();\n" for name in odd)
+    path_of = {name: f"{folder}/{name}.c" for name in odd} | {"device": "/dev/zero"}
+    source = folder / "plain.c"
+    declared = "".join(f"void in_{name}(void); " for name in odd)
+    source.write_text(PROGRAM.replace("CALLS", calls).replace("int main", declared + "int main"))
+    extra = "".join(f'#line 3 "{path_of[name]}"\nvoid in_{name}(void) {{ (void)!malloc(64); }}\n' for name in odd)
+    (folder / "odd.c").write_text("#include <stdlib.h>\n" + extra)
+    subprocess.run([os.environ.get("CC", "cc"), "-g", "-O0", "-w", "-o", "lines", source, folder / "odd.c"], check=True)
+    os.mkfifo(path_of["fifo"])
+    pathlib.Path(path_of["folder"]).mkdir()
+    pathlib.Path(path_of["binary"]).write_bytes(b"a\nb\n\0\n")
+    with open(path_of["large"], "wb") as file:
+        file.truncate((16 << 20) + 1)
+    pathlib.Path(path_of["link"]).symlink_to(source)
+    pathlib.Path(path_of["hostile"]).write_bytes(b"<script>alert(1)</script>\n\x1b[31m\xff\xe2\x80\xae\n" + b"\xc3\xa9" * 5000 + b"\n")
+    pathlib.Path(path_of["short"]).write_bytes(b"one\ntwo")
+    subprocess.run([XHEAP, "record", "-q", "-o", "lines.xht", "./lines"], check=True)
+    with served("--no-open", "lines.xht") as server:
+        duration = server.json("/trace?trace=0")["duration_ns"]
+        for query, words in (("", ()), ("&classes=AIFO", ("-window", "AIFO", "0", f"{duration}ns")), (f"&from=0&to={duration}&filter=-size%0A0%0A40", ("-size", "0", "40"))):
+            if "classes" in query:
+                query += f"&from=0&to={duration}"
+            wanted = {}
+            for row in json.loads(xheap("heap", "lines.xht", "-stacks", "-lines", "-noDefaultCull", "-top", "100000", *words, "-format", "json"))["actions"][0]["rows"]:
+                for line in {frame["line"] for frame in row["stack"] if frame.get("file") == str(source)}:
+                    bytes_, blocks = wanted.get(line, (0, 0))
+                    wanted[line] = (bytes_ + row["total_bytes"], blocks + row["total_count"])
+            for function, line in (("make", 7), ("keep", 3), ("deep", 11), ("main", 16)):
+                found = server.json(f"/source?trace=0&function=lines!{function}{query}&line={line}")
+                expect(found["line"] == line and found["first"] == max(1, line - 7) and len(found["lines"]) == 15 and not found["is_newer"], found)
+                text = source.read_text().split("\n")
+                for number, row in enumerate(found["lines"], found["first"]):
+                    expect(row["text"] == text[number - 1][:400], f"{number}: {row}")
+                    expect((row["bytes"], row["blocks"]) == wanted.get(number, (0, 0)), f"{query} line {number}: {row}, not {wanted.get(number)}")
+        expect(server.json("/source?trace=0&function=lines!main")["line"] == 16, "the line with most bytes")
+        for name, why in (("fifo", "no regular file"), ("folder", "no regular file"), ("device", "no regular file"), ("missing", "No such file"), ("binary", "is no text"), ("large", "larger than 16 MiB")):
+            begin = time.monotonic()
+            status, _, body = server.ask(f"/source?trace=0&function=lines!in_{name}")
+            expect(status == 422 and why.encode() in body and time.monotonic() - begin < PATIENCE_S / 2, f"{name}: {status} {body}")
+        expect(server.json("/source?trace=0&function=lines!in_link")["lines"][2]["text"].startswith("static void *keep"), "a link leads to a file")
+        hostile = server.json("/source?trace=0&function=lines!in_hostile")["lines"]
+        expect(hostile[0]["text"] == "<script>alert(1)</script>" and len(hostile[2]["text"]) <= 400, hostile)
+        expect(server.json("/source?trace=0&function=lines!in_short")["lines"] == [{"text": "one", "bytes": 0, "blocks": 0}, {"text": "two", "bytes": 0, "blocks": 0}], "a line that is not there")
+        for query, status in (("source", 422), ("source?function=/etc/passwd", 422), ("source?path=/etc/passwd", 422), ("source?function=lines!nothing", 422),
+                              ("source?function=lines!make&line=99", 422), ("source?function=lines!make&line=-1", 400), ("source?function=lines!make&node=x!y", 422)):
+            expect(server.ask("/" + query)[0] == status, query)
+        os.utime(source)
+        expect(server.json("/source?trace=0&function=lines!make")["is_newer"], "the file was changed")
+
+
 def several():
     """Several traces; a damaged one says so and shows what it has; what is no trace says so; names are data."""
     hostile = "<script>alert(1)<\u202eevil\x1b]0;.xht"
@@ -678,7 +755,7 @@ def kept():
 def main():
     failed, most_files = 0, resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most_files, most_files))
-    for test in (files, others, bad_requests, oversized, crowd, strangers, disturbed, numbers, large, marks, evidence, frees, frees_of_functions, blocks, maps, several, kept, ends, html):
+    for test in (files, others, bad_requests, oversized, crowd, strangers, disturbed, numbers, large, marks, evidence, frees, frees_of_functions, blocks, maps, lines, several, kept, ends, html):
         if sys.argv[1:] and test.__name__ not in sys.argv[1:]:
             continue
         try:

@@ -91,11 +91,8 @@ int question_set(struct question *question, const char *word, const char *text, 
 		return classes_set(question, text, why);
 	const struct {
 		const char *word, **member;
-	} texts[] = {{"node", &question->node},
-		     {"ends", &question->ends},
-		     {"asker", &question->asker},
-		     {"through", &question->through},
-		     {"filter", &question->filter}};
+	} texts[] = {{"node", &question->node},       {"ends", &question->ends},     {"asker", &question->asker},
+		     {"through", &question->through}, {"filter", &question->filter}, {"function", &question->function}};
 	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
 		if (!strcmp(word, texts[i].word))
 			*texts[i].member = *text ? text : NULL;
@@ -104,7 +101,9 @@ int question_set(struct question *question, const char *word, const char *text, 
 		uint32_t *member, most;
 	} counts[] = {{"offset", &question->offset, QUESTION_OFFSET_MAX},
 		      {"limit", &question->limit, QUESTION_ROWS_MAX},
-		      {"id", &question->id, UINT32_MAX}};
+		      {"line", &question->line, UINT32_MAX},
+		      {"id", &question->id, UINT32_MAX},
+		      {"seen", &question->seen, UINT32_MAX}};
 	for (size_t i = 0; i < sizeof(counts) / sizeof(*counts); i++) {
 		uint64_t count;
 		if (strcmp(word, counts[i].word) != 0)

@@ -34,18 +34,21 @@ struct question {
 	unsigned intervals; /**< of cells; 0: the usual number */
 	int64_t bounds_ns[QUESTION_BOUNDS_MAX];
 	unsigned bound_count;
-	unsigned classes;    /**< bits HEAP_CLASS_BIT(class); 0: all */
-	const char *node;    /**< the outermost frames of stacks, with line feeds between them; NULL: all stacks */
-	const char *ends;    /**< the innermost frames of stacks, the innermost one first; NULL: all stacks */
-	bool is_merged;      /**< in `node` and `ends` a recursive call is the same frame as the call above it */
-	bool is_whole;       /**< `ends` begin with the frame that was called last, not with the one that asked */
-	const char *asker;   /**< the key of the function that asked; "image!": any of that image; NULL: any */
-	const char *through; /**< the key of a function that stacks go through; NULL: any */
-	const char *filter;  /**< words of a filter; NULL: none */
+	unsigned classes;     /**< bits HEAP_CLASS_BIT(class); 0: all */
+	const char *node;     /**< the outermost frames of stacks, with line feeds between them; NULL: all stacks */
+	const char *ends;     /**< the innermost frames of stacks, the innermost one first; NULL: all stacks */
+	bool is_merged;       /**< in `node` and `ends` a recursive call is the same frame as the call above it */
+	bool is_whole;        /**< `ends` begin with the frame that was called last, not with the one that asked */
+	const char *asker;    /**< the key of the function that asked; "image!": any of that image; NULL: any */
+	const char *through;  /**< the key of a function that stacks go through; NULL: any */
+	const char *filter;   /**< words of a filter; NULL: none */
+	const char *function; /**< the key of the function whose source lines are asked for; NULL: none */
+	uint32_t line;        /**< of it; 0: the one with the most bytes */
 	enum blocks_order sort;
 	bool is_rising;         /**< the least one is first */
 	uint32_t offset, limit; /**< which rows of blocks */
 	uint32_t id;            /**< of a block */
+	uint32_t seen;          /**< the picture of a recording that the page has; 0: none */
 };
 
 /** Set a member by its word in a request and its text, which the question refers to. Return 0, or -EINVAL with the

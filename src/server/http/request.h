@@ -35,7 +35,10 @@ enum request_name {
 	REQUEST_FREES,
 	REQUEST_BLOCKS,
 	REQUEST_BLOCK,
-	REQUEST_MAP
+	REQUEST_MAP,
+	REQUEST_SOURCE,
+	REQUEST_LIVE,
+	REQUEST_FLUSH
 };
 
 /** A request that may be answered. Begin it with request_parse(), end it with request_fini(). */
