@@ -145,11 +145,11 @@ export class Compare {
 		this.table = new ComparedTable(app, "compare-table", COMPARED_COLUMNS);
 	}
 
-	/** @param {Side} side @param {boolean} isOther @returns {string} */
-	titleOf({model, choice, isWhole}, isOther) {
+	/** @param {Side} side @returns {string} */
+	titleOf({model, choice, isWhole, path, runs}) {
 		const {app} = this,
-			trace = isOther ? app.other?.trace : app.trace,
-			before = app.trace.traces.length > 1 ? `${safeText(trace?.path).split("/").at(-1)}, ` : "",
+			file = safeText(path).split("/").at(-1),
+			before = runs.length > 1 ? `mean of ${runs.length} runs, ` : app.trace.traces.length > 1 ? `${file}, ` : "",
 			from = choice.kind === "moment" || isWhole ? "" : ` from ${formatTime(model.cells.bounds[choice.from])}`;
 		return before + titleOf(model, choice) + from;
 	}
@@ -161,13 +161,25 @@ export class Compare {
 			{picture} = app,
 			other = app.otherOf();
 		if (!other || !app.other) return null;
-		const own = {...picture, isWithout: false},
-			about = JSON.stringify([other.selection, state.filters]);
-		/** @type {Side} */
-		const side = cached(app.other.model, `side ${about}`, () =>
-			makeSide(/** @type {any} */ (app.other).model, other.selection, state.filters, other.trace !== state.trace),
-		);
-		return other.isB ? [own, side] : [side, own];
+		const own = {...picture, path: app.trace.path, isWithout: false},
+			found = app.other.runs,
+			runs = app
+				.runsOf(other)
+				.map(({trace, isB, selection}, i) => ({
+					isB,
+					path: found[i].trace.path,
+					...cached(found[i].model, `side ${JSON.stringify([selection, state.filters])}`, () =>
+						makeSide(found[i].model, selection, state.filters, trace !== state.trace),
+					),
+				})),
+			[a, b] = [false, true].map((isB) => [
+				...(isB !== other.isB ? [own] : []),
+				...runs.filter((run) => run.isB === isB),
+			]);
+		return [
+			{...a[0], runs: a},
+			{...b[0], runs: b},
+		];
 	}
 
 	render() {
@@ -179,7 +191,7 @@ export class Compare {
 		fill(
 			byId("compare-head"),
 			...(sides
-				? this.drawSides(sides, /** @type {Other} */ (other))
+				? this.drawSides(sides)
 				: [
 						other
 							? "being found …"
@@ -209,15 +221,15 @@ export class Compare {
 		this.table.render(a, b);
 	}
 
-	/** @param {[Side, Side]} sides @param {Other} other */
-	drawSides(sides, other) {
+	/** @param {[Side, Side]} sides */
+	drawSides(sides) {
 		const [a, b] = totals(sides),
-			without = sides.some((side) => side.isWithout);
+			without = sides.some(({runs}) => runs.some((run) => run.isWithout));
 		return sides
 			.flatMap((side, i) => [
 				make("b.side", "AB"[i]),
-				name(`${this.titleOf(side, (i === 1) === other.isB)}: `),
-				make("b", formatBytes([a, b][i])),
+				name(`${this.titleOf(side)}: `),
+				make("b", formatBytes([a, b][i]) + tellSpread(side)),
 			])
 			.concat(
 				make(
@@ -230,9 +242,19 @@ export class Compare {
 	}
 }
 
-/** @param {[Side, Side]} sides @returns {[number, number]} bytes */
+/** @param {Side} side @returns {string} the sample standard deviation of its runs, as `diff` has it */
+function tellSpread({runs}) {
+	const values = runs.map(({selected}) => selected.bytes),
+		mean = values.reduce((sum, value) => sum + value, 0) / values.length,
+		squares = values.reduce((sum, value) => sum + (value - mean) ** 2, 0);
+	return runs.length > 1 ? ` ± ${formatBytes(Math.sqrt(squares / (runs.length - 1)))}` : "";
+}
+
+/** @param {[Side, Side]} sides @returns {[number, number]} bytes, means of the runs */
 function totals([a, b]) {
-	return [a.selected.bytes, b.selected.bytes];
+	const mean = (/** @type {Side} */ {runs}) =>
+		runs.reduce((sum, {selected}) => sum + selected.bytes, 0) / runs.length;
+	return [mean(a), mean(b)];
 }
 
 /** Keeps the selection as A. @param {App} app */

@@ -278,10 +278,29 @@ class Page {
 	/** @returns {Other | null} what the selection is compared with: what was kept, else another trace */
 	otherOf() {
 		const {state} = this.store,
-			{other, selection, trace} = state;
+			{other, selection, trace} = state,
+			{runs = 1} = this.trace;
 		if (other || !(this.trace.traces?.length > 1)) return other;
-		const isWhole = selection.kind === "window" && selection.to === Infinity;
-		return {trace: trace ? 0 : 1, isB: !trace, selection: isWhole ? selection : {kind: "peak"}};
+		const isWhole = selection.kind === "window" && selection.to === Infinity,
+			isB = trace < runs;
+		return {trace: isB ? runs : 0, isB, selection: isWhole ? selection : {kind: "peak"}};
+	}
+
+	/** @param {Other} other @returns {Other[]} what is compared with; of several runs of each side also all other runs */
+	runsOf(other) {
+		const {trace, selection} = this.store.state,
+			{runs, traces} = this.trace,
+			isOwn = (/** @type {number} */ run) => run < runs === trace < runs;
+		if (!runs || isOwn(other.trace)) return [other];
+		return [other].concat(
+			[...traces.keys()]
+				.filter((run) => run !== trace && run !== other.trace)
+				.map((run) => ({
+					trace: run,
+					isB: isOwn(run) !== other.isB,
+					selection: isOwn(run) ? selection : other.selection,
+				})),
+		);
 	}
 
 	/** Asks for the cells to compare with. They have the times of their selection as bounds. */
@@ -296,21 +315,25 @@ class Page {
 				[this.shown, this.whole].find(
 					(model) => hasTimes(model, bounds) && (other.selection.kind !== "peak" || model.cells.peak >= 0),
 				),
-			key = JSON.stringify([other.trace, bounds, this.filter]);
+			wanted = this.runsOf(other),
+			key = JSON.stringify([wanted.map((run) => [run.trace, boundsOf(run.selection)]), this.filter]);
 		if (known) {
 			this.otherKey = key;
-			this.other = {model: known, trace: this.trace};
+			this.other = {model: known, trace: this.trace, runs: [{model: known, trace: this.trace}]};
 			return;
 		}
-		if (this.otherKey === key) return;
+		if (this.otherKey === key || (wanted.length > 1 && this.store.isDragging)) return;
 		this.otherKey = key;
 		this.other = null;
 		try {
-			const query = {n: intervals(), bounds, filter: this.filter, lane: "other"},
-				trace = isOwn ? this.trace : await this.source.json("trace", other.trace),
-				model = readModel(await this.source.cells(other.trace, query), trace);
-			if (key !== this.otherKey) return;
-			this.other = {model, trace};
+			const runs = [];
+			for (const run of wanted) {
+				const query = {n: intervals(), bounds: boundsOf(run.selection), filter: this.filter, lane: "other"},
+					trace = isOwn ? this.trace : await this.source.json("trace", run.trace);
+				runs.push({model: readModel(await this.source.cells(run.trace, query), trace), trace});
+				if (key !== this.otherKey) return;
+			}
+			this.other = {...runs[0], runs};
 			this.redraw();
 		} catch (error) {
 			this.fail(error);

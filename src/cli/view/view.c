@@ -21,6 +21,7 @@ enum { LOOK_MS = 100, FILES_MAX = 64, PORT_MAX = 65535, IDLE_MS_MAX = 1000 * 864
 struct view_options {
 	const char *words[FILES_MAX];
 	unsigned word_count;
+	unsigned runs; /* words before the "--" between the sides; 0: there was none */
 	uint32_t port, idle_ms;
 	const char *html; /* NULL: a server */
 	uint64_t most_bytes;
@@ -87,7 +88,7 @@ static int browser_open(const struct server *server, struct view_door *door, con
 
 static int traces_serve(const struct view_options *options, const char *const *paths, unsigned count)
 {
-	const struct server_plan plan = {paths, count, asking_opened_options(), (uint16_t)options->port};
+	const struct server_plan plan = {paths, count, options->runs, asking_opened_options(), (uint16_t)options->port};
 	struct diag diag = {""};
 	struct view_door door = {NULL};
 	const sigset_t signals = ending_signals();
@@ -114,13 +115,20 @@ static int traces_serve(const struct view_options *options, const char *const *p
 static int traces_show(const struct view_options *options, const char *const *paths, unsigned count)
 {
 	const struct view_file file = {strcmp(options->html ? options->html : "-", "-") ? options->html : NULL, paths,
-				       count, options->most_bytes};
+				       count, options->runs, options->most_bytes};
 	return options->html ? view_file_save(&file) : traces_serve(options, paths, count);
 }
 
+/* A "--" behind a FILE ends the runs of side A, as for diff. */
 static int add_file(void *context, char *word)
 {
 	struct view_options *options = context;
+	if (!strcmp(word, "--")) {
+		if (options->runs)
+			return cli_fail("view: a second --: there are two sides, A1 A2 -- B1 B2");
+		options->runs = options->word_count;
+		return 0;
+	}
 	if (options->word_count == FILES_MAX)
 		return cli_fail("view: at most %d traces at a time", FILES_MAX);
 	if (access(word, R_OK))
@@ -147,7 +155,8 @@ static const struct option view_rows[] = {
 };
 /* clang-format on */
 static const struct option_group view_groups[] = {{view_rows, 0, false}, {analysis_rows, 0, false}, {NULL, 0, false}};
-static const struct option_grammar grammar = {.command = "view", .groups = view_groups, .dashes = "--"};
+static const struct option_grammar grammar = {
+	.command = "view", .groups = view_groups, .dashes = "--", .takes_separator = true};
 
 static int view_run(int argc, char **argv)
 {
@@ -156,6 +165,8 @@ static int view_run(int argc, char **argv)
 		return CLI_FAILED;
 	if (options.opens && options.stays)
 		return cli_fail("view: --open and --no-open do not go together");
+	if (options.runs && options.runs == options.word_count)
+		return cli_fail("view: a FILE is missing behind --");
 	if (options.word_count)
 		return traces_show(&options, options.words, options.word_count);
 	char *path = cli_trace_path(NULL);
@@ -167,12 +178,14 @@ static int view_run(int argc, char **argv)
 
 const struct command command_view = {
 	.name = "view",
-	.usage = "[FILE...] [OPTIONS]",
+	.usage = "[FILE...] [-- FILE...] [OPTIONS]",
 	.summary = "show traces in the browser: over time, as flames and tables",
 	.run = view_run,
 	.options = &grammar,
 	.help = "A server on this machine shows the traces on one page, whose address is printed. The address has a\n"
 		"secret, so that no other user and no other page can ask. Ctrl-C ends the server.\n\n"
+		"Several runs of each side stand around a --, as for diff: Compare then shows the means of the "
+		"runs.\n\n"
 		"Without FILE: the newest xheap.*.xht here.\n\n"
 		"Example:\n  xheap view xheap.jq.4711.xht\n",
 };

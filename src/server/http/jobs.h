@@ -36,6 +36,7 @@ struct job {
 struct jobs_plan {
 	const char *const *paths; /**< of traces, the caller's */
 	unsigned path_count;
+	unsigned runs;                 /**< as in server_plan */
 	struct opened_options options; /**< how they are opened */
 	uint64_t deadline_ms;          /**< a job that runs for longer ends */
 	/** Take a job that is done. Called by any thread, once for each job. */
