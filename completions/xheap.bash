@@ -34,7 +34,7 @@ _xheap_recording() {
 	--trigger) _xheap_reply "rss= memory-limit exit crash" "$1" ;;
 	-p | --pid) _xheap_reply "$(ps -u "$(id -u)" -o pid= 2>/dev/null)" "$1" ;;
 	--duration | --stack-depth | --wait-limit | --buffer-size | --min-buffers | --max-buffers | --sample | --max-file | --permissions | --flush-timer | --generations) ;;
-	*) _xheap_reply "-o --output -p --pid --duration --stackwalk --stack-depth --no-duration --no-follow --until-exit --on-full --wait-limit --buffer-size --min-buffers --max-buffers --sample --max-file --file-mode --keep --clock --trigger --permissions --flush-timer --generations --late-file --index --real-time --check-stacks --quiet --help" "$1" ;;
+	*) _xheap_reply "-o --output -p --pid --duration --stackwalk --stack-depth --no-duration --no-follow --until-exit --on-full --wait-limit --buffer-size --min-buffers --max-buffers --sample --max-file --file-mode --keep --clock --trigger --permissions --flush-timer --generations --late-file --index --real-time --check-stacks --jit-names --quiet --help" "$1" ;;
 	esac
 }
 
@@ -324,12 +324,12 @@ _xheap() {
 		case $previous,$current in
 		-format,* | --format,*) _xheap_reply "text json" "$current" ;;
 		-o,* | --o,*) COMPREPLY=($(compgen -f -- "$current")) ;;
-		*,-*) _xheap_reply "-trace -pid -at -format -o -session -noIndex -width -fullNames -allFrames --help" "$current" ;;
+		*,-*) _xheap_reply "-trace -p -pid -at -format -o -session -noIndex -width -fullNames -allFrames --help" "$current" ;;
 		*) _xheap_traces "$current" ;;
 		esac ;;
 	view)
 		case $current in
-		-*) _xheap_reply "--port --open --no-open --idle --html --limit -noIndex --help" "$current" ;;
+		-*) _xheap_reply "--session --port --open --no-open --idle --html --limit -noIndex --help" "$current" ;;
 		*) _xheap_traces "$current" ;;
 		esac ;;
 	dump) _xheap_dump "$current" "$previous" ;;

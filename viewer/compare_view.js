@@ -4,12 +4,14 @@ import {cached, findFrames, largestOf} from "./cells.js";
 import {compareModel, compareRows, makeSide, sidesOf} from "./compare.js";
 import {byId, fill, make, name} from "./elements.js";
 import {Flame} from "./flame.js";
-import {formatBytes, formatChange, formatCount, formatMeasure, formatShare, formatTime} from "./format.js";
+import {formatBytes, formatChange, formatCount, formatGrowth, formatMeasure, formatTime} from "./format.js";
 import {Grid, nameColumn, numberColumn} from "./grid.js";
-import {safeText} from "./hostile.js";
+import {cutText, safeText} from "./hostile.js";
 import {titleOf} from "./picture.js";
 
 import {cellsOnPath} from "./tree.js";
+
+const WITHOUT = "The other trace is not filtered by process, thread or heap.";
 
 /** @param {number} count @returns {string} with a sign */
 function formatMore(count) {
@@ -110,11 +112,7 @@ class ComparedFlame extends Flame {
 			[a, b] = sidesOf(frame.colors);
 		return frame.colors
 			? [
-					make(
-						"div",
-						make("b", this.tellChange(a, b)),
-						a ? ` · ${formatShare(Math.abs(b - a) / a)}` : " · only in B",
-					),
+					make("div", make("b", this.tellChange(a, b)), a ? ` ${formatGrowth(a, b)}` : " · only in B"),
 					make("div", `A ${formatMeasure(a, measure)}, B ${formatMeasure(b, measure)}`),
 				]
 			: [];
@@ -145,13 +143,28 @@ export class Compare {
 		this.table = new ComparedTable(app, "compare-table", COMPARED_COLUMNS);
 	}
 
-	/** @param {Side} side @returns {string} */
+	/** @param {Omit<Side, "isWithout">} side @returns {string} */
 	titleOf({model, choice, isWhole, path, runs}) {
 		const {app} = this,
 			file = safeText(path).split("/").at(-1),
 			before = runs.length > 1 ? `mean of ${runs.length} runs, ` : app.trace.traces.length > 1 ? `${file}, ` : "",
 			from = choice.kind === "moment" || isWhole ? "" : ` from ${formatTime(model.cells.bounds[choice.from])}`;
 		return before + titleOf(model, choice) + from;
+	}
+
+	/** @returns {Child} whose numbers the panel has */
+	tellOwn() {
+		const {store, picture} = this.app,
+			other = store.state.view === "compare" && this.app.otherOf();
+		return (
+			other &&
+			make(
+				"p.item-place",
+				name(
+					`Numbers of ${other.isB ? "A" : "B"}: ${this.titleOf({...picture, path: this.app.trace.path, runs: []})}`,
+				),
+			)
+		);
 	}
 
 	/** @returns {[Side, Side] | null} A and B */
@@ -224,37 +237,31 @@ export class Compare {
 	/** @param {[Side, Side]} sides */
 	drawSides(sides) {
 		const [a, b] = totals(sides),
-			without = sides.some(({runs}) => runs.some((run) => run.isWithout));
+			isWithout = sides.some(({runs}) => runs.some((run) => run.isWithout)),
+			notes = [this.app.other?.said, isWithout && WITHOUT];
 		return sides
 			.flatMap((side, i) => [
 				make("b.side", "AB"[i]),
 				name(`${this.titleOf(side)}: `),
-				make("b", formatBytes([a, b][i]) + tellSpread(side)),
+				make("b", meanOf(side).slice(0, side.runs.length).map(formatBytes).join(" ± ")),
 			])
 			.concat(
-				make(
-					"b",
-					{class: b > a ? "more" : "less"},
-					`${formatChange(b - a)}${a ? `, ${formatShare(Math.abs(b - a) / a)}` : ""}`,
-				),
-				make("span.faint", without ? "The other trace is not filtered by process, thread or heap." : ""),
+				make("b", {class: b > a ? "more" : "less"}, `${formatChange(b - a)} ${formatGrowth(a, b)}`),
+				...notes.map((note) => make("span.faint", name(cutText(note || "", 200)))),
 			);
 	}
 }
 
-/** @param {Side} side @returns {string} the sample standard deviation of its runs, as `diff` has it */
-function tellSpread({runs}) {
-	const values = runs.map(({selected}) => selected.bytes),
-		mean = values.reduce((sum, value) => sum + value, 0) / values.length,
-		squares = values.reduce((sum, value) => sum + (value - mean) ** 2, 0);
-	return runs.length > 1 ? ` ± ${formatBytes(Math.sqrt(squares / (runs.length - 1)))}` : "";
+/** @param {Side} side @returns {[number, number]} bytes: the mean of its runs, and their sample standard deviation, as `diff` has them */
+function meanOf({runs}) {
+	const mean = runs.reduce((sum, {selected}) => sum + selected.bytes, 0) / runs.length,
+		squares = runs.reduce((sum, {selected}) => sum + (selected.bytes - mean) ** 2, 0);
+	return [mean, Math.sqrt(squares / (runs.length - 1 || 1))];
 }
 
-/** @param {[Side, Side]} sides @returns {[number, number]} bytes, means of the runs */
+/** @param {[Side, Side]} sides @returns {[number, number]} bytes */
 function totals([a, b]) {
-	const mean = (/** @type {Side} */ {runs}) =>
-		runs.reduce((sum, {selected}) => sum + selected.bytes, 0) / runs.length;
-	return [mean(a), mean(b)];
+	return [meanOf(a)[0], meanOf(b)[0]];
 }
 
 /** Keeps the selection as A. @param {App} app */

@@ -38,8 +38,8 @@ export class Flame {
 		this.box.replaceChildren(this.canvas, this.spacer);
 		/** @type {{frames: Placed[], total: number, rows: number, focusNode: number}} */
 		this.layout = {frames: [], total: 0, rows: 0, focusNode: -1};
-		/** @type {Map<number, number> | null} */
-		this.settled = null;
+		/** @type {Map<number, number>} places of frames that a drag keeps, by key */
+		this.settled = new Map();
 		this.hovered = -1;
 		this.drawMs = 0;
 		this.listen();
@@ -107,7 +107,7 @@ export class Flame {
 			width: this.box.clientWidth - 1,
 			opened: new Set(state.opened),
 			focus: state.focus,
-			order: store.isDragging ? this.settled : null,
+			order: store.isDragging || this.app.isGoingOn ? this.settled : null,
 			title,
 		};
 	}
@@ -116,7 +116,10 @@ export class Flame {
 		const {picture} = this,
 			{store} = this.app;
 		this.layout = layoutFlame(picture.model, this.question());
-		if (!store.isDragging) this.settled = new Map(this.layout.frames.map((frame) => [frame.key, frame.x]));
+		if (!store.isDragging) this.settled.clear();
+		// Frames that come in a drag stay behind the others.
+		for (const {key, x} of this.layout.frames)
+			this.settled.set(key, this.settled.get(key) ?? (store.isDragging ? 1e6 + this.settled.size : x));
 		this.spacer.style.height = `${this.layout.rows * FRAME_ROW + 4}px`;
 		byId("nothing").hidden = this.layout.total > 0;
 		this.draw();

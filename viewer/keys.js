@@ -2,17 +2,9 @@
 // Keys, in one list: what they do, and the sheet that explains them.
 import {byId, fill, make} from "./elements.js";
 import {markOther} from "./compare_view.js";
+import {VIEW_NAMES} from "./store.js";
 import {ZOOM} from "./timeline.js";
 import {choosePreset} from "./window_bar.js";
-
-const VIEW_KEYS = /** @type {Record<string, State["view"]>} */ ({
-	1: "flame",
-	2: "table",
-	3: "blocks",
-	4: "sizes",
-	5: "map",
-	6: "compare",
-});
 
 /** @param {any} app @param {number} by @param {boolean} isResize */
 function shift(app, by, isResize) {
@@ -24,7 +16,7 @@ export function toggleInverted({store}) {
 	store.set({isInverted: !store.state.isInverted, focus: "", opened: [], item: null});
 }
 
-/** One step out: the selected frame, focus, filters, search, then the peak. @param {App} app */
+/** One step out of those that KEY_ACTIONS says. @param {App} app */
 function stepOut(app) {
 	const {state} = app.store;
 	const steps = /** @type {[boolean, Partial<State>][]} */ ([
@@ -32,6 +24,7 @@ function stepOut(app) {
 		[state.item !== null, {item: null}],
 		[state.focus !== "", {focus: ""}],
 		[state.search !== "", {search: ""}],
+		[state.other !== null, {other: null}],
 		[state.filters.length > 0 || state.words !== "", {filters: [], words: ""}],
 		[state.range !== null, {range: null}],
 		[state.selection.kind !== "peak", {selection: {kind: "peak"}}],
@@ -46,7 +39,7 @@ const KEY_ACTIONS = [
 	{
 		keys: ["1", "2", "3", "4", "5", "6"],
 		words: "flame, table, blocks, sizes by lifetimes, map, compare",
-		run: (app, key) => app.store.set({view: VIEW_KEYS[key]}),
+		run: (app, key) => app.store.set({view: VIEW_NAMES[Number(key) - 1]}),
 	},
 	{
 		keys: ["/"],
@@ -68,7 +61,7 @@ const KEY_ACTIONS = [
 	{keys: ["i"], words: "inverted flame", run: toggleInverted},
 	{keys: ["a"], words: "all frames", run: (app) => app.store.set({isFolded: !app.store.state.isFolded})},
 	{keys: ["u", "ctrl+z"], words: "undo", run: (app) => app.store.undo()},
-	{keys: ["Escape"], words: "one step out: panel, focus, search, filters, zoom, peak", run: stepOut},
+	{keys: ["Escape"], words: "one step out: panel, focus, search, comparison, filters, zoom, peak", run: stepOut},
 	{keys: ["d"], words: "light or dark", run: (app) => app.toggleTheme()},
 	{keys: ["?"], words: "this sheet", run: (app) => app.openKeys()},
 ];

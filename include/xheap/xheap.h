@@ -589,7 +589,7 @@ typedef struct xheap_frame {
 	uint32_t is_inlined; /**< 1: the function is inlined into the next frame */
 	uint32_t image_id;   /**< image id; XHEAP_NONE: no image, or the frame stands for several addresses */
 	uint64_t offset;     /**< address relative to the image; 0 if image_id is XHEAP_NONE, or for Python */
-	const char *kind;    /**< "native", "inlined" or "python"; later versions may have more */
+	const char *kind;    /**< "native", "inlined", "python" or "jit"; later versions may have more */
 } xheap_frame;
 
 /** A handle of the frames of one stack, innermost first. */

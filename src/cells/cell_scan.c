@@ -115,7 +115,6 @@ static void moments_set(struct heap_row_moments *moments, const struct cell_boun
 static inline struct cell_keys keys_of(const struct cell_scan *scan, const struct heap_allocation *row, uint32_t begin,
 				       uint32_t end)
 {
-	bool is_plain = scan->is_plain && scan->is_plain[row->site];
 	return (struct cell_keys){.node = scan->nodes[row->site],
 				  .thread = row->thread,
 				  .heap = row->heap < scan->table->dictionary->heap_count && row->heap < CELL_NO_HEAP
@@ -123,9 +122,16 @@ static inline struct cell_keys keys_of(const struct cell_scan *scan, const struc
 						  : CELL_NO_HEAP,
 				  .birth = begin,
 				  .end = end > begin ? end : begin,
-				  .kind = kind_of(row),
-				  .size = is_plain ? CELL_SIZE_ANY : cell_size_class(row->size_bytes),
-				  .life = is_plain ? CELL_LIFE_ANY : cell_life_class(heap_lifetime_ns(row))};
+				  .kind = kind_of(row)};
+}
+
+static inline void classes_set(struct cell *cell, const struct cell_scan *scan, const struct heap_allocation *row,
+			       int64_t lifetime_ns)
+{
+	bool is_plain = scan->is_plain && scan->is_plain[row->site];
+	uint64_t size = is_plain ? CELL_SIZE_ANY : cell_size_class(row->size_bytes),
+		 life = is_plain ? CELL_LIFE_ANY : cell_life_class(lifetime_ns);
+	cell->moments |= size << CELL_SIZE_SHIFT | life;
 }
 
 static __attribute__((noinline)) void sums_weigh(struct cell_sums *sums, const struct heap_table *table,
@@ -169,7 +175,9 @@ static bool rows_add(struct scan_part *part, const struct heap_rows *rows, const
 			continue;
 		const struct heap_allocation row = heap_rows_get(rows, i);
 		const struct cell_keys keys = keys_of(scan, &row, begin, end);
-		const struct cell like = cell_with(&keys);
+		struct cell like = cell_with(&keys);
+		if (cell_is_in(&like, part->found.level))
+			classes_set(&like, scan, &row, heap_lifetime_ns(&row));
 		struct cell_sums sums = {.blocks = 1,
 					 .bytes = row.size_bytes,
 					 .reallocs = row.flags & HEAP_REALLOC ? 1 : 0,
@@ -277,10 +285,9 @@ static bool sum_add(struct scan_part *part, const struct heap_window *all, uint3
 		 end = row.end == HEAP_END_OPEN ? scan->bounds->count : cell_bounds_moment(scan->bounds, row.end_ns);
 	if (begin >= scan->bounds->count || !end)
 		return true;
-	struct cell_keys keys = keys_of(scan, &row, begin, end);
-	if (keys.life != CELL_LIFE_ANY)
-		keys.life = cell_life_class((int64_t)(sum->lifetime_min_ns / 2 + sum->lifetime_max_ns / 2));
-	const struct cell like = cell_with(&keys);
+	const struct cell_keys keys = keys_of(scan, &row, begin, end);
+	struct cell like = cell_with(&keys);
+	classes_set(&like, scan, &row, (int64_t)(sum->lifetime_min_ns / 2 + sum->lifetime_max_ns / 2));
 	const struct cell_sums sums = {sum->count, sum->bytes, sum->reallocs, sum->temporary};
 	return found_add(&part->found, &like, &sums);
 }

@@ -58,6 +58,9 @@ int crowd_seize(struct crowd *crowd, struct diag *diag);
     on. */
 int crowd_stop(struct crowd *crowd, struct diag *diag);
 
+/** How often, and how long apart, a stop is tried that can wait until a busy machine has time for all threads. */
+enum { CROWD_TRIES = 6, CROWD_BETWEEN_TRIES_NS = 300000000 };
+
 /** As crowd_stop(), while the thread `caller`, which stays stopped, makes calls. */
 int crowd_stop_others(struct crowd *crowd, pid_t caller, struct diag *diag);
 

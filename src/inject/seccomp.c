@@ -217,6 +217,8 @@ static const struct seccomp_data recorder_calls[] = {
 
 static const struct seccomp_data restart_calls[] = {{CALL(restart_syscall), {0}}};
 
+static const struct seccomp_data watch_calls[] = {{CALL(userfaultfd), {02004001}}, {CALL(close), {SOME_FD}}};
+
 struct call_list {
 	const struct seccomp_data *calls;
 	size_t count;
@@ -282,5 +284,11 @@ bool filter_allows_recorder(pid_t tid)
 bool filter_allows_restart(pid_t tid)
 {
 	const struct call_list list = {restart_calls, sizeof(restart_calls) / sizeof(*restart_calls), true};
+	return !has_filters(tid) || filters_allow(tid, &list, &(struct diag){""}) == 0;
+}
+
+bool filter_allows_watch(pid_t tid)
+{
+	const struct call_list list = {watch_calls, sizeof(watch_calls) / sizeof(*watch_calls), false};
 	return !has_filters(tid) || filters_allow(tid, &list, &(struct diag){""}) == 0;
 }

@@ -23,6 +23,9 @@ bool filter_allows_recorder(pid_t tid);
 /** As filter_allows_recorder(), for the call by which the kernel resumes some calls that a stop has interrupted. */
 bool filter_allows_restart(pid_t tid);
 
+/** As filter_allows_recorder(), for the calls of inject/write_watch.h. */
+bool filter_allows_watch(pid_t tid);
+
 /** Run a filter of `count` instructions on a call, as the kernel does. Return its answer; SECCOMP_RET_KILL_PROCESS if
     the filter makes no sense. */
 uint32_t filter_run(const struct sock_filter *filter, uint32_t count, const struct seccomp_data *call);

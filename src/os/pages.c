@@ -18,7 +18,15 @@ struct scan_request {
 	uint64_t inverted, all_of, any_of, returned;
 };
 #define PAGES_SCAN _IOWR('f', 16, struct scan_request)
-enum { SCAN_IS_PRESENT = 1 << 3, SCAN_IS_SWAPPED = 1 << 4, SCAN_IS_ZERO = 1 << 5, SCAN_IS_HUGE = 1 << 6 };
+enum {
+	SCAN_IS_WATCHED = 1 << 0,
+	SCAN_IS_WRITTEN = 1 << 1,
+	SCAN_IS_PRESENT = 1 << 3,
+	SCAN_IS_SWAPPED = 1 << 4,
+	SCAN_IS_ZERO = 1 << 5,
+	SCAN_IS_HUGE = 1 << 6
+};
+enum { SCAN_PROTECTS = 1 };
 
 enum {
 	REGIONS_A_CALL = 512,
@@ -68,6 +76,12 @@ static uint64_t runs_scan(struct pages *pages, uint64_t low, uint64_t high,
 				       .all_of = SCAN_IS_ZERO,
 				       .any_of = SCAN_IS_PRESENT | SCAN_IS_SWAPPED,
 				       .returned = SCAN_IS_SWAPPED | SCAN_IS_HUGE};
+	if (pages->mode == PAGES_TAKE || pages->mode == PAGES_TAKE_WRITTEN)
+		request.flags = SCAN_PROTECTS;
+	if (pages->mode == PAGES_TAKE_WRITTEN)
+		request.all_of |= SCAN_IS_WRITTEN;
+	if (pages->mode == PAGES_TELL_WRITTEN)
+		request.returned |= SCAN_IS_WATCHED | SCAN_IS_WRITTEN;
 	int count = ioctl(pages->fd, PAGES_SCAN, &request);
 	if (count < 0)
 		return 0;
@@ -75,7 +89,9 @@ static uint64_t runs_scan(struct pages *pages, uint64_t low, uint64_t high,
 		visit(cookie, &(struct pages_run){.low = regions[i].start,
 						  .high = regions[i].end,
 						  .is_swapped = regions[i].categories & SCAN_IS_SWAPPED,
-						  .is_huge = regions[i].categories & SCAN_IS_HUGE});
+						  .is_huge = regions[i].categories & SCAN_IS_HUGE,
+						  .is_watched = regions[i].categories & SCAN_IS_WATCHED,
+						  .is_written = regions[i].categories & SCAN_IS_WRITTEN});
 	if (request.walk_end <= low || request.walk_end > high)
 		errno = EIO;
 	return request.walk_end > low && request.walk_end <= high ? request.walk_end : 0;

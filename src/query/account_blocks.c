@@ -275,8 +275,9 @@ static void areas_settle(struct account_blocks *blocks)
 void account_blocks_find(struct account_blocks *blocks, struct account *account, const struct heap_table *table)
 {
 	struct block_finding finding = {.to = blocks, .account = account, .table = table};
-	const struct heap_scan_plan plan = {INT64_MIN, account->time_ns, INT64_MIN, PACK_ALL | PACK_DETAILS, NULL,
-					    NULL};
+	const unsigned columns = PACK_TIMES | PACK_SIZES | PACK_SITES | PACK_THREADS | PACK_HEAPS | PACK_ADDRESSES |
+				 PACK_SLACKS | (account->has_caches ? PACK_END_THREADS : 0);
+	const struct heap_scan_plan plan = {INT64_MIN, account->time_ns, INT64_MIN, columns, NULL, NULL};
 	struct heap_scan scan;
 	const struct heap_rows *rows;
 	thread_caches_begin(&finding.caches, table->dictionary->thread_count, account->time_ns);

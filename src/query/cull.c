@@ -123,8 +123,8 @@ bool heap_cull_matches(struct heap_cull *cull, struct heap_names *names, uint32_
 {
 	const struct heap_frame *frame = heap_names_frame(names, node);
 	const struct heap_name *name = heap_names_name(names, frame->name);
-	/* What the interpreter takes before it runs any Python stays with its own functions. */
-	bool is_called = name->is_entry || (name->is_interpreter && frame->has_python);
+	/* What the interpreter takes before it runs any managed code stays with its own functions. */
+	bool is_called = name->is_entry || (name->is_interpreter && frame->has_managed);
 	return (cull->with_entries && is_called) || heap_patterns_match(&cull->lists, names, node) ||
 	       heap_patterns_match(&cull->frames, names, node) ||
 	       (cull->wrappers && wrappers_has(cull->wrappers, names, frame->name));

@@ -22,7 +22,7 @@
 #include "trace/row_ids.h"
 #include "trace/trace.h"
 
-const char *const heap_frame_kinds[HEAP_FRAME_KIND_COUNT] = {"native", "inlined", "python"};
+const char *const heap_frame_kinds[HEAP_FRAME_KIND_COUNT] = {"native", "inlined", "python", "jit"};
 
 /* The functions of one code address: a part of `resolved`; count 0 before they are known. */
 struct name_span {
@@ -32,7 +32,7 @@ struct name_span {
 /* Names and nodes of one trace, or of several. */
 struct name_tree {
 	unsigned users;
-	bool with_lines, has_python;
+	bool with_lines, has_python, has_jit;
 	struct arena arena;
 	struct intern keys; /* what makes a name the same; the id is the name's */
 	struct heap_name *names;
@@ -125,6 +125,7 @@ static struct heap_names *names_new(struct name_tree *tree, const struct trace *
 	names->stored_image = memory_zeroed(dictionary->image_count, sizeof(*names->stored_image));
 	for (uint32_t i = 0; i < dictionary->named_count; i++)
 		named_take(names, &dictionary->nameds[i]);
+	tree->has_jit |= trace_has_jit(dictionary);
 	return names;
 }
 
@@ -175,7 +176,8 @@ static uint32_t name_intern(struct heap_names *names, const char *key, size_t ke
 		.symbol = symbol ? arena_text(&tree->arena, symbol) : NULL,
 		.text = arena_text(&tree->arena, text),
 		.image_id = TRACE_NONE,
-		.is_interpreter = image && tree->has_python && library_is_interpreter(image),
+		.is_interpreter = image && ((tree->has_python && library_is_interpreter(image)) ||
+					    (tree->has_jit && library_is_runtime(image))),
 	};
 	return id;
 }
@@ -187,10 +189,21 @@ static const char *image_file_name(const struct heap_names *names, uint32_t imag
 		       : NULL;
 }
 
+/* What stands for the image of a function that a runtime has compiled: its source file. Modules of node have no
+   file. */
+static const char *jit_image_name(const char *file)
+{
+	return strncmp(file, "node:", 5) ? text_file_name(file) : file;
+}
+
 /* A function of an image. With lines, "file:line" belongs to its name. */
 static uint32_t name_of_symbol(struct heap_names *names, uint32_t image, const struct symbol_frame *frame)
 {
-	const char *image_name = image_file_name(names, image);
+	bool has_image = image < names->dictionary->image_count;
+	/* A runtime's function stands for a source file, if it has one. */
+	const char *image_name = has_image     ? image_file_name(names, image)
+				 : frame->file ? jit_image_name(frame->file)
+					       : "[jit]";
 	bool has_line = names->tree->with_lines && frame->file && frame->line;
 	char *text = NULL;
 	int length = has_line ? asprintf(&text, "%s!%s (%s:%" PRIu32 ")", image_name, frame->function,
@@ -202,9 +215,10 @@ static uint32_t name_of_symbol(struct heap_names *names, uint32_t image, const s
 	struct heap_name *name = &names->tree->names[id];
 	if (!name->mangled && frame->mangled && strcmp(frame->mangled, frame->function) != 0)
 		name->mangled = arena_text(&names->tree->arena, frame->mangled);
-	name->is_python =
-		image < names->dictionary->image_count && names->stored_image[image] == 1 + TRACE_NAMED_BY_PYTHON;
-	if (!name->is_python)
+	name->is_python = has_image && names->stored_image[image] == 1 + TRACE_NAMED_BY_PYTHON;
+	name->is_jit = !has_image;
+	name->is_interpreter |= name->is_jit && library_is_runtime_code(frame->function);
+	if (!heap_name_is_managed(name))
 		short_frames_place(&names->tree->shorts, id, frame->function, frame->file, frame->line);
 	free(text);
 	return id;
@@ -244,6 +258,7 @@ static uint32_t name_of_no_image(struct heap_names *names, uint64_t offset)
 							   : "[no image]";
 	uint32_t id = name_intern(names, text, strlen(text), NULL, NULL, text);
 	names->tree->names[id].is_mark = is_mark;
+	names->tree->names[id].is_interpreter = !is_mark && names->tree->has_jit;
 	return id;
 }
 
@@ -349,15 +364,17 @@ static struct name_span frame_resolve(struct heap_names *names, uint32_t frame)
 		return *span;
 	const struct trace_frame *address = &names->dictionary->frames[frame];
 	span->first = names->resolved_count;
-	if (address->image >= names->dictionary->image_count) {
+	const struct trace_symbol *stored =
+		names->stored[frame] ? &names->dictionary->symbols[names->stored[frame] - 1] : NULL;
+	if (address->image >= names->dictionary->image_count && names_function(names, stored)) {
+		add_stored(names, address, names, stored);
+	} else if (address->image >= names->dictionary->image_count) {
 		resolved_add(names, name_of_no_image(names, address->offset), NULL);
 	} else {
 		const struct trace_image *image = &names->dictionary->images[address->image];
 		const struct symbol_frame *frames;
 		size_t count = 0;
 		names->is_used[address->image] = true;
-		const struct trace_symbol *stored =
-			names->stored[frame] ? &names->dictionary->symbols[names->stored[frame] - 1] : NULL;
 		if (!stored)
 			count = symbols_resolve(names->symbols, image->path, image->build_id, image->build_id_size,
 						address->offset, true, &frames);
@@ -402,8 +419,9 @@ static uint32_t node_add(struct heap_names *names, const struct heap_frame *fram
 	*node = tree->frame_count;
 	memory_grow(tree->frames, tree->frame_count, tree->frame_capacity);
 	tree->frames[tree->frame_count] = *frame;
-	tree->frames[tree->frame_count].has_python =
-		tree->frames[frame->parent].has_python || tree->names[frame->name].is_python;
+	const struct heap_name *name = &tree->names[frame->name];
+	tree->frames[tree->frame_count].has_managed =
+		tree->frames[frame->parent].has_managed || (heap_name_is_managed(name) && !name->is_interpreter);
 	tree->frames[tree->frame_count].has_offset =
 		tree->frames[frame->parent].has_offset || heap_name_is_offset(&tree->names[frame->name]);
 	tree->frame_count++;

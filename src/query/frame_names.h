@@ -20,13 +20,15 @@ struct heap_name {
 	/** For people, as short as it may be (query/short_frames.h): no two names of a tree read alike. They are not
 	    NULL after heap_names_shorten(), except that there is no short_symbol without a symbol. */
 	const char *short_symbol, *short_text;
-	uint32_t image_id;   /**< without a symbol: the image, for heap_names_image(), or TRACE_NONE */
-	uint64_t offset;     /**< and the address in it */
-	bool is_mark;        /**< no frame of the program: "[truncated]", "[no unwind data]" */
-	bool is_entry;       /**< an allocation function that was called, as the recorder knew it */
-	bool is_python;      /**< a function of Python, which is never shortened */
-	bool is_interpreter; /**< of CPython's own code, which is folded in traces with Python frames */
-	bool is_library;     /**< of a library that all programs have (query/library_frames.h); as the short forms */
+	uint32_t image_id; /**< without a symbol: the image, for heap_names_image(), or TRACE_NONE */
+	uint64_t offset;   /**< and the address in it */
+	bool is_mark;      /**< no frame of the program: "[truncated]", "[no unwind data]" */
+	bool is_entry;     /**< an allocation function that was called, as the recorder knew it */
+	bool is_python;    /**< a function of Python */
+	bool is_jit;       /**< a function that a runtime has compiled, by the runtime's name for it */
+	/** of the own code of CPython, or of a runtime that compiles, which is folded in traces with managed frames */
+	bool is_interpreter;
+	bool is_library; /**< of a library that all programs have (query/library_frames.h); as the short forms */
 };
 
 /** Return whether the name is a place in an image that no symbol names. */
@@ -35,17 +37,23 @@ static inline bool heap_name_is_offset(const struct heap_name *name)
 	return name->image && !name->symbol;
 }
 
+/** Return whether a runtime runs and names the function. Its name is never shortened, and it lies in no image. */
+static inline bool heap_name_is_managed(const struct heap_name *name)
+{
+	return name->is_python || name->is_jit;
+}
+
 /** A node of the tree; node 0 is the empty stack. A fact that differs among the addresses of the node is absent. */
 struct heap_frame {
 	uint32_t parent; /**< the caller */
 	uint32_t name;
 	uint32_t image;   /**< for heap_names_image(), or TRACE_NONE; of the first trace of the tree, its own number */
-	uint64_t offset;  /**< 0: absent, as for Python, whose code lies in no image */
+	uint64_t offset;  /**< 0: absent, as for managed code, which lies in no image */
 	const char *file; /**< NULL: absent */
 	uint32_t line;    /**< 0: absent */
 	bool is_inlined;
-	bool has_offset; /**< this frame, or one around it, is a place in an image that no symbol names */
-	bool has_python; /**< this frame, or one around it, is Python's */
+	bool has_offset;  /**< this frame, or one around it, is a place in an image that no symbol names */
+	bool has_managed; /**< this frame, or one around it, is of managed code */
 };
 
 /** One of the functions that a code address lies in. */
@@ -57,14 +65,23 @@ struct heap_address_function {
 };
 
 /** What a frame is. */
-enum heap_frame_kind { HEAP_FRAME_NATIVE, HEAP_FRAME_INLINED, HEAP_FRAME_PYTHON, HEAP_FRAME_KIND_COUNT };
+enum heap_frame_kind {
+	HEAP_FRAME_NATIVE,
+	HEAP_FRAME_INLINED,
+	HEAP_FRAME_PYTHON,
+	HEAP_FRAME_JIT,
+	HEAP_FRAME_KIND_COUNT
+};
 
 /** The words for them. */
 extern const char *const heap_frame_kinds[HEAP_FRAME_KIND_COUNT];
 
 static inline enum heap_frame_kind heap_frame_kind(const struct heap_name *name, bool is_inlined)
 {
-	return name->is_python ? HEAP_FRAME_PYTHON : is_inlined ? HEAP_FRAME_INLINED : HEAP_FRAME_NATIVE;
+	return name->is_python ? HEAP_FRAME_PYTHON
+	       : name->is_jit  ? HEAP_FRAME_JIT
+	       : is_inlined    ? HEAP_FRAME_INLINED
+			       : HEAP_FRAME_NATIVE;
 }
 
 struct heap_names;

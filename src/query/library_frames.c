@@ -69,6 +69,30 @@ bool library_is_interpreter(const char *image)
 	return !strncmp(image, "python3", 7) || !strncmp(image, "libpython3", 10);
 }
 
+bool library_is_runtime(const char *image)
+{
+	/* With what follows as a version, if it begins with a dot. */
+	static const char *const runtimes[] = {"node",          "nodejs",      "libnode.so", "libv8.so",
+					       "libjvm.so",     "libjava.so",  "libjli.so",  "libnio.so",
+					       "libcoreclr.so", "libclrjit.so"};
+	for (size_t i = 0; i < COUNT_OF(runtimes); i++) {
+		size_t length = strlen(runtimes[i]);
+		if (!strncmp(image, runtimes[i], length) && (!image[length] || image[length] == '.'))
+			return true;
+	}
+	return false;
+}
+
+bool library_is_runtime_code(const char *function)
+{
+	static const char *const beginnings[] = {"Builtin:", "BytecodeHandler:", "Stub:", "StubRoutines (",
+						 "Interpreter"};
+	for (size_t i = 0; i < COUNT_OF(beginnings); i++)
+		if (!strncmp(function, beginnings[i], strlen(beginnings[i])))
+			return true;
+	return false;
+}
+
 /* What Rust has before the name of a type: "<&mut alloc::vec::Vec<u8> as ..." */
 static const char *skip_type_signs(const char *symbol)
 {
@@ -146,16 +170,31 @@ static bool is_start(const struct heap_name *name)
 	return name->symbol && is_one_of(name->symbol, strlen(name->symbol), functions, COUNT_OF(functions));
 }
 
+/* What a function that a runtime has compiled belongs to, if all of the runtime's programs have it: modules of node,
+   packages of a JVM, namespaces of .NET. NULL: it is the program's own. */
+static const char *runtime_library(const struct heap_name *name)
+{
+	static const char *const packages[] = {"java", "javax", "jdk", "sun", "System"};
+	for (size_t i = 0; name->symbol && i < COUNT_OF(packages); i++) {
+		size_t length = strlen(packages[i]);
+		if (!strncmp(name->symbol, packages[i], length) && name->symbol[length] == '.')
+			return packages[i];
+	}
+	return strncmp(name->image, "node:", 5) ? NULL : "node";
+}
+
 bool library_frame(const struct heap_name *name)
 {
 	const char *at = "";
+	if (name->is_interpreter)
+		return true;
 	if (name->is_mark || !name->image)
 		return false;
 	/* Of Python, what begins programs and imports modules. */
 	if (name->is_python)
 		return !strncmp(name->image, "<frozen ", 8);
-	if (name->is_interpreter)
-		return true;
+	if (name->is_jit)
+		return runtime_library(name) != NULL;
 	if (is_library_image(name->image) || library_namespace(name, &at))
 		return true;
 	return is_start(name);
@@ -164,7 +203,8 @@ bool library_frame(const struct heap_name *name)
 void library_label(const struct heap_name *name, char *label, size_t size)
 {
 	const char *at = "";
-	bool is_whole = name->is_python || name->is_interpreter || (name->image && is_library_image(name->image));
+	bool is_whole =
+		heap_name_is_managed(name) || name->is_interpreter || (name->image && is_library_image(name->image));
 	size_t length = is_whole ? 0 : library_namespace(name, &at);
 	if (!length && name->image && !is_whole && is_start(name)) {
 		at = "libc";
@@ -172,6 +212,11 @@ void library_label(const struct heap_name *name, char *label, size_t size)
 	} else if (!length && name->image) {
 		at = name->image;
 		length = image_stem(at);
+	}
+	const char *whole = !name->image ? name->text : name->is_jit ? runtime_library(name) : NULL;
+	if (whole) {
+		at = whole;
+		length = strlen(at);
 	}
 	snprintf(label, size, "%.*s", (int)length, at);
 }

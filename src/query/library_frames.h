@@ -12,6 +12,13 @@ bool library_frame(const struct heap_name *name);
 /** Return whether an image is CPython itself, by its file name: python3.11, libpython3.so. */
 bool library_is_interpreter(const char *image);
 
+/** Return whether an image is the program or a library of a runtime that compiles code, by its file name: node,
+    libjvm.so. */
+bool library_is_runtime(const char *image);
+
+/** Return whether a function that a runtime has compiled and named is the runtime's own: an interpreter, a stub. */
+bool library_is_runtime_code(const char *function);
+
 /** Write what to call the library: "libstdc++", or "std"; cut to `size` bytes with the NUL. For a frame that is of no
     such library the name of its image. */
 void library_label(const struct heap_name *name, char *label, size_t size);

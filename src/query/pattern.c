@@ -174,12 +174,14 @@ static void forms_make(struct name_forms *forms, const struct heap_name *name)
 {
 	forms->name = name;
 	forms->plain[0] = 0;
-	if (name->is_python)
+	if (heap_name_is_managed(name))
 		snprintf(forms->plain, sizeof(forms->plain), "%s", name->symbol);
 	else if (name->symbol)
 		heap_plain_symbol(name->symbol, forms->plain, sizeof(forms->plain));
-	const char *dot = name->is_python ? strrchr(forms->plain, '.') : NULL;
-	forms->last = dot ? dot + 1 : heap_last_part(forms->plain);
+	if (name->is_jit && forms->plain[0] != '(')
+		forms->plain[strcspn(forms->plain, "(")] = 0;
+	const char *dot = heap_name_is_managed(name) ? strrchr(forms->plain, '.') : NULL;
+	forms->last = heap_last_part(dot ? dot + 1 : forms->plain);
 }
 
 /* A mark ("[truncated]") goes by its text, as if that were its symbol. */

@@ -103,7 +103,7 @@ void short_frames_make(struct short_frames *frames, struct heap_name *names, uin
 		if (!names[i].symbol)
 			continue;
 		if (!frame->plain)
-			frame->plain = names[i].is_python
+			frame->plain = heap_name_is_managed(&names[i])
 					       ? names[i].symbol
 					       : short_name(&frames->arena, names[i].symbol, frame->file, frame->line);
 		ordered[found++] = (struct ordered){&names[i], frame->plain, i};

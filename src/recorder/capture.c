@@ -45,6 +45,7 @@ enum {
 	FOREIGN_SPAN = 64 << 20,
 	NEAR_CODE = 256 << 20
 };
+#define CODE_END (UINT64_C(1) << 47)
 
 /* The readable addresses: [low, high), and others that a probe allows. */
 struct stack_bounds {
@@ -412,6 +413,27 @@ static int is_start(struct thread *thread, struct walk *walk)
 	return is_first;
 }
 
+/* Return whether pc, which is in no image, is a return address: a walk has been there before, or a call instruction
+   lies before it. */
+static int is_return_outside(struct recorder *recorder, uint64_t pc)
+{
+	enum { CALL_BYTES_MAX = 7 };
+	for (uint32_t i = 0; i < RECORDER_ROW_PROBES; i++)
+		if (LOAD_ACQUIRE(&recorder->row[(row_hash(pc) + i) & (RECORDER_ROW_COUNT - 1)].pc) == pc)
+			return 1;
+	if (recorder->no_syscalls || pc - CALL_BYTES_MAX > CODE_END || !page_is_readable(pc - CALL_BYTES_MAX) ||
+	    !page_is_readable(pc - 1))
+		return 0;
+	const uint8_t *code = (const uint8_t *)pc;
+	if (code[-5] == 0xe8)
+		return 1;
+	/* call *operand: 2 to 7 bytes */
+	for (int bytes = 2; bytes <= CALL_BYTES_MAX; bytes++)
+		if (code[-bytes] == 0xff && (code[1 - bytes] & 0x38) == 0x10)
+			return 1;
+	return 0;
+}
+
 /* Return whether the frame pointer leads from a frame of code without tables to a place that can be its caller's. */
 static int is_chained(struct recorder *recorder, struct walk *walk)
 {
@@ -423,7 +445,8 @@ static int is_chained(struct recorder *recorder, struct walk *walk)
 	uint64_t pc = load(at->bp + 8);
 	return image_of(recorder, pc - 1, &tables) != REGION_NONE ||
 	       (image_of(recorder, at->pc - 1, &tables) == REGION_NONE &&
-		pc - at->pc + NEAR_CODE <= 2 * (uint64_t)NEAR_CODE);
+		pc - at->pc + NEAR_CODE <= 2 * (uint64_t)NEAR_CODE) ||
+	       is_return_outside(recorder, pc);
 }
 
 /* Step from a frame of code without tables to its caller's, by its frame pointer. Return 0 if the walk is over. */

@@ -27,14 +27,27 @@ struct trace_mapping {
 
 /** A code address: image and the address within it as the file counts it (run-time pc minus bias).
  *  The addresses are return addresses: look up offset - 1 for the calling instruction.
- *  image TRACE_NONE: offset is the run-time pc (code of no image, JIT), TRACE_FRAME_TRUNCATED or
- *  TRACE_FRAME_UNWINDLESS. */
+ *  image TRACE_NONE: offset is the run-time pc with the process, or the number of a named function (code of no image,
+ *  JIT); or TRACE_FRAME_TRUNCATED or TRACE_FRAME_UNWINDLESS. */
 struct trace_frame {
 	uint32_t image;
 	uint64_t offset;
 };
+/** Of image TRACE_NONE: the offset is the number of a function, whose name the trace has, and no address. */
+#define TRACE_FRAME_NAMED (UINT64_C(1) << 63)
+/** Of image TRACE_NONE: above the run-time pc lies the low part of a process's number, so that addresses of several
+    processes are different frames. */
+#define TRACE_FRAME_ADDRESS_BITS 48
+#define TRACE_FRAME_PROCESS_MAX UINT64_C(0x7fff)
 #define TRACE_FRAME_TRUNCATED 1  /**< the stack was cut here: it is too deep, or a check failed */
 #define TRACE_FRAME_UNWINDLESS 2 /**< the frame inside this place has no unwind data */
+
+/** Return the offset in the image; in none, the run-time pc. */
+static inline uint64_t trace_frame_address(const struct trace_frame *frame)
+{
+	return frame->image == TRACE_NONE ? frame->offset & ((UINT64_C(1) << TRACE_FRAME_ADDRESS_BITS) - 1)
+					  : frame->offset;
+}
 
 /** How a stack ends outwards. Node 0 is no stack. */
 enum trace_stack_end { TRACE_STACK_NONE, TRACE_STACK_WHOLE, TRACE_STACK_TRUNCATED, TRACE_STACK_UNWINDLESS };

@@ -281,3 +281,11 @@ bool trace_has_python(const struct trace_dictionary *dictionary)
 			return true;
 	return false;
 }
+
+bool trace_has_jit(const struct trace_dictionary *dictionary)
+{
+	for (uint32_t i = 0; i < dictionary->symbol_count; i++)
+		if (dictionary->frames[dictionary->symbols[i].frame].image == TRACE_NONE)
+			return true;
+	return false;
+}

@@ -614,26 +614,61 @@ void writer_add_symbol(struct writer *writer, uint32_t frame, const struct trace
 	put_symbol(writer, need_frame(writer, frame), functions, count);
 }
 
-void writer_name_frame(struct writer *writer, uint32_t frame, const struct trace_function *function)
+/* Give the frame a function, unless it has one. Return whether it has got it. */
+static bool frame_take_function(struct writer *writer, uint32_t frame, const struct trace_function *function)
 {
-	const struct tree *tree = &writer->dictionary.tree;
-	uint32_t image = frame < tree->frame_count ? tree->frames[frame].image : TRACE_NONE;
-	if (image == TRACE_NONE || (frame < writer->frame_function_capacity && writer->frame_function[frame]))
-		return;
+	if (frame >= writer->dictionary.tree.frame_count ||
+	    (frame < writer->frame_function_capacity && writer->frame_function[frame]))
+		return false;
 	uint32_t id = dictionary_add_function(&writer->dictionary, function);
-	if (id == TRACE_NONE || !grow_to(writer->frame_function, frame, writer->frame_function_capacity) ||
-	    !grow_to(writer->image_is_source, image, writer->image_is_source_capacity)) {
+	if (id == TRACE_NONE || !grow_to(writer->frame_function, frame, writer->frame_function_capacity)) {
+		writer_fail(writer, -ENOMEM);
+		return false;
+	}
+	writer->frame_function[frame] = id + 1;
+	return true;
+}
+
+/* Note that the image is a source file of Python. */
+static void image_take_source(struct writer *writer, uint32_t image)
+{
+	if (!grow_to(writer->image_is_source, image, writer->image_is_source_capacity)) {
 		writer_fail(writer, -ENOMEM);
 		return;
 	}
-	writer->frame_function[frame] = id + 1;
-	if (!writer->image_is_source[image]) {
-		writer->image_is_source[image] = true;
-		/* The segment may have the image already. */
-		if (image < writer->images.capacity && writer->images.numbers[image])
-			put_row(writer, SYMBOLS, named,
-				&((struct trace_named){writer->images.numbers[image] - 1, TRACE_NAMED_BY_PYTHON}));
-	}
+	/* The segment may have the image already. */
+	if (!writer->image_is_source[image] && image < writer->images.capacity && writer->images.numbers[image])
+		put_row(writer, SYMBOLS, named,
+			&((struct trace_named){writer->images.numbers[image] - 1, TRACE_NAMED_BY_PYTHON}));
+	writer->image_is_source[image] = true;
+}
+
+void writer_name_frame(struct writer *writer, uint32_t frame, const struct trace_function *function)
+{
+	if (!frame_take_function(writer, frame, function))
+		return;
+	uint32_t image = writer->dictionary.tree.frames[frame].image;
+	if (image != TRACE_NONE)
+		image_take_source(writer, image);
+}
+
+void writer_name_frame_late(struct writer *writer, uint32_t frame, const struct trace_function *function)
+{
+	if (!frame_take_function(writer, frame, function))
+		return;
+	if (frame < writer->frames.capacity && writer->frames.numbers[frame])
+		put_symbol(writer, writer->frames.numbers[frame] - 1, function, 1);
+	else if (grow_by_one(writer->late, writer->late_count, writer->late_capacity))
+		writer->late[writer->late_count++] = frame;
+	else
+		writer_fail(writer, -ENOMEM);
+}
+
+void segment_put_late(struct writer *writer)
+{
+	for (uint32_t i = 0; i < writer->late_count && !writer->error; i++)
+		need_frame(writer, writer->late[i]);
+	writer->late_count = 0;
 }
 
 void writer_add_named(struct writer *writer, const struct trace_named *named)

@@ -67,6 +67,8 @@ struct writer {
 	struct numbers processes, threads; /* any number: it is in this segment */
 	uint32_t *frame_function;          /* by frame: the function of interpreted code plus one, 0: none */
 	uint32_t frame_function_capacity;
+	uint32_t *late; /* frames that got their function when segments before this one had them */
+	uint32_t late_count, late_capacity;
 	bool *image_is_source; /* by image: it is a source file, whose frames have names */
 	uint32_t image_is_source_capacity;
 	uint32_t *process_mapping, *mapping_next; /* the mappings of each process, newest first, plus one */
@@ -104,6 +106,9 @@ bool segment_drops_old(const struct writer *writer);
 
 /** Begin a segment whose times are from `ticks` on. Rows that wait go into the one before. */
 void segment_begin(struct writer *writer, uint64_t ticks);
+
+/** Put the frames whose names older segments lack into this one, which gets no nodes any more. */
+void segment_put_late(struct writer *writer);
 
 /** Begin the first segment, if there is none. */
 void segment_need(struct writer *writer);

@@ -79,7 +79,12 @@ static bool cells_grow(const struct tree *tree, uint32_t **cells, uint32_t *bits
 	return true;
 }
 
-uint32_t tree_frame(struct tree *tree, uint32_t image, uint64_t offset)
+static bool is_frame(const struct tree *tree, uint32_t id, uint32_t image, uint64_t offset)
+{
+	return id < tree->frame_count && tree->frames[id].offset == offset && tree->frames[id].image == image;
+}
+
+static uint32_t frame_slowly(struct tree *tree, uint32_t image, uint64_t offset)
 {
 	if (!cells_grow(tree, &tree->frame_cells, &tree->frame_bits, 0, tree->frame_count, frame_hash) ||
 	    tree->frame_count >= ROWS_MAX || !grow_by_one(tree->frames, tree->frame_count, tree->frame_capacity))
@@ -87,12 +92,22 @@ uint32_t tree_frame(struct tree *tree, uint32_t image, uint64_t offset)
 	uint32_t mask = (1u << tree->frame_bits) - 1;
 	uint32_t place = (uint32_t)hash_pair(offset, image) & mask;
 	for (uint32_t cell; (cell = tree->frame_cells[place]); place = (place + 1) & mask)
-		if (tree->frames[cell - 1].offset == offset && tree->frames[cell - 1].image == image)
+		if (is_frame(tree, cell - 1, image, offset))
 			return cell - 1;
 	if (tree->frame_count >= tree->frame_limit)
 		return TRACE_NONE;
 	tree->frames[tree->frame_count] = (struct trace_frame){image, offset};
 	return (tree->frame_cells[place] = ++tree->frame_count) - 1;
+}
+
+/* A segment has its frames and nodes mostly in the order of the segments before it, so the one behind the last is tried
+   first: it is at hand, where cells lie in places that nothing has read lately. */
+uint32_t tree_frame(struct tree *tree, uint32_t image, uint64_t offset)
+{
+	uint32_t next = tree->last_frame + 1;
+	uint32_t id = is_frame(tree, next, image, offset) ? next : frame_slowly(tree, image, offset);
+	tree->last_frame = id == TRACE_NONE ? 0 : id;
+	return id;
 }
 
 /* Room for one more node, beside its end. */
@@ -116,6 +131,11 @@ static uint8_t end_of(const struct tree *tree, uint32_t parent, uint32_t frame)
 							     : TRACE_STACK_WHOLE;
 }
 
+static bool is_node(const struct tree *tree, uint32_t id, uint32_t parent, uint32_t frame)
+{
+	return id < tree->node_count && tree->nodes[id].parent == parent && tree->nodes[id].frame == frame;
+}
+
 static uint32_t node_slowly(struct tree *tree, uint32_t parent, uint32_t frame)
 {
 	if (!cells_grow(tree, &tree->node_cells, &tree->node_bits, 1, tree->node_count, node_hash) || !nodes_grow(tree))
@@ -123,7 +143,7 @@ static uint32_t node_slowly(struct tree *tree, uint32_t parent, uint32_t frame)
 	uint32_t mask = (1u << tree->node_bits) - 1;
 	uint32_t place = (uint32_t)hash_pair((uint64_t)parent << 32 | frame, 0) & mask;
 	for (uint32_t cell; (cell = tree->node_cells[place]); place = (place + 1) & mask)
-		if (tree->nodes[cell - 1].parent == parent && tree->nodes[cell - 1].frame == frame)
+		if (is_node(tree, cell - 1, parent, frame))
 			return cell - 1;
 	if (tree->node_count >= tree->node_limit)
 		return TRACE_NONE;
@@ -138,8 +158,10 @@ uint32_t tree_node(struct tree *tree, uint32_t parent, uint32_t frame)
 	struct tree_memory *memory = &tree->memory[hash_bits(key, MEMORY_BITS)];
 	if (__builtin_expect(memory->id && memory->parent == parent && memory->frame == frame, 1))
 		return memory->id;
-	uint32_t id = node_slowly(tree, parent, frame);
-	if (id != TRACE_NONE)
-		*memory = (struct tree_memory){parent, frame, id};
-	return id;
+	uint32_t next = tree->last_node + 1;
+	uint32_t id = is_node(tree, next, parent, frame) ? next : node_slowly(tree, parent, frame);
+	if (id == TRACE_NONE)
+		return id;
+	*memory = (struct tree_memory){parent, frame, id};
+	return tree->last_node = id;
 }

@@ -19,6 +19,7 @@ struct tree {
 	uint32_t frame_bits, node_bits;
 	uint32_t frame_limit, node_limit; /* no more are added from these counts on */
 	struct tree_memory *memory;       /* the nodes asked for last, by a hash of what was asked */
+	uint32_t last_frame, last_node;   /* found last: the next one asked for mostly follows it */
 };
 
 /** Begin with the root. Return false without memory; tree_fini() is needed either way. */

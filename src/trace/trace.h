@@ -92,4 +92,7 @@ bool trace_has_annotations(const struct trace_dictionary *dictionary);
 /** Return whether stacks have Python frames. */
 bool trace_has_python(const struct trace_dictionary *dictionary);
 
+/** Return whether stacks have functions that a runtime has compiled and named. */
+bool trace_has_jit(const struct trace_dictionary *dictionary);
+
 #endif

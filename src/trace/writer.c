@@ -595,6 +595,7 @@ void writer_free(struct writer *writer)
 	free(writer->process_mapping);
 	free(writer->mapping_next);
 	free(writer->frame_function);
+	free(writer->late);
 	free(writer->image_is_source);
 	free(writer->clock_name);
 	free(writer->ending.calls);
@@ -828,6 +829,7 @@ static void put_last_rows(struct writer *writer)
 {
 	struct section gaps = {.count = writer->sections[FORMAT_GAPS].count};
 	bytes_add(&gaps.bytes, writer->sections[FORMAT_GAPS].bytes.data, writer->sections[FORMAT_GAPS].bytes.size);
+	segment_put_late(writer);
 	if (!writer->error)
 		write_rows(writer, &(struct diag){""});
 	if (writer->error && gaps.bytes.size > GAPS_AFTER_END_BYTES)

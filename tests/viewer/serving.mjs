@@ -265,6 +265,76 @@ test("checks 1 and 6: the first picture asks twice, and a drag for nothing", asy
 	await close(page);
 });
 
+/** @returns {boolean} whether what both lists have is in the same order */
+function isOneOrder(list, other) {
+	const common = (one, two) => one.filter((key) => two.includes(key)).join("\n");
+	return common(list, other) === common(other, list);
+}
+
+test("check 7: a drag moves no frame and no row past another; the release sorts them", async () => {
+	const page = await open();
+	await loaded(page);
+	const box = await page.locator("#timeline").boundingBox(),
+		moveTo = (share) => page.mouse.move(box.x + 68 + share * (box.width - 80), box.y + 60),
+		isFalling = (values) => values.every((value, i) => !i || value <= values[i - 1]);
+	// No element has the layout of frames, so the page's own module says what it draws.
+	await page.evaluate(async () => {
+		const {Flame} = await import("/flame.js"),
+			{render} = Flame.prototype;
+		Flame.prototype.render = function () {
+			render.call(this);
+			window.frames = this.layout.frames;
+		};
+	});
+	/** By caller: names of its frames from left to right, and their values. */
+	const framesOf = () =>
+		page.evaluate(() => {
+			const lists = {};
+			for (const {parent, name, kind, depth, value} of window.frames.toSorted((a, b) => a.x - b.x))
+				if (depth > 0 && depth <= 3 && kind !== "small")
+					(lists[window.frames[parent].path] ??= []).push([name, value]);
+			return lists;
+		});
+	const rowsOf = async () => ({
+		"": await page.$$eval("#table [data-index]", (rows) =>
+			rows.map((row) => [row.querySelector(".name").textContent, parseFloat(row.querySelector(".bar").style.width)]),
+		),
+	});
+	for (const [view, shown] of [
+		["flame", framesOf],
+		["flame&isInverted=1", framesOf],
+		["table", rowsOf],
+	]) {
+		await page.evaluate((name) => (location.hash = `#view=${name}`), view);
+		await settle(page);
+		// Few blocks live at this moment, so most frames come in the drag.
+		await moveTo(0.005);
+		await page.mouse.down();
+		await page.mouse.up();
+		await settle(page);
+		await moveTo(0.02);
+		await page.mouse.down();
+		let before = {},
+			unsorted = 0;
+		for (let step = 1; step <= 40; step++) {
+			await moveTo(0.02 + step / 42);
+			await settle(page);
+			const now = await shown();
+			for (const [caller, list] of Object.entries(now)) {
+				const [names, others] = [list, before[caller] ?? []].map((all) => all.map(([name]) => name));
+				assert.ok(isOneOrder(names, others), `${view}, step ${step}: ${others} became ${names}`);
+				unsorted += Number(!isFalling(list.map(([, value]) => value)));
+			}
+			before = now;
+		}
+		assert.ok(unsorted > 0, `${view}: sizes have another order at times`);
+		await page.mouse.up();
+		await settle(page);
+		for (const list of Object.values(await shown())) assert.ok(isFalling(list.map(([, value]) => value)), view);
+	}
+	await close(page);
+});
+
 test("check 9: a zoom has finer bounds, and its sums are those of single blocks", async () => {
 	const page = await open();
 	await loaded(page);

@@ -91,8 +91,10 @@ static void figures_add(struct action_figures *figures, const struct chain *chai
 static void chains_extend(struct action_input *input, struct action_source *source, struct action_rows *rows)
 {
 	const struct heap_window *window = source->window;
-	const struct heap_scan_plan plan = {INT64_MIN, window->range.to_ns, INT64_MIN, PACK_ALL | PACK_DETAILS, NULL,
-					    NULL};
+	/* What cells and the filter need, of all blocks: a chain may begin before the range, or with another block. */
+	const unsigned columns = heap_window_plan(window, source->filter).columns | source->filter->columns |
+				 PACK_TIMES | PACK_SIZES | PACK_SITES | PACK_PREVIOUS_ONES;
+	const struct heap_scan_plan plan = {INT64_MIN, window->range.to_ns, INT64_MIN, columns, NULL, NULL};
 	struct chains chains = {.count = 0};
 	struct heap_scan scan;
 	const struct heap_rows *part;

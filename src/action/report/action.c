@@ -139,8 +139,8 @@ static void json_words(const struct heap_name *name, struct json *json)
 /* Native code has no key of it. */
 static void json_kind(const struct heap_name *name, struct json *json)
 {
-	if (name->is_python)
-		json_text(json, "kind", heap_frame_kinds[HEAP_FRAME_PYTHON]);
+	if (heap_name_is_managed(name))
+		json_text(json, "kind", heap_frame_kinds[heap_frame_kind(name, false)]);
 }
 
 /* Behind the keys that there were before it. */

@@ -249,6 +249,33 @@ static void resident_choose(struct summary *summary)
 	account_tell(&summary->account, &summary->resident_kinds, table->dictionary);
 }
 
+/* What the first one of two threads does, and the second one. */
+struct beginning {
+	struct summary *summary;
+	bool is_of_names;
+};
+
+static void beginning_run(void *context)
+{
+	const struct beginning *beginning = context;
+	if (beginning->is_of_names)
+		action_input_settle(beginning->summary->input);
+	else
+		resident_choose(beginning->summary);
+}
+
+/* Name the code, and account for the pages beside that: each takes one thread. */
+static void summary_begin(struct summary *summary)
+{
+	struct beginning parts[] = {{summary, true}, {summary, false}};
+	if (heap_scan_width(summary->source->table) > 1) {
+		heap_scan_threads(beginning_run, parts, sizeof(*parts), 2);
+		return;
+	}
+	beginning_run(&parts[0]);
+	beginning_run(&parts[1]);
+}
+
 struct summary_resident summary_resident_parts(const struct summary *summary)
 {
 	assert(summary->resident);
@@ -318,7 +345,7 @@ void summary_make(struct summary *summary, struct action_input *input, const str
 	summary->resident = plan->is_filtered ? NULL : largest_sample(source->table->dictionary, TRACE_NONE);
 	/* The parts of the resident memory take each block that there was. */
 	summary->is_split = summary->resident && is_exact(summary) && !plan->has_range;
-	resident_choose(summary);
+	summary_begin(summary);
 	/* Without resident pages, the pages in which blocks have lain tell what is heap. */
 	const struct trace_resident *split = summary->resident_kinds.split;
 	bool is_guessed = summary->is_split && !summary_has_account(summary);

@@ -154,7 +154,7 @@ void survey_part_run(void *context)
 	const struct heap_scan_plan plan = {INT64_MIN,
 					    making->source->window->range.to_ns,
 					    INT64_MIN,
-					    PACK_ALL | PACK_DETAILS,
+					    PACK_ALL | PACK_ADDRESSES | PACK_SLACKS | PACK_END_THREADS,
 					    making->source->filter,
 					    NULL};
 	struct heap_scan scan;

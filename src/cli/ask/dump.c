@@ -95,8 +95,9 @@ static int dump_show(struct dump_options *options, struct opened_trace *opened)
 	const char *path = opened->path;
 	const struct trace *trace = opened->trace;
 	const struct dump_subject *subject = subjects[options->subject];
-	if (subject == &dump_stacks && trace_has_python(trace_dictionary(trace)))
-		subject = &dump_python_stacks;
+	if (subject == &dump_stacks &&
+	    (trace_has_python(trace_dictionary(trace)) || trace_has_jit(trace_dictionary(trace))))
+		subject = &dump_managed_stacks;
 	const struct analysis_caller caller = asking_caller();
 	if (analysis_range(&options->filter.asked, trace, true, &range, &diag))
 		return cli_fail("%s", diag.text);

@@ -92,7 +92,7 @@ extern const struct dump_subject dump_events, dump_stacks, dump_images, dump_pro
 	dump_mappings;
 
 /** dump_stacks of a trace with Python frames, with columns for them. */
-extern const struct dump_subject dump_python_stacks;
+extern const struct dump_subject dump_managed_stacks;
 
 /** Without resident memory by kind of mapping in the trace, the columns of dump_memory behind these are left out. */
 enum { DUMP_MEMORY_PLAIN_COLUMNS = 4 };

@@ -40,11 +40,15 @@ static enum heap_frame_kind stack_frame_kind(const struct dump_row *row)
 	return heap_frame_kind(heap_names_name(row->names, stack_function(row)->name), false);
 }
 
-DUMP_VALUE_IF(stack_offset, stack_frame_kind(row) != HEAP_FRAME_PYTHON, dump_put_address, stack_address(row)->offset)
+static bool stack_is_managed(const struct dump_row *row)
+{
+	return heap_name_is_managed(heap_names_name(row->names, stack_function(row)->name));
+}
+
+DUMP_VALUE_IF(stack_offset, !stack_is_managed(row), dump_put_address, trace_frame_address(stack_address(row)))
 DUMP_VALUE_IF(stack_kind, stack_frame_kind(row) != HEAP_FRAME_NATIVE, dump_put_text,
 	      heap_frame_kinds[stack_frame_kind(row)])
-DUMP_VALUE_IF(stack_line, stack_frame_kind(row) == HEAP_FRAME_PYTHON && stack_function(row)->line, dump_put_count,
-	      stack_function(row)->line)
+DUMP_VALUE_IF(stack_line, stack_is_managed(row) && stack_function(row)->line, dump_put_count, stack_function(row)->line)
 
 /* Too long for `room`, a text is kept until the next one. */
 static void put_long_text(struct dump_value *value, char *text)
@@ -72,7 +76,7 @@ static const struct dump_column stack_columns[] = {
 	{"stack_id", stack_id, 8},     {"parent_id", stack_parent, 9}, {"image", stack_image, -24},
 	{"offset", stack_offset, -12}, {"frame", stack_frame, -24},    {"stack", stack_text, 0},
 };
-static const struct dump_column python_stack_columns[] = {
+static const struct dump_column managed_stack_columns[] = {
 	{"stack_id", stack_id, 8},     {"parent_id", stack_parent, 9}, {"image", stack_image, -24},
 	{"offset", stack_offset, -12}, {"kind", stack_kind, -6},       {"line", stack_line, 5},
 	{"frame", stack_frame, -24},   {"stack", stack_text, 0},
@@ -166,7 +170,7 @@ static int write_processes(struct dump *dump, struct diag *diag)
 }
 
 const struct dump_subject dump_stacks = DUMP_SUBJECT(stack_columns, write_stacks);
-const struct dump_subject dump_python_stacks = DUMP_SUBJECT(python_stack_columns, write_stacks);
+const struct dump_subject dump_managed_stacks = DUMP_SUBJECT(managed_stack_columns, write_stacks);
 
 const struct dump_subject dump_images = DUMP_SUBJECT(image_columns, write_images);
 

@@ -19,7 +19,7 @@ struct explain_options {
 	struct layout_options layout;
 	struct explain_question question;
 	const char *output, *core;
-	uint32_t pid;
+	uint32_t pid, live_pid;
 	int format;
 };
 
@@ -69,7 +69,13 @@ static int take_operand(void *context, char *word)
 
 static int options_settle(struct explain_options *options)
 {
-	options->question.pid = options->pid;
+	if (options->live_pid && (options->input.path || options->core))
+		return cli_fail("-p: it takes the place of FILE");
+	if (options->live_pid && options->pid)
+		return cli_fail("-p and -pid: one process at a time");
+	if (options->live_pid && input_take_process(&options->input, options->live_pid))
+		return CLI_FAILED;
+	options->question.pid = options->live_pid ? options->live_pid : options->pid;
 	if (options->core && !options->input.path)
 		return cli_fail("%s: a core needs the trace of its process: -trace FILE", options->core);
 	if (options->core && options->pid)
@@ -151,6 +157,8 @@ static int take_trace(void *context, struct words *words, int number)
 static const struct option explain_rows[] = {
 	{"trace", .type = VALUE_TAKEN, .take = take_trace, .value = "FILE",
 	 .help = "the trace of the process that a core is of"},
+	{"p", .type = VALUE_NUMBER, AT(live_pid), .value = "PID", .least = 1, .most = INT32_MAX,
+	 .help = "this process, up to now: a session has to record it"},
 	{"pid", .type = VALUE_NUMBER, AT(pid), .value = "PID", .least = 1, .most = INT32_MAX,
 	 .help = "the process, if several have used the address or ended by a signal"},
 	{.type = VALUE_END},
@@ -192,7 +200,7 @@ static int explain_run(int argc, char **argv)
 
 const struct command command_explain = {
 	.name = "explain",
-	.usage = "[FILE | CORE -trace FILE] [ADDRESS [POSITION]]",
+	.usage = "[FILE | -p PID | CORE -trace FILE] [ADDRESS [POSITION]]",
 	.summary = "explain a crash, or what happened to the memory at an address",
 	.run = explain_run,
 	.options = &grammar,

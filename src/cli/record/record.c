@@ -10,6 +10,7 @@
 #include "cli/record/record_files.h"
 #include "cli/record/record_launch.h"
 #include "cli/record/record_options.h"
+#include "cli/record/record_runtimes.h"
 #include "cli/record/record_summary.h"
 #include "cli/record/recording.h"
 #include "inject/inject.h"
@@ -126,6 +127,7 @@ static int record_run(int count, char **arguments)
 	int error = options_parse(&grammar, count, arguments, record, NULL, &record->command);
 	error = error ? error : record_settle(record, "record");
 	error = error ? error : check(record);
+	error = error ? error : record_name_code(record);
 	if (error)
 		return error;
 	if (record->pids.count)

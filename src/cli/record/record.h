@@ -19,6 +19,7 @@ struct record {
 	char trace_path[4096], program[4096];
 	struct stat trace_before; /**< of the file at trace_path when it was chosen; st_ino 0: there was none */
 	bool is_quiet, is_silent; /**< print only errors and warnings; print only errors */
+	bool names_code;          /**< --jit-names */
 	bool is_end_shown;        /**< the message that recording has ended was printed */
 	pid_t command_pid, logger_pid;
 	bool has_crashed;       /**< a signal that its own fault raised ended the command */

@@ -40,6 +40,13 @@ const struct option record_option_rows[] = {
 	{.type = VALUE_END},
 };
 
+/* Of record alone: sessions start no commands. */
+static const struct option command_rows[] = {
+	{"jit-names", .type = VALUE_ON, AT(names_code),
+	 .help = "start node or java with options by which it names the code that it compiles"},
+	{.type = VALUE_END},
+};
+
 const struct option record_quiet_rows[] = {QUIET_ROW, {.type = VALUE_END}};
 
 const struct option record_pid_rows[] = {
@@ -52,6 +59,7 @@ const struct option record_pid_rows[] = {
 const struct option_group record_option_groups[] = {
 	{record_pid_rows, 0, false},
 	{record_option_rows, 0, false},
+	{command_rows, 0, false},
 	{session_option_rows, offsetof(struct record, session), false},
 	{NULL, 0, false},
 };

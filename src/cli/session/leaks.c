@@ -284,31 +284,14 @@ static int at_end_show(struct leaks_options *options)
 
 /* ---- processes that run ---- */
 
-/* Without the permission to pause for longer, so much is copied: some 20 ms. */
-enum { BRIEF_BYTES = 24 << 20 };
-
-static int pause_check(const struct leaks_options *options, pid_t pid)
-{
-	enum { KIB_SHIFT = 10 };
-	const int64_t anonymous = proc_status_value(pid, "RssAnon");
-	const uint64_t bytes = anonymous >= 0 ? (uint64_t)anonymous << KIB_SHIFT : proc_resident_bytes(pid);
-	return options->may_stop || bytes <= BRIEF_BYTES
-		       ? 0
-		       : cli_fail("process %d has %s of its own resident, and would be paused "
-				  "while that is copied: -stop allows it",
-				  (int)pid, text_bytes(bytes).data);
-}
-
 /* Have the logger write the core of a process. 0, or CLI_FAILED after a message. */
 static int process_look(const struct leaks_options *options, int socket, struct leaks_place *place, pid_t pid)
 {
-	struct control_message answer, message = {.kind = CONTROL_CORE, .pid = pid};
+	struct control_message answer, message = {.kind = CONTROL_CORE, .pid = pid, .value = options->may_stop};
 	struct leaks_core *look = &place->cores[place->count];
 	int length = snprintf(message.text, sizeof(message.text), "%s/%d", place->path, (int)pid);
 	if (length >= (int)sizeof(message.text))
 		return cli_fail("TMPDIR is too long");
-	if (pause_check(options, pid))
-		return CLI_FAILED;
 	look->path = strdup(message.text);
 	place->count++;
 	int status = session_answer(socket, &message, &answer);
@@ -391,7 +374,7 @@ static const struct option leaks_rows[] = {
 	 .help = "this process, as it is now: a session has to record it"},
 	{"session", .type = VALUE_TAKEN, .take = take_session, .value = "NAME",
 	 .help = "the processes that this session records, the first one of each executed image"},
-	{"stop", .type = VALUE_ON, AT(may_stop), .help = "pause a process for as long as copying its memory takes"},
+	{"stop", .type = VALUE_ON, AT(may_stop), .help = "pause a process for as long as copying what it writes takes"},
 	{"trace", .type = VALUE_TAKEN, .take = take_trace, .value = "FILE",
 	 .help = "the trace of the process that a core is of; with -at-end, keep the trace in FILE"},
 	{"at-end", .type = VALUE_ON, AT(is_at_end),

@@ -49,7 +49,7 @@ static const struct dx_member frame_members[] = {
 	{"File", DX_TEXT, 0, get_file, NULL, "the source file, where it is known and one"},
 	{"Line", DX_NUMBER, 0, get_line, NULL, "the line in it"},
 	{"IsInlined", DX_BOOL, 0, get_inlined, NULL, "whether it is inlined into the next frame"},
-	{"Kind", DX_TEXT, 0, get_kind, NULL, "native, inlined (a native function in the next frame) or python"},
+	{"Kind", DX_TEXT, 0, get_kind, NULL, "native, inlined (a native function in the next frame), python or jit"},
 	{0},
 };
 

@@ -32,8 +32,8 @@ enum control_kind {
 	/** to the logger: write what is recorded; value 1: write a snapshot only. The answer is CONTROL_DONE, its
 	    `text` the path to read */
 	CONTROL_FLUSH,
-	/** to the logger: pause `pid`, and write a core of it to the file `text`, which does not exist yet. The answer
-	    is CONTROL_DONE with `core` set */
+	/** to the logger: pause `pid`, for long only if `value` is 1, and write a core of it to the file `text`, which
+	    does not exist yet. The answer is CONTROL_DONE with `core` set */
 	CONTROL_CORE,
 	/** to the logger: describe the session. The answers are CONTROL_STATE, a CONTROL_TARGET for each executed
 	    image, a CONTROL_INACTIVE for each process in which inactive code stays mapped, and CONTROL_DONE. With value

@@ -160,6 +160,7 @@ void drain_end_process(struct drain_region *region, uint32_t index, uint8_t end,
 	translate_refresh(&region->translate);
 	full_take(region);
 	finish_slots(region, index, end != TRACE_END_OPEN && end != TRACE_END_DETACHED, false);
+	jit_frames_end(&region->translate, index, ticks_now(region->shared));
 	translate_end_process(&region->translate, index, end, status, ticks);
 	drain_settle(region);
 	CHECK_VALID(drain_is_valid(region->drain));
@@ -219,6 +220,8 @@ struct drain_region *drain_adopt(struct drain *drain, struct region *region, con
 	region_arrays(added);
 	copy_room(drain, region->limits.buffer_size);
 	translate_init(&added->translate, drain->writer, region, image, added->known, &drain->limits);
+	if (!known)
+		jit_frames_begin(&added->translate.jit, (pid_t)image->pid, (pid_t)image->first_tid);
 	uint64_t namespace = proc_pid_namespace((pid_t)image->pid);
 	added->names_are_ours = namespace != 0 && namespace == proc_pid_namespace(getpid());
 	added->is_after = writer_has_ended(drain->writer);

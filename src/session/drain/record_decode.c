@@ -112,9 +112,9 @@ __attribute__((noinline)) static bool take_control(struct decode *decode, uint64
 	return true;
 }
 
-/* Push `count` frames; the ids have been found to lie within the buffer. */
+/* Push `count` frames of an event at `ticks`; the ids have been found to lie within the buffer. */
 static inline __attribute__((always_inline)) bool push_frames(struct decode *decode, const uint8_t *ids, uint32_t pop,
-							      uint32_t count)
+							      uint32_t count, uint64_t ticks)
 {
 	uint32_t depth = decode->depth;
 	if (UNLIKELY(pop > depth))
@@ -127,6 +127,8 @@ static inline __attribute__((always_inline)) bool push_frames(struct decode *dec
 	for (uint32_t i = 0; i < count; i++) {
 		uint32_t id = record_get_half(ids + 4 * (uint64_t)i);
 		uint32_t frame = translate_frame_id(decode->translate, id);
+		if (UNLIKELY(frame == TRANSLATE_FRAME_OUTSIDE))
+			frame = jit_frames_find(decode->translate, id, decode->process_index, ticks);
 		if (UNLIKELY(frame >= TRANSLATE_FRAME_CUT)) {
 			if (frame != TRANSLATE_FRAME_CUT)
 				return damaged(decode, "a program counter that does not exist");
@@ -269,7 +271,7 @@ static inline __attribute__((always_inline)) bool take_event(struct decode *deco
 	if (UNLIKELY(what))
 		return damaged(decode, what);
 	if (LIKELY(!(record.shape.flags & RECORD_NO_STACK)) &&
-	    UNLIKELY(!push_frames(decode, record.shape.ids, record.shape.pop, record.shape.push)))
+	    UNLIKELY(!push_frames(decode, record.shape.ids, record.shape.pop, record.shape.push, record.ticks)))
 		return false;
 	record_put(decode, &record, out, i);
 	decode->ticks = record.ticks;

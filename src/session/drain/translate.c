@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "os/clock.h"
 #include "region/atomic.h"
 #include "trace/code_rows.h"
 #include "trace/process_rows.h"
@@ -267,7 +268,8 @@ static void pcs_follow(struct translate *translate)
 	if (low == region->pc_low)
 		return;
 	for (uint32_t id = region->pc_low; id < low; id++)
-		translate_frame_id(translate, id);
+		if (translate_frame_id(translate, id) == TRANSLATE_FRAME_OUTSIDE)
+			jit_frames_retire(&translate->jit, id, LOAD(&region_pc(region, id)->key) & ~PC_NO_FILE);
 	region_reuse_pcs(region, low);
 }
 
@@ -277,6 +279,9 @@ void translate_refresh(struct translate *translate)
 	if (translate->region->has_unloads)
 		images_unload(translate);
 	pcs_follow(translate);
+	if (translate->jit.user_count)
+		jit_frames_follow(translate,
+				  clock_ticks_of(translate->region->limits.clock == REGION_CLOCK_MONOTONIC_RAW));
 	/* Forked processes take the lowest free places. */
 	for (uint32_t i = 1; i < translate->region->process_ready; i++) {
 		uint32_t state = LOAD(&region_process(translate->region, i)->state);
@@ -352,6 +357,8 @@ uint32_t translate_frame_slowly(struct translate *translate, uint32_t id)
 	uint64_t offset = id == PC_TRUNCATED ? TRACE_FRAME_TRUNCATED : TRACE_FRAME_UNWINDLESS;
 	if (id >= translate->region->pc_ready || (id < PC_FIRST && !is_mark))
 		return UINT32_MAX;
+	if (map_find(&translate->jit.retired, id))
+		return TRANSLATE_FRAME_OUTSIDE;
 	/* Only a logger that is gone knew what this one means. */
 	if (!is_mark && id < translate->region->pc_low)
 		return frame_cut(translate);
@@ -360,8 +367,9 @@ uint32_t translate_frame_slowly(struct translate *translate, uint32_t id)
 		const struct translate_file *file = NULL;
 		if (key == 0)
 			return UINT32_MAX;
-		offset = key & ~PC_NO_FILE;
-		if ((key & (PC_NO_FILE | PC_PYTHON)) == PC_PYTHON) {
+		if (key & PC_NO_FILE)
+			return TRANSLATE_FRAME_OUTSIDE;
+		if (key & PC_PYTHON) {
 			uint32_t frame = frame_of_code(translate, key);
 			if (frame == UINT32_MAX || frame == TRANSLATE_FRAME_CUT)
 				return frame;
@@ -369,13 +377,11 @@ uint32_t translate_frame_slowly(struct translate *translate, uint32_t id)
 			translate->frame[id] = frame + 1;
 			return frame;
 		}
-		if (!(key & PC_NO_FILE)) {
-			file = file_at(translate, (uint32_t)(key >> PC_OFFSET_BITS) - 1);
-			if (!file)
-				return UINT32_MAX;
-			image_id = file->image;
-			offset = (key & ((UINT64_C(1) << PC_OFFSET_BITS) - 1)) + file->first;
-		}
+		file = file_at(translate, (uint32_t)(key >> PC_OFFSET_BITS) - 1);
+		if (!file)
+			return UINT32_MAX;
+		image_id = file->image;
+		offset = (key & ((UINT64_C(1) << PC_OFFSET_BITS) - 1)) + file->first;
 	}
 	frame_room(translate, id);
 	uint32_t frame = writer_intern_frame(translate->writer, image_id, offset);
@@ -527,4 +533,5 @@ void translate_fini(struct translate *translate)
 	free(translate->heap);
 	free(translate->process_image);
 	free(translate->process_command);
+	jit_frames_fini(&translate->jit);
 }

@@ -8,6 +8,7 @@
 
 #include "region/region.h"
 #include "session/drain/drain.h"
+#include "session/drain/jit_frames.h"
 #include "session/drain/keep.h"
 #include "trace/code_rows.h"
 #include "trace/process_rows.h"
@@ -58,6 +59,7 @@ struct translate {
 	const struct drain_known *known; /**< NULL unless the region is recovered */
 	uint32_t *frame;                 /**< by pc id: frame id + 1; 0: not read yet */
 	uint32_t frame_capacity;
+	struct jit_frames jit;  /**< of program counters in no image */
 	uint32_t process_count; /**< processes below it are registered in the trace */
 	struct translate_entry entry[256];
 	struct translate_heap *heap;
@@ -102,8 +104,11 @@ uint32_t translate_heap_of(struct translate *translate, uint32_t index, uint32_t
 uint32_t translate_heap_slowly(struct translate *translate, uint32_t index, uint32_t process);
 /** Returned if no more frames may be added. */
 #define TRANSLATE_FRAME_CUT (UINT32_MAX - 1)
+/** Returned for a program counter in no image: jit_frames_find() has its frame. */
+#define TRANSLATE_FRAME_OUTSIDE (UINT32_MAX - 2)
 
-/** Return the frame of a program counter, reading its row; UINT32_MAX if there is none, or TRANSLATE_FRAME_CUT. */
+/** Return the frame of a program counter, reading its row; UINT32_MAX if there is none, or TRANSLATE_FRAME_CUT, or
+    TRANSLATE_FRAME_OUTSIDE. */
 uint32_t translate_frame_slowly(struct translate *translate, uint32_t id);
 /** Read an entry's row into `entry`. Return false if there is no such entry. */
 bool translate_entry_slowly(struct translate *translate, uint32_t index);

@@ -179,7 +179,7 @@ static void handle_detach(struct logger *logger, int socket, pid_t pid, bool is_
 
 static void handle_core(struct logger *logger, int socket, const struct control_message *message)
 {
-	struct tracer_task request = {.identity = IDENTITY_NONE};
+	struct tracer_task request = {.identity = IDENTITY_NONE, .may_stop = message->value == 1};
 	char text[100];
 	snprintf(request.path, sizeof(request.path), "%.*s", (int)sizeof(message->text) - 1, message->text);
 	for (struct target *target = logger->targets; target; target = target->next) {

@@ -608,6 +608,7 @@ static void core_write(struct tracer_job *job, struct tracer_result *result)
 					  .path = task->path,
 					  .spans = task->spans,
 					  .span_count = task->span_count,
+					  .may_stop = task->may_stop || task->message,
 					  .exiting = task->message ? task->tid : 0,
 					  .before_end = task->message ? exit_answer : NULL,
 					  .cookie = job};

@@ -46,8 +46,8 @@ struct tracer_task {
 	bool may_gain;  /**< it is recorded although its exec gives it privileges; so are the images that follow it */
 	bool is_attach; /**< the process runs and is to be recorded from now on; the answer goes to `control` */
 	/** write a core of the process to `path`. It waits in its exit until the message is answered; without one, the
-	    answer goes to `control`, by whoever takes the result */
-	bool is_core;
+	    answer goes to `control`, by whoever takes the result. may_stop: see inject/process_core.h */
+	bool is_core, may_stop;
 	struct inject_span spans[INJECT_SPANS_MAX]; /**< memory that is left out of the core */
 	uint32_t span_count;
 };

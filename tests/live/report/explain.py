@@ -6,11 +6,12 @@ import json
 import os
 import pathlib
 import random
+import shutil
 import signal
 import subprocess
 import sys
 
-from live import expect, run_tests, told, xheap
+from live import LONG_SECONDS, SOURCE as SOURCE_TREE, expect, run_tests, stop_session, told, wait_for, xheap
 
 SOURCE = """
 #include <pthread.h>
@@ -329,6 +330,57 @@ def cores():
     return f"statuses {dict(statuses)}"
 
 
+# Finds the pid of a program by its name; asks about the address in a variable of the program's.
+GDB_SOURCE = """
+#include <stdlib.h>
+#include <unistd.h>
+char *volatile asked;
+__attribute__((noipa)) static char *make(void) { return malloc(77); }
+int main(int count, char **words) { asked = make(); free(make()); if (count > 1) abort(); for (;;) pause(); }
+"""
+
+
+def gdb(*words):
+    """What gdb says with the command of xheap's."""
+    path = os.path.dirname(os.environ["XHEAP"]) + ":" + os.environ["PATH"]
+    run = subprocess.run(["gdb", "-nx", "-batch", "-ex", f"source {SOURCE_TREE}/gdb/xheap.py", *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                         timeout=LONG_SECONDS, env={**os.environ, "PATH": path})
+    return run.stdout
+
+
+def in_gdb():
+    """The command of gdb asks about a core and about a process that a session records."""
+    if not shutil.which("gdb") or "yes" not in subprocess.run(["gdb", "-nx", "-batch", "-ex", "python print('yes')"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout:
+        return "gdb is not here, or has no Python"
+    pathlib.Path("asked.c").write_text(GDB_SOURCE)
+    subprocess.run([os.environ.get("CC", "cc"), "-w", "-g", "-O1", "-Wl,--build-id", "-o", "asked", "asked.c"], check=True)
+    expect("no process and no core" in gdb("-ex", "xheap who 1"), "without a program")
+    expect("Usage" in gdb("-ex", "xheap who"), "without an address")
+    if is_core_here():
+        run_with_core("crash", "asked")
+        said = gdb("-ex", "xheap who asked crash.xht", "./asked", "crash.core")
+        expect("byte 0 of a block of 77 B" in said and "asked!make" in said, said)
+        said = gdb("-ex", "xheap who asked+80 crash.xht", "./asked", "crash.core")
+        expect("in the usable rest" in said, said)
+        expect("needs the trace" in gdb("-ex", "xheap who asked", "./asked", "crash.core"), "a core without a trace")
+        record("twice_large")
+        expect("crash.core is of " in gdb("-ex", "xheap who asked twice_large.xht", "./asked", "crash.core"), "a core of another program")
+    name = f"explain-{os.getpid()}"
+    xheap("start", name, "-o", "live.xht")
+    program = subprocess.Popen([os.environ["XHEAP"], "launch", name, "./asked"])
+    try:
+        children = f"/proc/{program.pid}/task/{program.pid}/children"
+        pid = int(wait_for("program", lambda: open(children).read()).split()[0])
+        wait_for("block", lambda: "pause" in open(f"/proc/{pid}/wchan").read() or open(f"/proc/{pid}/syscall").read().startswith("34 "))
+        said = gdb("-p", str(pid), "-ex", "xheap who asked")
+        expect("live: byte 0 of a block of 77 B" in said and "asked!make" in said, said)
+        os.kill(pid, signal.SIGKILL)
+    finally:
+        program.wait()
+        stop_session(name)
+    return "as it should be"
+
+
 def sampled():
     """In a sample, and after an attach that lacks blocks, nothing is certain."""
     subprocess.run([os.environ["XHEAP"], "record", "-q", "-o", "sample.xht", "--sample", "1", "./faults", "twice_large"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -351,4 +403,4 @@ def addresses():
 
 
 build()
-sys.exit(run_tests(faults, others, survived, dropped, recordings, uses, cores, sampled, addresses))
+sys.exit(run_tests(faults, others, survived, dropped, recordings, uses, cores, in_gdb, sampled, addresses))

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/record/record_runtimes.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/sink.h"
+#include "base/text.h"
+#include "cli/cli.h"
+#include "cli/record/record.h"
+
+enum { OPTIONS_MAX = 3 };
+
+/* Runtimes by the name of their program. Without options: it takes none of its command line, and `instead` says what
+   its user may do. */
+static const struct runtime_names {
+	const char *name;
+	const char *options[OPTIONS_MAX + 1];
+	const char *instead;
+} runtimes[] = {
+	{"node", {"--perf-basic-prof", "--interpreted-frames-native-stack"}, NULL},
+	{"nodejs", {"--perf-basic-prof", "--interpreted-frames-native-stack"}, NULL},
+	{"java", {"-XX:+UnlockDiagnosticVMOptions", "-XX:+DumpPerfMapAtExit", "-XX:+PreserveFramePointer"}, NULL},
+	{"dotnet", {NULL}, "set DOTNET_PerfMapEnabled=3 in its environment"},
+	{"npm",
+	 {NULL},
+	 "set NODE_OPTIONS='--perf-basic-prof --interpreted-frames-native-stack' in its environment, which reaches the "
+	 "programs that it starts"},
+	{"npx",
+	 {NULL},
+	 "set NODE_OPTIONS='--perf-basic-prof --interpreted-frames-native-stack' in its environment, which reaches the "
+	 "programs that it starts"},
+	{"mvn", {NULL}, "set JAVA_TOOL_OPTIONS in its environment; docs/jit.md has its value"},
+	{"gradle", {NULL}, "set JAVA_TOOL_OPTIONS in its environment; docs/jit.md has its value"},
+};
+
+static const struct runtime_names *runtime_find(const char *command)
+{
+	const char *name = text_file_name(command);
+	for (size_t i = 0; i < sizeof(runtimes) / sizeof(*runtimes); i++)
+		if (!strcmp(runtimes[i].name, name))
+			return &runtimes[i];
+	return NULL;
+}
+
+static size_t words_count(const char *const *words)
+{
+	size_t count = 0;
+	while (words[count])
+		count++;
+	return count;
+}
+
+int record_name_code(struct record *record)
+{
+	if (!record->names_code)
+		return 0;
+	const char *command = record->command[0];
+	const struct runtime_names *runtime = command ? runtime_find(command) : NULL;
+	if (!command)
+		return cli_fail("record: --jit-names is for a command that is started");
+	if (!runtime)
+		return cli_fail(
+			"record: --jit-names: %s is no runtime whose options are known: node, nodejs and java are",
+			command);
+	if (runtime->instead)
+		return cli_fail("record: --jit-names sets nothing for %s; %s", command, runtime->instead);
+	size_t words = words_count((const char *const *)record->command), options = words_count(runtime->options);
+	char **longer = memory_zeroed(words + options + 1, sizeof(*longer));
+	struct sink said;
+	sink_to_memory(&said);
+	longer[0] = record->command[0];
+	for (size_t i = 0; i < options; i++) {
+		longer[1 + i] = (char *)runtime->options[i];
+		sink_format(&said, " %s", runtime->options[i]);
+	}
+	memcpy(longer + 1 + options, record->command + 1, (words - 1) * sizeof(*longer));
+	record->command = longer;
+	char *text = sink_take(&said, NULL);
+	if (!record->is_quiet)
+		cli_say("--jit-names: %s runs with%s, and writes /tmp/perf-PID.map, which stays", command, text);
+	free(text);
+	return 0;
+}

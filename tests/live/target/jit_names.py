@@ -1,0 +1,255 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Functions that a runtime compiles have the names that it writes for them, at the time at which the code was theirs.
+
+usage: jit_names.py [TEST...]"""
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+from live import PROGRAMS, XHEAP, dump, expect, info, run_tests, stop_session, told, wait_for, xheap
+
+
+class Runtime:
+    """programs/jit_names.c, as it obeys."""
+
+    def __init__(self, trace, is_attached=False):
+        self.trace, self.session = trace, f"jit{os.getpid()}" if is_attached else None
+        before = [] if is_attached else [XHEAP, "record", "-o", trace, "--"]
+        self.process = subprocess.Popen([*before, os.path.join(PROGRAMS, "jit_names")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.pid = int(self.process.stdout.readline())
+        self.map = f"/tmp/perf-{self.pid}.map"
+        if is_attached:
+            xheap("start", self.session, "-o", trace, "-p", self.pid)
+
+    def say(self, line):
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+        return self.process.stdout.readline().strip()
+
+    def do(self, *lines):
+        for line in lines:
+            said = self.say(line)
+            expect(said == "done", f"{line}: {said}")
+
+    def wait_taken(self, events):
+        """So many events have been taken, and the names that were there then have been read."""
+        wait_for("events", lambda: told("query", self.session)["targets"][0]["events"] >= events)
+
+    def end(self):
+        self.process.stdin.write("end\n")
+        _, said = self.process.communicate()
+        if self.session:
+            wait_for("the end", lambda: not told("query", self.session)["targets"])
+            stop_session(self.session)
+        expect(self.process.returncode == 0, said)
+        if os.path.lexists(self.map):
+            os.unlink(self.map)
+        return names_of(self.trace)
+
+
+def names_of(trace):
+    """By the size of a block: the frames of no image on its stack, and what they are: text, kind, line."""
+    rows = {row["stack_id"]: row for row in dump(trace, "-stacks")}
+    found = {}
+    for event in dump(trace):
+        at, frames = event["stack_id"], []
+        while at not in ("", "0"):
+            row = rows[at]
+            if not row["image"]:
+                frames.append((row["frame"], row.get("kind") or "native", int(row.get("line") or 0)))
+            at = row["parent_id"]
+        if event["function"] == "malloc" and frames:
+            found[int(event["size"])] = frames[0] if len(frames) == 1 else frames
+    return found
+
+
+def named():
+    """Names of runtimes' forms, with and without 0x, and lines that are none."""
+    runtime = Runtime("named.xht")
+    lines = ["JS:*load /srv/shop/cart.js:4:19", "JS:~ file:///srv/shop/app.mjs:1:1", "py::Cart.load:/srv/shop/cart.py", "void Shop.load(int)", "LazyCompile:^get size node:internal/util:7:2",
+             "Builtin:RecordWrite", "JS:*with space /srv/a b/c.js:9:1"]
+    for i, line in enumerate(lines):
+        runtime.do(f"make {i}", f"{'name0x' if i % 2 else 'name'} {i} {line}")
+    for bad in ("", "xyz", "12", "12 ", "12 10", "0 0 nothing", "ffffffffffffffff 10 kernel", "1234 fffffffffffffffff wide", "-1 10 minus", "a" * 2900):
+        runtime.do("raw " + bad)
+    runtime.do(*[f"call {i} {1000 + i}" for i in range(len(lines))], "make 9", "call 9 1009")
+    found = runtime.end()
+    wanted = ["cart.js!load", "app.mjs!(top level)", "cart.py!Cart.load", "[jit]!Shop.load(int)", "node:internal/util!get size", "[jit]!Builtin:RecordWrite", "c.js!with space"]
+    at = [4, 1, 0, 0, 7, 0, 9]
+    expect(found == {**{1000 + i: (wanted[i], "jit", at[i]) for i in range(len(lines))}, 1009: ("[no image]", "native", 0)}, found)
+
+
+def late():
+    """A name that comes after the events is theirs, too."""
+    runtime = Runtime("late.xht")
+    runtime.do("make 0", "make 1", "call 0 1000", "call 1 2000", "name 0 int Shop.load()", "name 1 JS:*serve /srv/shop/app.js:2:3")
+    found = runtime.end()
+    expect(found == {1000: ("[jit]!Shop.load()", "jit", 0), 2000: ("app.js!serve", "jit", 2)}, found)
+
+
+def far():
+    """Code calls code that lies far away; the stack goes on there, and reaches the program's start."""
+    runtime = Runtime("far.xht")
+    runtime.do("make 0", "make 40 0", "make 1 40", "name 0 inner", "name 40 far", "name 1 outer", "call 1 1000")
+    found = runtime.end()
+    expect(found == {1000: [(f"[jit]!{name}", "jit", 0) for name in ("inner", "far", "outer")]}, found)
+    expect(info("far.xht")["unwindless_stacks"] == 0, "a stack ends early")
+
+
+def moved():
+    """Code of one function after code of another at the same place; the same function again; a map that is begun anew."""
+    runtime = Runtime("moved.xht", is_attached=True)
+    # Between two calls at one place another stack is walked: a stack that has not changed has the frames that it had.
+    runtime.do("make 1", "make 0", "name 0 first", "call 0 1000", "call 1 6000")
+    runtime.wait_taken(4)
+    runtime.do("make 0", "name 0 second", "call 0 2000", "call 1 6000")
+    runtime.wait_taken(8)
+    runtime.do("make 0", "name 0 first", "call 0 3000", "call 0 3001", "call 1 6000")
+    runtime.wait_taken(14)
+    os.truncate(runtime.map, 0)
+    runtime.do("call 0 4000", "call 1 6000")
+    runtime.wait_taken(18)
+    runtime.do("name 0 third", "call 0 5000")
+    found = runtime.end()
+    expect(found.pop(6000) == ("[no image]", "native", 0), found)
+    names = {1000: "first", 2000: "second", 3000: "first", 3001: "first", 4000: "third", 5000: "third"}
+    expect(found == {size: (f"[jit]!{name}", "jit", 0) for size, name in names.items()}, found)
+
+
+def forked():
+    """A child has its parent's names, and its own ones before them."""
+    runtime = Runtime("forked.xht", is_attached=True)
+    runtime.do("make 0", "make 1", "name 0 shared", "name 1 old", "call 0 1000", "call 1 1001")
+    runtime.wait_taken(4)
+    child = int(runtime.say("fork"))
+    runtime.do("call 0 2000", "make 1", "name 1 new", "call 1 2001")
+    wait_for("the child's events", lambda: sum(row["events"] for row in told("query", runtime.session)["targets"]) >= 8)
+    expect(runtime.say("exit") == "done", "no end of the child")
+    runtime.do("call 1 3001")
+    found = runtime.end()
+    os.unlink(f"/tmp/perf-{child}.map")
+    names = {1000: "shared", 1001: "old", 2000: "shared", 2001: "new", 3001: "old"}
+    expect(found == {size: (f"[jit]!{name}", "jit", 0) for size, name in names.items()}, found)
+
+
+def dumped():
+    """Names and lines of a jitdump file, which is found by its mapping."""
+    runtime = Runtime("dumped.xht", is_attached=True)
+    runtime.do("make 0", "make 1", "lines 0 17 /srv/Shop.java", "load 0 long Shop.load(int)", "load 1 plain", "call 0 1000", "call 1 1001")
+    runtime.wait_taken(4)
+    runtime.do("make 0", "load 0 Shop.other()", "call 0 2000", "call 1 2001")
+    found = runtime.end()
+    expect(found == {1000: ("Shop.java!Shop.load(int)", "jit", 17), 1001: ("[jit]!plain", "jit", 0), 2000: ("[jit]!Shop.other()", "jit", 0), 2001: ("[jit]!plain", "jit", 0)}, found)
+
+
+def nameless(runtime, why):
+    runtime.do("make 0", "call 0 1000")
+    found = runtime.end()
+    expect(found == {1000: ("[no image]", "native", 0)}, f"{why}: {found}")
+
+
+def refused():
+    """What may be another's file is not read: a pipe, a link, one of another user, one from before the process."""
+    def line(runtime):
+        return f"{0:x} {(1 << 47) - 1:x} wrong\n"
+    runtime = Runtime("pipe.xht")
+    os.mkfifo(runtime.map)
+    nameless(runtime, "a pipe")
+    runtime = Runtime("link.xht")
+    pathlib.Path("other").write_text(line(runtime))
+    os.symlink(os.path.abspath("other"), runtime.map)
+    nameless(runtime, "a link")
+    runtime = Runtime("old.xht")
+    pathlib.Path(runtime.map).write_text(line(runtime))
+    os.utime(runtime.map, (1e9, 1e9))
+    nameless(runtime, "an old file")
+    if os.geteuid():
+        return "without a file of another user"
+    runtime = Runtime("owned.xht")
+    pathlib.Path(runtime.map).write_text(line(runtime))
+    os.chown(runtime.map, 12345, 12345)
+    nameless(runtime, "a file of another user")
+
+
+def large():
+    """More code than is kept, lines without an end, a file that is mostly a hole: the program goes on, and nothing is read for ever."""
+    runtime = Runtime("large.xht")
+    with open(runtime.map, "w") as file:
+        for i in range(300000):
+            file.write(f"{0x100000 + i * 16:x} 10 f{i}\n")
+        file.write("x" * 3000000 + "\n")
+    runtime.do("make 0", "name 0 last", "call 0 1000")
+    os.truncate(runtime.map, 1 << 40)
+    runtime.do("call 0 1001")
+    runtime.end()
+
+
+def of_node():
+    """Functions of JavaScript have file and line, whatever compiled them; stacks reach the program's start."""
+    if not shutil.which("node"):
+        return "node is not installed"
+    pathlib.Path("cart.js").write_text("""'use strict';
+function allocate(i) { return Buffer.allocUnsafeSlow(20000 + i); }
+function load(i) {
+  return allocate(i % 7);
+}
+class Cart { serve(i) { return load(i).length; } }
+const cart = new Cart();
+let total = 0;
+for (let i = 0; i < 3000; i++) total += cart.serve(i);
+console.log(process.pid);
+""")
+    run = subprocess.run([XHEAP, "record", "-o", "node.xht", "--jit-names", "node", "cart.js"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    expect(run.returncode == 0 and "--jit-names: node runs with --perf-basic-prof --interpreted-frames-native-stack" in run.stderr, run.stderr)
+    os.unlink(f"/tmp/perf-{int(run.stdout)}.map")
+    rows = told("heap", "node.xht", "-frames", "-inclusive", "-size", "20000", "20008")["actions"][0]["rows"]
+    found = {(row["frame"].get("image"), row["frame"]["symbol"]): (row["total_count"], row["frame"].get("kind")) for row in rows}
+    for name in ("allocate", "load", "serve"):
+        count, kind = found.get(("cart.js", name), (0, None))
+        expect(kind == "jit" and count >= 2990, f"{name}: {count} of 3000, {kind}: {found}")
+    rows = told("heap", "node.xht", "-stacks", "-size", "20000", "20008")["actions"][0]["rows"]
+    expect(all(row["stack"][0].get("kind") == "jit" for row in rows), f"node's own functions are not culled: {rows}")
+    facts = info("node.xht")
+    expect(facts["unwindless_stacks"] < facts["event_count"] / 1000, f"{facts['unwindless_stacks']} of {facts['event_count']} stacks end early")
+    lines = {row["frame"]: row["line"] for row in dump("node.xht", "-stacks") if row["frame"].startswith("cart.js!")}
+    expect(lines["cart.js!allocate"] == "2" and lines["cart.js!load"] == "3", lines)
+
+
+def of_java():
+    """A JVM writes its map at its end: compiled methods have names, from whatever thread they were called."""
+    if not shutil.which("java"):
+        return "java is not installed"
+    pathlib.Path("Shop.java").write_text("""import java.nio.ByteBuffer;
+public class Shop {
+    static ByteBuffer[] kept = new ByteBuffer[64];
+    static int load(int i) { kept[i % 64] = ByteBuffer.allocateDirect(20000 + i % 7); return 1; }
+    static int serve(int i) { return load(i) + load(i + 1); }
+    public static void main(String[] words) {
+        long total = 0;
+        for (int i = 0; i < 20000; i++) total += serve(i);
+        System.out.println(ProcessHandle.current().pid());
+    }
+}
+""")
+    options = ["-XX:+UnlockDiagnosticVMOptions", "-XX:+DumpPerfMapAtExit", "-XX:+PreserveFramePointer"]
+    if subprocess.run(["java", *options, "-version"], stderr=subprocess.DEVNULL).returncode:
+        return "this java writes no map"
+    run = subprocess.run([XHEAP, "record", "-o", "java.xht", "--", "java", *options, "Shop.java"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    expect(run.returncode == 0, run.stdout)
+    os.unlink(f"/tmp/perf-{int(run.stdout.splitlines()[0])}.map")
+    sizes = ["-size", "20000", "20030"]
+    rows = told("heap", "java.xht", "-frames", "-inclusive", *sizes)["actions"][0]["rows"]
+    found = {row["frame"]["symbol"]: row["total_count"] for row in rows if row["frame"].get("kind") == "jit"}
+    expect(found.get("Shop.serve(int)", 0) > 20000, found)
+    for pattern in ("serve", "Shop.serve", "Shop.serve(int)", "[jit]!Shop.serve"):
+        counted = told("heap", "java.xht", *sizes, "-requireFrames", pattern)["totals"]["total_count"]
+        expect(counted == found["Shop.serve(int)"], f"{pattern}: {counted}")
+    facts = info("java.xht")
+    expect(facts["unwindless_stacks"] + facts["truncated_stacks"] < facts["event_count"] / 1000, facts)
+
+
+if __name__ == "__main__":
+    sys.exit(run_tests(named, late, far, moved, forked, dumped, refused, large, of_node, of_java))

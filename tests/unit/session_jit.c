@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: MIT */
+/* Names of code that was compiled at run time: whose an address was at a time, and what the lines of a perf map say. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "session/jit/jit_ranges.h"
+#include "session/jit/jitdump.h"
+#include "session/jit/perf_map.h"
+
+static void add(struct jit_ranges *ranges, uint64_t start, uint64_t end, uint64_t from, uint64_t place)
+{
+	assert_true(jit_ranges_add(
+		ranges, &(struct jit_range){.start = start, .end = end, .from_ticks = from, .place = place}));
+}
+
+/* The place of the name of an address at a time; 0: it has none. */
+static uint64_t find(struct jit_ranges *ranges, uint64_t address, uint64_t ticks)
+{
+	const struct jit_range *found = jit_ranges_find(ranges, address, ticks);
+	return found ? found->place : 0;
+}
+
+static void code_is_replaced(void **state)
+{
+	struct jit_ranges ranges = {.now = NULL};
+	(void)state;
+	add(&ranges, 100, 200, 0, 1);
+	add(&ranges, 300, 400, 0, 2);
+	assert_int_equal(find(&ranges, 99, 10), 0);
+	assert_int_equal(find(&ranges, 100, 10), 1);
+	assert_int_equal(find(&ranges, 199, 10), 1);
+	assert_int_equal(find(&ranges, 200, 10), 0);
+	assert_int_equal(find(&ranges, 399, 10), 2);
+	/* One over both; and again the first, at its own place. */
+	add(&ranges, 150, 350, 1000, 3);
+	assert_int_equal(find(&ranges, 160, 1000), 3);
+	assert_int_equal(find(&ranges, 160, 999), 1);
+	assert_int_equal(find(&ranges, 340, 999), 2);
+	assert_int_equal(find(&ranges, 120, 2000), 0);
+	add(&ranges, 100, 200, 2000, 1);
+	assert_int_equal(find(&ranges, 160, 2000), 1);
+	assert_int_equal(find(&ranges, 160, 1500), 3);
+	assert_int_equal(find(&ranges, 160, 500), 1);
+	assert_int_equal(find(&ranges, 300, 3000), 0);
+	jit_ranges_fini(&ranges);
+	assert_int_equal(find(&ranges, 160, 2000), 0);
+}
+
+static void later_names_are_better_than_none(void **state)
+{
+	struct jit_ranges ranges = {.now = NULL};
+	(void)state;
+	add(&ranges, 100, 200, 5000, 1);
+	assert_int_equal(find(&ranges, 150, 1), 1);
+	jit_ranges_fini(&ranges);
+}
+
+/* Against a table of the addresses, in which each range writes itself over what was there. */
+static void many_ranges(void **state)
+{
+	enum { ADDRESSES = 4096, ROUNDS = 20000 };
+	static uint64_t owner[ADDRESSES];
+	struct jit_ranges ranges = {.now = NULL};
+	uint32_t random = 1;
+	(void)state;
+	for (uint64_t i = 1; i <= ROUNDS; i++) {
+		random = random * 1664525 + 1013904223;
+		uint64_t start = random >> 12 & (ADDRESSES - 1) & ~63u, bytes = 1 + (random >> 8 & 63);
+		/* What it overlaps is gone wholly: only ranges that begin together overlap here. */
+		memset(owner + start, 0, 64 * sizeof(*owner));
+		for (uint64_t at = start; at < start + bytes; at++)
+			owner[at] = i;
+		add(&ranges, start, start + bytes, i, i);
+		if (random % 7 == 0)
+			assert_int_equal(find(&ranges, start, i), i);
+	}
+	for (uint64_t at = 0; at < ADDRESSES; at++)
+		assert_int_equal(find(&ranges, at, ROUNDS), owner[at]);
+	jit_ranges_fini(&ranges);
+}
+
+static void lines(void **state)
+{
+	static const struct {
+		const char *line;
+		uint64_t start, size;
+		const char *name; /* NULL: it is no line of a map */
+	} cases[] = {
+		{"7f1234 40 f", 0x7f1234, 0x40, "f"},
+		{"0x7F12aB 0X40 a b c", 0x7f12ab, 0x40, "a b c"},
+		{"0 1 f", 0, 1, "f"},
+		{"", 0, 0, NULL},
+		{"7f1234", 0, 0, NULL},
+		{"7f1234 40", 0, 0, NULL},
+		{"7f1234 40 ", 0, 0, NULL},
+		{"7f1234 0 f", 0, 0, NULL},
+		{"0x 40 f", 0, 0, NULL},
+		{" 7f1234 40 f", 0, 0, NULL},
+		{"-7f1234 40 f", 0, 0, NULL},
+		{"00000000000000001 1 f", 0, 0, NULL},
+		{"7ffffffff000 1000 f", 0x7ffffffff000, 0x1000, "f"},
+		{"7ffffffff000 1001 f", 0, 0, NULL},
+		{"ffffffff81000000 100 kernel", 0, 0, NULL},
+		{"1000 ffffffffffffffff f", 0, 0, NULL},
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		uint64_t start, size;
+		size_t name;
+		bool is_line = perf_map_parse(cases[i].line, strlen(cases[i].line), &start, &size, &name);
+		assert_int_equal(is_line, cases[i].name != NULL);
+		if (!is_line)
+			continue;
+		assert_int_equal(start, cases[i].start);
+		assert_int_equal(size, cases[i].size);
+		assert_string_equal(cases[i].line + name, cases[i].name);
+	}
+}
+
+static void names(void **state)
+{
+	static const struct {
+		const char *text, *function, *file;
+		uint32_t line;
+	} cases[] = {
+		{"JS:*load /srv/shop/cart.js:4:19", "load", "/srv/shop/cart.js", 4},
+		{"JS:~serve file:///srv/a b/app.mjs:6:1", "serve", "/srv/a b/app.mjs", 6},
+		{"LazyCompile:^get size node:internal/util:7:2", "get size", "node:internal/util", 7},
+		{"Function:+f cart.js:1:2", "f", "cart.js", 1},
+		{"JS:* /srv/app.js:1:1", "(top level)", "/srv/app.js", 1},
+		{"JS:* /srv/app.js:1:20", "(anonymous)", "/srv/app.js", 1},
+		{"Script:~ /srv/app.js:1:1", "(top level)", "/srv/app.js", 1},
+		{"Eval:~", "(top level)", "", 0},
+		{"JS:~f", "f", "", 0},
+		{"JS:~f /srv/app.js:1", "f /srv/app.js", "", 0},
+		{"JS:~f :99999999999:1", "f :99999999999", "", 0},
+		{"Builtin:RecordWrite", "Builtin:RecordWrite", "", 0},
+		{"RegExp:a:1:2", "RegExp:a:1:2", "", 0},
+		{"py::Cart.load:/srv/cart.py", "Cart.load", "/srv/cart.py", 0},
+		{"py::broken", "py::broken", "", 0},
+		{"void [Shop] Cart::Load(int32)[Tier0]", "Cart::Load(int32)", "", 0},
+		{"long shop.Cart.load(int, java.lang.Object)", "shop.Cart.load(int, java.lang.Object)", "", 0},
+		{"void shop.Cart.<init>()", "shop.Cart.<init>()", "", 0},
+		{"StubRoutines (1)", "StubRoutines (1)", "", 0},
+		{"(x", "(x", "", 0},
+		{"\x1b[31mred\x7f", "?[31mred?", "", 0},
+	};
+	static struct jit_name name;
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		perf_map_name(&name, cases[i].text, strlen(cases[i].text));
+		assert_string_equal(name.function, cases[i].function);
+		assert_string_equal(name.file, cases[i].file);
+		assert_int_equal(name.line, cases[i].line);
+	}
+	char text[3 * JIT_NAME_BYTES];
+	memset(text, 'x', sizeof(text));
+	perf_map_name(&name, text, sizeof(text));
+	assert_int_equal(strlen(name.function), JIT_NAME_BYTES - 1);
+}
+
+/* Records as a runtime writes them. */
+struct dump {
+	uint8_t bytes[3 * JITDUMP_RECORD_BYTES];
+	size_t size;
+};
+
+static void put(struct dump *dump, uint64_t value, size_t bytes)
+{
+	memcpy(dump->bytes + dump->size, &value, bytes);
+	dump->size += bytes;
+}
+
+static void put_text(struct dump *dump, const char *text)
+{
+	memcpy(dump->bytes + dump->size, text, strlen(text) + 1);
+	dump->size += strlen(text) + 1;
+}
+
+static void put_record(struct dump *dump, uint32_t id, uint32_t bytes)
+{
+	*dump = (struct dump){.size = 0};
+	put(dump, id, 4);
+	put(dump, bytes, 4);
+	put(dump, 12345, 8);
+}
+
+static void put_load(struct dump *dump, uint64_t start, uint64_t size, const char *name, uint32_t code_bytes)
+{
+	put_record(dump, 0, (uint32_t)(56 + strlen(name) + 1 + code_bytes));
+	put(dump, 1, 4);
+	put(dump, 2, 4);
+	put(dump, start, 8);
+	put(dump, start, 8);
+	put(dump, size, 8);
+	put(dump, 7, 8);
+	put_text(dump, name);
+	dump->size += code_bytes;
+}
+
+static void heads_of_dumps(void **state)
+{
+	struct dump dump = {.size = 0};
+	(void)state;
+	put(&dump, 0x4a695444, 4);
+	put(&dump, 1, 4);
+	put(&dump, 48, 4);
+	dump.size = 48;
+	assert_int_equal(jitdump_head(dump.bytes, dump.size), 48);
+	assert_int_equal(jitdump_head(dump.bytes, 39), 0);
+	dump.bytes[8] = 39;
+	assert_int_equal(jitdump_head(dump.bytes, dump.size), 0);
+	dump.bytes[8] = 48;
+	dump.bytes[4] = 2;
+	assert_int_equal(jitdump_head(dump.bytes, dump.size), 0);
+}
+
+static void records_of_dumps(void **state)
+{
+	static struct dump dump;
+	struct jitdump_record record;
+	(void)state;
+	put_load(&dump, 0x7f0000001000, 0x80, "Shop.load", 0x80);
+	assert_true(jitdump_read(dump.bytes, dump.size, &record));
+	assert_int_equal(record.kind, JITDUMP_LOAD);
+	assert_int_equal(record.bytes, dump.size);
+	assert_int_equal(record.start, 0x7f0000001000);
+	assert_int_equal(record.size, 0x80);
+	assert_int_equal(record.name_bytes, 9);
+	assert_memory_equal(dump.bytes + record.name, "Shop.load", 9);
+	/* Not whole: it waits. What is not read of it is not asked for. */
+	for (size_t size = 0; size < dump.size; size++)
+		assert_false(jitdump_read(dump.bytes, size, &record));
+	put_load(&dump, 0x1000, 0x1800, "large", 0x1800);
+	assert_true(jitdump_read(dump.bytes, JITDUMP_RECORD_BYTES, &record));
+	assert_int_equal(record.bytes, dump.size);
+	/* Records of nothing, and of places where no program has code. */
+	put_load(&dump, 0x1000, 0, "empty", 0);
+	assert_true(jitdump_read(dump.bytes, dump.size, &record));
+	assert_int_equal(record.kind, JITDUMP_OTHER);
+	put_load(&dump, UINT64_MAX - 15, 16, "kernel", 0);
+	assert_true(jitdump_read(dump.bytes, dump.size, &record));
+	assert_int_equal(record.kind, JITDUMP_OTHER);
+	put_record(&dump, 0, 20);
+	assert_true(jitdump_read(dump.bytes, 20, &record));
+	assert_int_equal(record.kind, JITDUMP_OTHER);
+	put_record(&dump, 0, 15);
+	assert_false(jitdump_read(dump.bytes, dump.size, &record));
+	put_record(&dump, 1, 64);
+	dump.size = 32;
+	put(&dump, 0x1000, 8);
+	put(&dump, 0x2000, 8);
+	put(&dump, 0x80, 8);
+	assert_true(jitdump_read(dump.bytes, 64, &record));
+	assert_int_equal(record.kind, JITDUMP_MOVE);
+	assert_int_equal(record.old_start, 0x1000);
+	assert_int_equal(record.start, 0x2000);
+	put_record(&dump, 77, 4000000);
+	assert_true(jitdump_read(dump.bytes, dump.size, &record));
+	assert_int_equal(record.kind, JITDUMP_OTHER);
+	assert_int_equal(record.bytes, 4000000);
+}
+
+static void lines_of_dumps(void **state)
+{
+	static struct dump dump;
+	size_t file = 0;
+	uint32_t line = 0;
+	(void)state;
+	put_record(&dump, 2, 0);
+	put(&dump, 0x1000, 8);
+	put(&dump, 3, 8);
+	put(&dump, 0x1000, 8), put(&dump, 10, 4), put(&dump, 0, 4), put_text(&dump, "/srv/Shop.java");
+	put(&dump, 0x1020, 8), put(&dump, 12, 4), put(&dump, 0, 4), put_text(&dump, "\xff");
+	put(&dump, 0x1040, 8), put(&dump, 99, 4), put(&dump, 0, 4), put_text(&dump, "/srv/Cart.java");
+	assert_false(jitdump_line(dump.bytes, dump.size, 0xfff, &file, &line));
+	assert_true(jitdump_line(dump.bytes, dump.size, 0x101f, &file, &line));
+	assert_int_equal(line, 10);
+	assert_true(jitdump_line(dump.bytes, dump.size, 0x1020, &file, &line));
+	assert_int_equal(line, 12);
+	assert_string_equal(dump.bytes + file, "/srv/Shop.java");
+	assert_true(jitdump_line(dump.bytes, dump.size, 0x9999, &file, &line));
+	assert_int_equal(line, 99);
+	assert_string_equal(dump.bytes + file, "/srv/Cart.java");
+	/* Cut anywhere, and with more lines than there are. */
+	dump.bytes[24] = 0xff;
+	for (size_t size = 0; size < dump.size; size++)
+		if (jitdump_line(dump.bytes, size, 0x1041, &file, &line))
+			assert_true(line < 99);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(code_is_replaced),
+		cmocka_unit_test(later_names_are_better_than_none),
+		cmocka_unit_test(many_ranges),
+		cmocka_unit_test(lines),
+		cmocka_unit_test(names),
+		cmocka_unit_test(heads_of_dumps),
+		cmocka_unit_test(records_of_dumps),
+		cmocka_unit_test(lines_of_dumps),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
