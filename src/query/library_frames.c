@@ -69,18 +69,43 @@ bool library_is_interpreter(const char *image)
 	return !strncmp(image, "python3", 7) || !strncmp(image, "libpython3", 10);
 }
 
+/* Programs and libraries of runtimes that compile code, and how such a runtime is asked to name it. */
+static const struct runtime_image {
+	const char *image;
+	const char *advice; /* NULL: another image of the runtime has it */
+} runtime_images[] = {
+	{"node", "record with --jit-names"},
+	{"nodejs", "record with --jit-names"},
+	{"libnode.so", "record with --jit-names"},
+	{"libv8.so", "start it with --perf-basic-prof"},
+	{"libjvm.so", "record with --jit-names"},
+	{"libjava.so", NULL},
+	{"libjli.so", NULL},
+	{"libnio.so", NULL},
+	{"libcoreclr.so", "set DOTNET_PerfMapEnabled=3"},
+	{"libclrjit.so", NULL},
+};
+
+/* Return the image's row, also of a library with a version behind its name; NULL: it is of no such runtime. */
+static const struct runtime_image *runtime_image_find(const char *image)
+{
+	for (size_t i = 0; i < COUNT_OF(runtime_images); i++) {
+		size_t length = strlen(runtime_images[i].image);
+		if (!strncmp(image, runtime_images[i].image, length) && (!image[length] || image[length] == '.'))
+			return &runtime_images[i];
+	}
+	return NULL;
+}
+
 bool library_is_runtime(const char *image)
 {
-	/* With what follows as a version, if it begins with a dot. */
-	static const char *const runtimes[] = {"node",          "nodejs",      "libnode.so", "libv8.so",
-					       "libjvm.so",     "libjava.so",  "libjli.so",  "libnio.so",
-					       "libcoreclr.so", "libclrjit.so"};
-	for (size_t i = 0; i < COUNT_OF(runtimes); i++) {
-		size_t length = strlen(runtimes[i]);
-		if (!strncmp(image, runtimes[i], length) && (!image[length] || image[length] == '.'))
-			return true;
-	}
-	return false;
+	return runtime_image_find(image) != NULL;
+}
+
+const char *library_runtime_advice(const char *image)
+{
+	const struct runtime_image *found = runtime_image_find(image);
+	return found ? found->advice : NULL;
 }
 
 bool library_is_runtime_code(const char *function)
@@ -170,6 +195,19 @@ static bool is_start(const struct heap_name *name)
 	return name->symbol && is_one_of(name->symbol, strlen(name->symbol), functions, COUNT_OF(functions));
 }
 
+/* What a function that a runtime has compiled belongs to, if all of the runtime's programs have it: modules of node,
+   packages of a JVM, namespaces of .NET. NULL: it is the program's own. */
+static const char *runtime_library(const struct heap_name *name)
+{
+	static const char *const packages[] = {"java", "javax", "jdk", "sun", "System"};
+	for (size_t i = 0; name->symbol && i < COUNT_OF(packages); i++) {
+		size_t length = strlen(packages[i]);
+		if (!strncmp(name->symbol, packages[i], length) && name->symbol[length] == '.')
+			return packages[i];
+	}
+	return strncmp(name->image, "node:", 5) ? NULL : "node";
+}
+
 bool library_frame(const struct heap_name *name)
 {
 	const char *at = "";
@@ -180,9 +218,8 @@ bool library_frame(const struct heap_name *name)
 	/* Of Python, what begins programs and imports modules. */
 	if (name->is_python)
 		return !strncmp(name->image, "<frozen ", 8);
-	/* Of node, its own modules. */
 	if (name->is_jit)
-		return !strncmp(name->image, "node:", 5);
+		return runtime_library(name) != NULL;
 	if (is_library_image(name->image) || library_namespace(name, &at))
 		return true;
 	return is_start(name);
@@ -201,8 +238,9 @@ void library_label(const struct heap_name *name, char *label, size_t size)
 		at = name->image;
 		length = image_stem(at);
 	}
-	if (!name->image) {
-		at = name->text;
+	const char *whole = !name->image ? name->text : name->is_jit ? runtime_library(name) : NULL;
+	if (whole) {
+		at = whole;
 		length = strlen(at);
 	}
 	snprintf(label, size, "%.*s", (int)length, at);

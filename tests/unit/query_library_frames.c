@@ -104,7 +104,8 @@ static void crates(void **state)
 static void runtimes(void **state)
 {
 	static const char *const are[] = {"node", "nodejs", "libnode.so", "libnode.so.108", "libjvm.so"};
-	static const char *const are_not[] = {"", "node-gyp", "nodes", "mynode", "libjvm", "libzip.so.5", "libnode.so2"};
+	static const char *const are_not[] = {"",       "node-gyp",    "nodes",      "mynode",
+					      "libjvm", "libzip.so.5", "libnode.so2"};
 	static const char *const own[] = {"Builtin:RecordWrite", "StubRoutines (1)", "Interpreter"};
 	static const char *const others[] = {"", "load", "Shop.serve(int)", "(top level)", "RegExp:a+"};
 	(void)state;
@@ -112,10 +113,39 @@ static void runtimes(void **state)
 		assert_true(library_is_runtime(are[i]));
 	for (size_t i = 0; i < sizeof(are_not) / sizeof(*are_not); i++)
 		assert_false(library_is_runtime(are_not[i]));
+	assert_string_equal(library_runtime_advice("libjvm.so"), "record with --jit-names");
+	assert_null(library_runtime_advice("libjava.so"));
+	assert_null(library_runtime_advice("libc.so.6"));
 	for (size_t i = 0; i < sizeof(own) / sizeof(*own); i++)
 		assert_true(library_is_runtime_code(own[i]));
 	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
 		assert_false(library_is_runtime_code(others[i]));
+}
+
+static void compiled_functions(void **state)
+{
+	static const struct {
+		const char *image, *symbol, *label; /* NULL: the program's own */
+	} cases[] = {
+		{"node:internal/util", "get", "node"},
+		{"cart.js", "load", NULL},
+		{"nodes.js", "java", NULL},
+		{"[jit]", "java.util.List.add(int)", "java"},
+		{"[jit]", "jdk.internal.misc.Unsafe.allocateMemory0(long)", "jdk"},
+		{"[jit]", "javac.Main.run()", NULL},
+		{"[jit]", "Shop.serve(int)", NULL},
+		{"[jit]", "System.String::Concat(object)", "System"},
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		const struct heap_name name = {
+			.image = cases[i].image, .symbol = cases[i].symbol, .text = "", .is_jit = true};
+		char label[40];
+		assert_int_equal(library_frame(&name), cases[i].label != NULL);
+		library_label(&name, label, sizeof(label));
+		if (cases[i].label)
+			assert_string_equal(label, cases[i].label);
+	}
 }
 
 int main(void)
@@ -124,6 +154,7 @@ int main(void)
 		cmocka_unit_test(frames_of_libraries),
 		cmocka_unit_test(crates),
 		cmocka_unit_test(runtimes),
+		cmocka_unit_test(compiled_functions),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "session/jit/jit_ranges.h"
+#include "session/jit/jitdump.h"
 #include "session/jit/perf_map.h"
 
 static void add(struct jit_ranges *ranges, uint64_t start, uint64_t end, uint64_t from, uint64_t place)
@@ -164,6 +165,136 @@ static void names(void **state)
 	assert_int_equal(strlen(name.function), JIT_NAME_BYTES - 1);
 }
 
+/* Records as a runtime writes them. */
+struct dump {
+	uint8_t bytes[3 * JITDUMP_RECORD_BYTES];
+	size_t size;
+};
+
+static void put(struct dump *dump, uint64_t value, size_t bytes)
+{
+	memcpy(dump->bytes + dump->size, &value, bytes);
+	dump->size += bytes;
+}
+
+static void put_text(struct dump *dump, const char *text)
+{
+	memcpy(dump->bytes + dump->size, text, strlen(text) + 1);
+	dump->size += strlen(text) + 1;
+}
+
+static void put_record(struct dump *dump, uint32_t id, uint32_t bytes)
+{
+	*dump = (struct dump){.size = 0};
+	put(dump, id, 4);
+	put(dump, bytes, 4);
+	put(dump, 12345, 8);
+}
+
+static void put_load(struct dump *dump, uint64_t start, uint64_t size, const char *name, uint32_t code_bytes)
+{
+	put_record(dump, 0, (uint32_t)(56 + strlen(name) + 1 + code_bytes));
+	put(dump, 1, 4);
+	put(dump, 2, 4);
+	put(dump, start, 8);
+	put(dump, start, 8);
+	put(dump, size, 8);
+	put(dump, 7, 8);
+	put_text(dump, name);
+	dump->size += code_bytes;
+}
+
+static void heads_of_dumps(void **state)
+{
+	struct dump dump = {.size = 0};
+	(void)state;
+	put(&dump, 0x4a695444, 4);
+	put(&dump, 1, 4);
+	put(&dump, 48, 4);
+	dump.size = 48;
+	assert_int_equal(jitdump_head(dump.bytes, dump.size), 48);
+	assert_int_equal(jitdump_head(dump.bytes, 39), 0);
+	dump.bytes[8] = 39;
+	assert_int_equal(jitdump_head(dump.bytes, dump.size), 0);
+	dump.bytes[8] = 48;
+	dump.bytes[4] = 2;
+	assert_int_equal(jitdump_head(dump.bytes, dump.size), 0);
+}
+
+static void records_of_dumps(void **state)
+{
+	static struct dump dump;
+	struct jitdump_record record;
+	(void)state;
+	put_load(&dump, 0x7f0000001000, 0x80, "Shop.load", 0x80);
+	assert_true(jitdump_read(dump.bytes, dump.size, &record));
+	assert_int_equal(record.kind, JITDUMP_LOAD);
+	assert_int_equal(record.bytes, dump.size);
+	assert_int_equal(record.start, 0x7f0000001000);
+	assert_int_equal(record.size, 0x80);
+	assert_int_equal(record.name_bytes, 9);
+	assert_memory_equal(dump.bytes + record.name, "Shop.load", 9);
+	/* Not whole: it waits. What is not read of it is not asked for. */
+	for (size_t size = 0; size < dump.size; size++)
+		assert_false(jitdump_read(dump.bytes, size, &record));
+	put_load(&dump, 0x1000, 0x1800, "large", 0x1800);
+	assert_true(jitdump_read(dump.bytes, JITDUMP_RECORD_BYTES, &record));
+	assert_int_equal(record.bytes, dump.size);
+	/* Records of nothing, and of places where no program has code. */
+	put_load(&dump, 0x1000, 0, "empty", 0);
+	assert_true(jitdump_read(dump.bytes, dump.size, &record));
+	assert_int_equal(record.kind, JITDUMP_OTHER);
+	put_load(&dump, UINT64_MAX - 15, 16, "kernel", 0);
+	assert_true(jitdump_read(dump.bytes, dump.size, &record));
+	assert_int_equal(record.kind, JITDUMP_OTHER);
+	put_record(&dump, 0, 20);
+	assert_true(jitdump_read(dump.bytes, 20, &record));
+	assert_int_equal(record.kind, JITDUMP_OTHER);
+	put_record(&dump, 0, 15);
+	assert_false(jitdump_read(dump.bytes, dump.size, &record));
+	put_record(&dump, 1, 64);
+	dump.size = 32;
+	put(&dump, 0x1000, 8);
+	put(&dump, 0x2000, 8);
+	put(&dump, 0x80, 8);
+	assert_true(jitdump_read(dump.bytes, 64, &record));
+	assert_int_equal(record.kind, JITDUMP_MOVE);
+	assert_int_equal(record.old_start, 0x1000);
+	assert_int_equal(record.start, 0x2000);
+	put_record(&dump, 77, 4000000);
+	assert_true(jitdump_read(dump.bytes, dump.size, &record));
+	assert_int_equal(record.kind, JITDUMP_OTHER);
+	assert_int_equal(record.bytes, 4000000);
+}
+
+static void lines_of_dumps(void **state)
+{
+	static struct dump dump;
+	size_t file = 0;
+	uint32_t line = 0;
+	(void)state;
+	put_record(&dump, 2, 0);
+	put(&dump, 0x1000, 8);
+	put(&dump, 3, 8);
+	put(&dump, 0x1000, 8), put(&dump, 10, 4), put(&dump, 0, 4), put_text(&dump, "/srv/Shop.java");
+	put(&dump, 0x1020, 8), put(&dump, 12, 4), put(&dump, 0, 4), put_text(&dump, "\xff");
+	put(&dump, 0x1040, 8), put(&dump, 99, 4), put(&dump, 0, 4), put_text(&dump, "/srv/Cart.java");
+	assert_false(jitdump_line(dump.bytes, dump.size, 0xfff, &file, &line));
+	assert_true(jitdump_line(dump.bytes, dump.size, 0x101f, &file, &line));
+	assert_int_equal(line, 10);
+	assert_true(jitdump_line(dump.bytes, dump.size, 0x1020, &file, &line));
+	assert_int_equal(line, 12);
+	assert_string_equal(dump.bytes + file, "/srv/Shop.java");
+	assert_true(jitdump_line(dump.bytes, dump.size, 0x9999, &file, &line));
+	assert_int_equal(line, 99);
+	assert_string_equal(dump.bytes + file, "/srv/Cart.java");
+	/* Cut anywhere, and with more lines than there are. */
+	dump.bytes[24] = 0xff;
+	for (size_t size = 0; size < dump.size; size++)
+		if (jitdump_line(dump.bytes, size, 0x1041, &file, &line))
+			assert_true(line < 99);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -172,6 +303,9 @@ int main(void)
 		cmocka_unit_test(many_ranges),
 		cmocka_unit_test(lines),
 		cmocka_unit_test(names),
+		cmocka_unit_test(heads_of_dumps),
+		cmocka_unit_test(records_of_dumps),
+		cmocka_unit_test(lines_of_dumps),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,6 +24,7 @@ struct jit_range {
 	uint64_t from_ticks; /**< it was made at this time or later */
 	uint64_t place;      /**< of its name: the offset in the file of the source */
 	uint32_t bytes;      /**< of the name there */
+	uint64_t lines;      /**< of a jitdump: the offset of the record with its lines; 0: there is none */
 	uint32_t number;     /**< the order in which ranges were added; set by jit_ranges_add() */
 };
 

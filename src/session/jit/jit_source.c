@@ -12,21 +12,26 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "os/fd.h"
 #include "os/local_files.h"
 #include "os/monotonic.h"
 #include "os/proc.h"
 #include "session/jit/jit_ranges.h"
+#include "session/jit/jitdump.h"
 
 enum {
 	CHUNK_BYTES = 1 << 20,        /* read at a time */
+	FOLLOW_RECORDS = 4096,        /* of a jitdump, read by a call that is not the last one */
+	RECORDS_MAX = 1 << 22,        /* of a jitdump, read in all */
 	FOLLOW_BYTES = 4 << 20,       /* read by a call that is not the last one */
 	FILE_BYTES_MAX = 256 << 20,   /* read in all */
 	LINE_BYTES_MAX = 4096,        /* longer lines have no name */
 	FILES_MAX = 64,               /* open at once, of all processes */
 	TAIL_BYTES = 64,              /* that are compared to see whether the file was begun anew */
-	SEARCH_NS = 500 * 1000 * 1000 /* from one search for the file to the next */
+	SEARCH_NS = 250 * 1000 * 1000 /* from one search for the file to the next; each pause is longer */
 };
+#define SEARCH_NS_MAX (4 * NS_PER_S)
 
 static unsigned files_open;
 
@@ -34,11 +39,14 @@ struct jit_source {
 	struct jit_process process;
 	struct jit_ranges ranges;
 	int fd; /* of the file; -1: not found yet */
-	uint64_t offset, searched_ns;
+	uint64_t offset, searched_ns, pause_ns;
 	char tail[TAIL_BYTES]; /* before the offset */
 	uint64_t read_ticks;   /* of the last look at the file: what comes later was written later */
 	uint32_t generation;
-	bool is_full; /* there is more code than is kept: no name can be trusted any more */
+	bool is_dump;             /* a jitdump; else a perf map */
+	uint64_t lines_of, lines; /* of a jitdump: the last record of lines: its code, and its offset */
+	uint32_t record_count;    /* of a jitdump */
+	bool is_full;             /* there is more code than is kept: no name can be trusted any more */
 };
 
 /* ---- the file ---- */
@@ -97,38 +105,81 @@ static bool has_name(int found, const char *name)
 	return slash && !strcmp(slash + 1, name);
 }
 
-/* Open the file if it may be the process's. Return a descriptor, or -1. */
-static int file_open(const struct jit_process *process, const char *name)
+/* Open the directory that the process calls /. Return a descriptor, or -1. */
+static int root_open(const struct jit_process *process)
 {
-	char path[64];
+	return open(proc_path(process->pid, "root").text, O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
+/* Open the file that was found, if it may be the process's. Return a descriptor, or -1. */
+static int found_open(const struct jit_process *process, int found, pid_t mounts_of, struct stat *status)
+{
+	int fd = local_is(found, mounts_of) ? file_open_found(found, status) : -1;
+	/* Written since then; file systems count time coarsely. */
+	if (fd >= 0 &&
+	    (status->st_uid != process->user || realtime_ns(&status->st_mtim) < process->since_ns - (int64_t)NS_PER_S))
+		fd_close(&fd);
+	return fd < 0 ? -1 : fd;
+}
+
+/* Return the perf map's descriptor, or -1. */
+static int map_open(const struct jit_process *process)
+{
+	char name[32], path[64];
 	struct stat status;
-	int root = open(proc_path(process->pid, "root").text, O_PATH | O_DIRECTORY | O_CLOEXEC), fd = -1;
+	int root = root_open(process), fd = -1;
+	snprintf(name, sizeof(name), "perf-%d.map", (int)process->inner);
 	snprintf(path, sizeof(path), "/tmp/%s", name);
 	/* The process is gone: its root was most likely this process's, if its pids were. */
 	int found = root >= 0 || process->is_ours ? local_find(root, path) : -1;
-	if (found >= 0 && local_is(found, root >= 0 ? process->pid : 0) && has_name(found, name))
-		fd = file_open_found(found, &status);
+	if (found >= 0 && has_name(found, name))
+		fd = found_open(process, found, root >= 0 ? process->pid : 0, &status);
 	fd_close(&found);
 	fd_close(&root);
-	/* Written since then; file systems count time coarsely. */
-	if (fd >= 0 &&
-	    (status.st_uid != process->user || realtime_ns(&status.st_mtim) < process->since_ns - (int64_t)NS_PER_S))
-		fd_close(&fd);
+	return fd;
+}
+
+/* Whether the mapping is one by which a jitdump is announced: of code, and of a file with such a name. */
+static bool is_announcement(const struct proc_map *map)
+{
+	const char *name = text_file_name(map->path);
+	size_t length = strlen(name);
+	return map->permissions[2] == 'x' && map->path[0] == '/' && !strncmp(name, "jit-", 4) && length > 5 &&
+	       !strcmp(name + length - 5, ".dump");
+}
+
+/* Return the jitdump's descriptor, or -1. */
+static int dump_open(const struct jit_process *process)
+{
+	struct proc_map *maps = NULL;
+	int count = proc_read_maps(process->pid, &maps), root = root_open(process), fd = -1;
+	for (int i = 0; i < count && root >= 0 && fd < 0; i++) {
+		struct stat status;
+		int found = is_announcement(&maps[i]) ? local_find(root, maps[i].path) : -1;
+		fd = found >= 0 ? found_open(process, found, process->pid, &status) : -1;
+		if (fd >= 0 && status.st_ino != maps[i].inode)
+			fd_close(&fd);
+		fd_close(&found);
+	}
+	free(maps);
+	fd_close(&root);
 	return fd;
 }
 
 static void file_search(struct jit_source *source, bool is_last)
 {
-	char name[32];
 	uint64_t now = monotonic_now_ns();
-	if (!is_last && source->searched_ns && now - source->searched_ns < SEARCH_NS)
+	if (!is_last && source->searched_ns && now - source->searched_ns < source->pause_ns)
 		return;
 	source->searched_ns = now;
+	source->pause_ns = source->pause_ns < SEARCH_NS_MAX / 2 ? 2 * source->pause_ns + SEARCH_NS : SEARCH_NS_MAX;
 	process_refresh(&source->process);
 	if (source->process.inner <= 0 || files_open == FILES_MAX)
 		return;
-	snprintf(name, sizeof(name), "perf-%d.map", (int)source->process.inner);
-	source->fd = file_open(&source->process, name);
+	source->fd = map_open(&source->process);
+	source->is_dump = source->fd < 0;
+	if (source->fd < 0)
+		source->fd = dump_open(&source->process);
 	files_open += source->fd >= 0;
 }
 
@@ -159,7 +210,7 @@ static size_t lines_take(struct jit_source *source, const char *text, size_t byt
 }
 
 /* Read from source->offset on, up to the file's size. */
-static void file_read_on(struct jit_source *source, uint64_t size, uint64_t most)
+static void map_read_on(struct jit_source *source, uint64_t size, uint64_t most)
 {
 	char *text = memory_resize(NULL, CHUNK_BYTES, 1);
 	uint64_t end = source->offset + most;
@@ -173,6 +224,67 @@ static void file_read_on(struct jit_source *source, uint64_t size, uint64_t most
 	}
 	free(text);
 }
+
+/* ---- records of a jitdump ---- */
+
+static void record_take(struct jit_source *source, const struct jitdump_record *record)
+{
+	struct jit_range range = {.start = record->start,
+				  .end = record->start + record->size,
+				  .from_ticks = source->read_ticks,
+				  .place = source->offset + record->name,
+				  .bytes = (uint32_t)record->name_bytes};
+	if (record->kind == JITDUMP_LINES) {
+		source->lines_of = record->start;
+		source->lines = source->offset;
+		return;
+	}
+	if (record->kind == JITDUMP_MOVE) {
+		const struct jit_range *old = jit_ranges_find(&source->ranges, record->old_start, UINT64_MAX);
+		range.place = old ? old->place : 0;
+		range.bytes = old ? old->bytes : 0;
+	} else if (source->lines && source->lines_of == record->start) {
+		range.lines = source->lines;
+	}
+	source->lines = 0;
+	if (range.bytes)
+		source->is_full |= !jit_ranges_add(&source->ranges, &range);
+}
+
+/* Read whole records from source->offset on, up to the file's size. */
+static void dump_read_on(struct jit_source *source, uint64_t size, bool is_last)
+{
+	uint8_t bytes[JITDUMP_RECORD_BYTES];
+	uint32_t most = source->record_count + (is_last ? RECORDS_MAX : FOLLOW_RECORDS);
+	if (!source->offset)
+		source->offset = jitdump_head(bytes, file_read(source->fd, bytes, sizeof(bytes), 0));
+	while (source->offset && source->offset < size && source->record_count < most &&
+	       source->record_count < RECORDS_MAX && !source->is_full) {
+		struct jitdump_record record;
+		size_t there = file_read(source->fd, bytes, sizeof(bytes), source->offset);
+		/* It is not whole yet. */
+		if (!jitdump_read(bytes, there, &record) || record.bytes > size - source->offset)
+			break;
+		if (record.kind != JITDUMP_OTHER)
+			record_take(source, &record);
+		source->offset += record.bytes;
+		source->record_count++;
+	}
+}
+
+/* Get file and line of the instruction before the return address. */
+static void line_find(const struct jit_source *source, const struct jit_range *range, uint64_t address,
+		      struct jit_name *name)
+{
+	uint8_t *bytes = memory_resize(NULL, JITDUMP_LINES_BYTES, 1);
+	size_t size = file_read(source->fd, bytes, JITDUMP_LINES_BYTES, range->lines), file;
+	uint32_t line;
+	if (jitdump_line(bytes, size, address - 1, &file, &line))
+		jit_name_place(name, (const char *)bytes + file, line);
+	free(bytes);
+}
+
+/* ---- a source ---- */
 
 /* Read the last bytes before the offset. Return how many there are. */
 static size_t tail_read(const struct jit_source *source, char tail[TAIL_BYTES])
@@ -221,7 +333,10 @@ void jit_source_follow(struct jit_source *source, uint64_t ticks, bool is_last)
 		source->generation++;
 	}
 	if (source->offset < size) {
-		file_read_on(source, size, is_last ? FILE_BYTES_MAX : FOLLOW_BYTES);
+		if (source->is_dump)
+			dump_read_on(source, size, is_last);
+		else
+			map_read_on(source, size, is_last ? FILE_BYTES_MAX : FOLLOW_BYTES);
 		tail_read(source, source->tail);
 	}
 	if (source->is_full)
@@ -247,5 +362,8 @@ bool jit_source_find(struct jit_source *source, uint64_t address, uint64_t ticks
 	*span = (struct jit_span){range->from_ticks, is_latest ? UINT64_MAX : ticks + 1};
 	bytes = file_read(source->fd, text, bytes, range->place);
 	perf_map_name(name, text, bytes);
+	/* V8 has the file in its names, and damaged ones in its lines. */
+	if (range->lines && !*name->file)
+		line_find(source, range, address, name);
 	return bytes > 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /**
  * The names that a runtime writes for the code that it compiles, of one process: its perf map, /tmp/perf-PID.map, as
- * the process sees that path and calls itself.
+ * the process sees that path and calls itself; or its jitdump file, which it has mapped as code to announce it.
  *
  *     jit_source_follow()   open the file once it is there, and read what is new in it: some MiB at a time
  *     jit_source_find()     whose code an address is, and was: the name is read from the file then
@@ -48,8 +48,8 @@ void jit_source_follow(struct jit_source *source, uint64_t ticks, bool is_last);
 /** Return a number that grows whenever another answer is possible. */
 uint32_t jit_source_generation(const struct jit_source *source);
 
-/** Get the name of the code that lay at the address at that time, and the times at which the answer is the same. Return
-    false if there is none. */
+/** Get the name of the code that a return address at that time is of, and the times at which the answer is the same.
+    Return false if there is none. */
 bool jit_source_find(struct jit_source *source, uint64_t address, uint64_t ticks, struct jit_name *name,
 		     struct jit_span *span);
 

@@ -60,6 +60,12 @@ static char *v8_file(char *text)
 	return strchr(text, ' ');
 }
 
+/* Return the path of a URL of a file; another text as it is. */
+static const char *plain_path(const char *file)
+{
+	return strncmp(file, "file://", 7) ? file : file + 7;
+}
+
 /* "JS:*NAME FILE:LINE:COLUMN"; the mark before the name is the compiler's. */
 static bool take_v8(struct jit_name *name)
 {
@@ -75,7 +81,7 @@ static bool take_v8(struct jit_name *name)
 			take_last_number(text, &column) && take_last_number(text, &name->line) ? v8_file(text) : NULL;
 		if (file) {
 			*file++ = 0;
-			name->file = strncmp(file, "file://", 7) ? file : file + 7;
+			name->file = plain_path(file);
 		}
 		bool is_function = i < 3 && (name->line != 1 || column != 1);
 		name->function = *text ? text : is_function ? "(anonymous)" : "(top level)";
@@ -112,14 +118,27 @@ static bool take_method(struct jit_name *name)
 	return true;
 }
 
+/* Copy a text, of which at most `room` bytes with the end are kept. */
+static void text_take(char *to, size_t room, const char *text, size_t bytes)
+{
+	bytes = bytes < room ? bytes : room - 1;
+	memcpy(to, text, bytes);
+	to[bytes] = 0;
+	for (size_t i = 0; i < bytes; i++)
+		if ((unsigned char)to[i] < ' ' || to[i] == 127)
+			to[i] = '?';
+}
+
+void jit_name_place(struct jit_name *name, const char *file, uint32_t line)
+{
+	text_take(name->place, sizeof(name->place), file, strlen(file));
+	name->file = plain_path(name->place);
+	name->line = line;
+}
+
 void perf_map_name(struct jit_name *name, const char *text, size_t bytes)
 {
-	bytes = bytes < JIT_NAME_BYTES ? bytes : JIT_NAME_BYTES - 1;
-	memcpy(name->text, text, bytes);
-	name->text[bytes] = 0;
-	for (size_t i = 0; i < bytes; i++)
-		if ((unsigned char)name->text[i] < ' ' || name->text[i] == 127)
-			name->text[i] = '?';
+	text_take(name->text, sizeof(name->text), text, bytes);
 	name->function = name->text;
 	name->file = "";
 	name->line = 0;

@@ -10,12 +10,12 @@
 
 enum { JIT_NAME_BYTES = 1024 };
 
-/** What a runtime calls a function that it has compiled. The texts lie in `text`. */
+/** What a runtime calls a function that it has compiled. The texts lie in it. */
 struct jit_name {
 	const char *function;
 	const char *file; /**< ""; unknown */
-	uint32_t line;    /**< where the function begins; 0: unknown */
-	char text[JIT_NAME_BYTES];
+	uint32_t line;    /**< where the function begins, or that of the call; 0: unknown */
+	char text[JIT_NAME_BYTES], place[JIT_NAME_BYTES];
 };
 
 /** Parse a line, without its end. Get the code's place, and where the name begins in the line. Return false if it is
@@ -26,5 +26,8 @@ bool perf_map_parse(const char *line, size_t bytes, uint64_t *start, uint64_t *s
     "JS:*load /shop/cart.js:4:19" is load, and so is that of CPython's "py::load:/shop/cart.py". Any other name is the
     function's. The end of a long one is cut off; control characters become '?'. */
 void perf_map_name(struct jit_name *name, const char *text, size_t bytes);
+
+/** Give the name another file and line. */
+void jit_name_place(struct jit_name *name, const char *file, uint32_t line);
 
 #endif

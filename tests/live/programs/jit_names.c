@@ -7,6 +7,8 @@
        name N TEXT     write its line of the map
        name0x N TEXT   likewise, with 0x before the numbers
        raw TEXT        write this line
+       load N TEXT     write its record of a jitdump file
+       lines N L FILE  write a record that its code is of line L
        fork            a child obeys until "exit"
        end             end */
 #include <fcntl.h>
@@ -79,6 +81,45 @@ static void place_name(unsigned place, const char *prefix, const char *name)
 	map_write(line);
 }
 
+/* Append a record to the jitdump file; the first one begins it, and announces it by a mapping. */
+static void record_write(uint32_t id, const char *bytes, size_t count)
+{
+	static int fd = -1;
+	char path[64], head[40] = {0};
+	uint32_t record[4] = {id, (uint32_t)(sizeof(record) + count), 0, 0};
+	if (fd < 0) {
+		const uint32_t first[] = {0x4a695444, 1, sizeof(head), 62, 0, (uint32_t)getpid()};
+		memcpy(head, first, sizeof(first));
+		snprintf(path, sizeof(path), "jit-%d.dump", (int)getpid());
+		fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+		EXPECT(fd >= 0);
+		EXPECT(write(fd, head, sizeof(head)) == sizeof(head));
+		EXPECT(mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0) != MAP_FAILED);
+	}
+	EXPECT(write(fd, record, sizeof(record)) == sizeof(record));
+	EXPECT(write(fd, bytes, count) == (ssize_t)count);
+}
+
+static void place_load(unsigned place, const char *name)
+{
+	char record[4096];
+	uint64_t start = (uint64_t)(uintptr_t)place_at(place), numbers[] = {0, start, start, PLACE_BYTES, place};
+	memcpy(record, numbers, sizeof(numbers));
+	strcpy(record + sizeof(numbers), name);
+	size_t used = sizeof(numbers) + strlen(name) + 1;
+	memcpy(record + used, place_at(place), PLACE_BYTES);
+	record_write(0, record, used + PLACE_BYTES);
+}
+
+static void place_lines(unsigned place, unsigned line, const char *file)
+{
+	char record[4096];
+	uint64_t start = (uint64_t)(uintptr_t)place_at(place), numbers[] = {start, 1, start, line};
+	memcpy(record, numbers, sizeof(numbers));
+	strcpy(record + sizeof(numbers), file);
+	record_write(2, record, sizeof(numbers) + strlen(file) + 1);
+}
+
 static void place_call(unsigned place, size_t size)
 {
 	function call = (function)(uintptr_t)place_at(place);
@@ -128,6 +169,10 @@ static int obey(const char *line)
 		place_name(place, "0x", line + from);
 	else if (sscanf(line, "name %u %n", &place, &from) == 1 && from)
 		place_name(place, "", line + from);
+	else if (sscanf(line, "load %u %n", &place, &from) == 1 && from)
+		place_load(place, line + from);
+	else if (sscanf(line, "lines %u %u %n", &place, &called, &from) == 2 && from)
+		place_lines(place, called, line + from);
 	else if (!strncmp(line, "raw ", 4))
 		map_write(line + 4), map_write("\n");
 	else if (!strcmp(line, "fork"))
