@@ -329,7 +329,7 @@ _xheap() {
 		esac ;;
 	view)
 		case $current in
-		-*) _xheap_reply "--port --open --no-open --idle --html --limit -noIndex --help" "$current" ;;
+		-*) _xheap_reply "--session --port --open --no-open --idle --html --limit -noIndex --help" "$current" ;;
 		*) _xheap_traces "$current" ;;
 		esac ;;
 	dump) _xheap_dump "$current" "$previous" ;;

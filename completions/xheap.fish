@@ -243,6 +243,7 @@ complete -c xheap -n '__fish_seen_subcommand_from check' -l format -x -a 'text j
 complete -c xheap -n '__fish_seen_subcommand_from report' -o more -d 'Print all lists'
 complete -c xheap -n '__fish_seen_subcommand_from report' -o shortLived -x -d 'The lifetime below which blocks are short-lived'
 complete -c xheap -n '__fish_seen_subcommand_from report' -o format -x -a 'text json html' -d 'Choose the format'
+complete -c xheap -n '__fish_seen_subcommand_from view' -l session -x -a "(xheap sessions 2>/dev/null | string replace -r ':.*' '')" -d 'Show a session while it records'
 complete -c xheap -n '__fish_seen_subcommand_from view' -l port -x -d 'Listen on this port'
 complete -c xheap -n '__fish_seen_subcommand_from view' -l open -d 'Open a browser'
 complete -c xheap -n '__fish_seen_subcommand_from view' -l no-open -d 'Open no browser'

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 // The sentence that answers, and the state of the trace beside it. The server has made both from its report.
-import {AIFO, findGroup, groupName} from "./cells.js";
+import {AIFO} from "./cells.js";
 import {keyOf} from "./decode.js";
 import {formatBytes, formatCount, formatShare, formatTime} from "./format.js";
 import {byId, fill, make, name} from "./elements.js";
 import {cutText, safeText} from "./hostile.js";
-import {splitFilters} from "./command.js";
+import {filterName, splitFilters} from "./command.js";
+import {WHOLE_RUN} from "./store.js";
 import {marksOf} from "./timeline.js";
 
 /** Longer names are cut. Characters. */
@@ -36,6 +37,17 @@ function drawSentence(app) {
 	const peak = app.whole.cells.bounds[app.whole.cells.peak] ?? 0;
 	if (!trace.events) {
 		fill(byId("sentence"), "The trace has no heap calls.");
+		return;
+	}
+	if (trace.live) {
+		const {total_bytes: made, outstanding_bytes: there, peak_bytes: most, peak_at_ns: at} = totals;
+		fill(
+			byId("sentence"),
+			`So far ${about}${formatBytes(made)} was made; `,
+			link(about + formatBytes(there), {selection: {...WHOLE_RUN, classes: AIFO}}),
+			" of it is still there.",
+			most && ` At most ${about}${formatBytes(most)} lived at once, at ${formatTime(at)}.`,
+		);
 		return;
 	}
 	/** @type {Child[]} */
@@ -165,13 +177,19 @@ export function drawHeader(app, open) {
 		),
 	);
 	byId("traces").hidden = names.length < 2;
+	document.title = `${cutText(safeText(trace.path), 80)} – xheap`;
+	drawAnswer(app);
+}
+
+/** @param {App} app what the trace is, and the answer */
+export function drawAnswer(app) {
+	const {trace} = app;
 	const processes = trace.processes.length > 1 ? `, ${trace.processes.length} processes` : "";
 	fill(
 		byId("program"),
 		name(cutText(safeText(trace.command), 200)),
 		`${processes}, ${formatTime(trace.duration_ns)}`,
 	);
-	document.title = `${cutText(safeText(trace.path), 80)} – xheap`;
 	drawSentence(app);
 	drawState(app);
 }
@@ -195,11 +213,4 @@ export function drawFilters(app) {
 /** @param {string} words @param {string} before them @param {() => void} remove @returns {HTMLElement} */
 function chip(words, before, remove) {
 	return make("button.filter", {title: `Remove this filter: ${words}`, onclick: remove}, before, name(words), " ×");
-}
-
-/** @param {App} app @param {Filter} filter @returns {string} */
-function filterName({whole}, {by, key}) {
-	if (by === "search") return `“${safeText(key)}”`;
-	const group = findGroup(whole, by, key);
-	return group < 0 ? safeText(key) : groupName(whole, by, group).name;
 }

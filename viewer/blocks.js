@@ -4,7 +4,9 @@ import {byId, make} from "./elements.js";
 import {formatBytes, formatCount, formatTime, formatWhole} from "./format.js";
 import {Grid, nameColumn, numberColumn, ROW} from "./grid.js";
 import {safeText} from "./hostile.js";
+import {ENDED_FIRST} from "./live.js";
 import {askedSelection, selectionMark} from "./picture.js";
+import {Replaced} from "./request.js";
 
 /** Rows that are asked for at once, and how many can be reached. */
 const PAGE_ROWS = 200,
@@ -42,6 +44,8 @@ export class Blocks extends Grid {
 	constructor(app) {
 		super(app, "blocks", BLOCK_COLUMNS);
 		this.rowsOf = "";
+		/** Why there are none. */
+		this.reason = "";
 		/** Pages that are asked for. @type {Set<number>} */
 		this.pages = new Set();
 	}
@@ -63,12 +67,17 @@ export class Blocks extends Grid {
 
 	render() {
 		if (this.app.store.isDragging) return;
+		if (this.app.trace.live) {
+			byId("blocks-controls").textContent = ENDED_FIRST;
+			return;
+		}
 		const query = this.query(),
 			key = JSON.stringify(query);
 		this.drawHead();
 		if (key !== this.rowsOf) {
 			this.rowsOf = key;
 			this.rows = [];
+			this.reason = byId("blocks-controls").textContent = "";
 			this.pages.clear();
 			this.asked = query;
 			this.box.scrollTop = 0;
@@ -100,7 +109,15 @@ export class Blocks extends Grid {
 		} catch (error) {
 			this.pages.delete(page);
 			this.app.fail(error);
+			if (error instanceof Replaced || rowsOf !== this.rowsOf) return;
+			this.reason = `No single blocks: ${safeText(/** @type {Error} */ (error).message)}`;
+			this.drawRows();
 		}
+	}
+
+	drawRows() {
+		super.drawRows();
+		if (!this.rows.length && this.reason) this.body.append(make("p.faint", this.reason));
 	}
 
 	/** @param {BlockRow} row @param {number} index */

@@ -454,6 +454,14 @@ export function liveCurve(model, mask) {
 	return steps.subarray(0, model.last + 1);
 }
 
+/** Resident bytes in each interval: what was measured last, since it is measured when it has grown. @param {Model} model @returns {Float64Array} NaN before the first one */
+export function residentCurve(model) {
+	let last = NaN;
+	return cached(model, "resident", () =>
+		model.cells.resident.map((value) => (last = Number.isNaN(value) ? last : value)),
+	);
+}
+
 /** @param {Model} model @param {Grouping} by @param {number} key @param {Uint8Array | null} mask @returns {Float64Array} live bytes of a group at each bound */
 export function groupCurve(model, by, key, mask) {
 	const {birth, end, bytes} = model.cells,
@@ -501,10 +509,23 @@ export function findSeries(model, by) {
 			by === "function" && (model.cells.frames[key].marks & MARK_EARLIER) !== 0;
 		const present = [...peaks.keys()].filter((key) => peaks[key] > 0).sort((a, b) => peaks[b] - peaks[a] || a - b);
 		const groups = present.filter((key) => !isEarlier(key)).slice(0, SERIES_MAX);
+		model.cache.get(`places ${by}`)?.forEach((/** @type {number} */ key, /** @type {number} */ i) => {
+			const at = groups.indexOf(key);
+			if (at >= 0 && i < groups.length) [groups[i], groups[at]] = [groups[at], groups[i]];
+		});
 		const ofGroup = new Uint8Array(peaks.length).fill(SERIES_MAX);
 		groups.forEach((key, i) => (ofGroup[key] = i));
 		return {groups, ofGroup, others: present.length - groups.length};
 	});
+}
+
+/** Groups keep their colours while a recording goes on. @param {Model} model @param {Model} before @param {Grouping} by */
+export function keepColors(model, before, by) {
+	const ids = findSeries(before, by).groups.map((key) => groupName(before, by, key).id);
+	model.cache.set(
+		`places ${by}`,
+		ids.map((id) => findGroup(model, by, id)),
+	);
 }
 
 /** @param {Model} model of a range @param {Model} whole @param {Grouping} by @returns {Series} the same colours as those of the whole run */

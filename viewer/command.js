@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The command that prints the same numbers as the view.
-import {AIFI, AIFO, CLASSES} from "./cells.js";
+import {AIFI, AIFO, CLASSES, filterCells, findGroup, frameHashes, groupName} from "./cells.js";
 import {ANY_LIFE, ANY_SIZE, commandTime, formatTime, lifeLimit} from "./format.js";
-import {patternOf, quoteWord} from "./hostile.js";
+import {patternOf, quoteWord, safeText} from "./hostile.js";
 import {NEVER_FREED} from "./store.js";
 
 /** The option of `xheap heap` for rows. */
@@ -136,21 +136,28 @@ function filterWords(trace) {
 	};
 }
 
+/** @param {Pick<App, "whole">} app @param {Filter} filter @returns {string} */
+export function filterName({whole}, {by, key}) {
+	if (by === "search") return `“${safeText(key)}”`;
+	const group = findGroup(whole, by, key);
+	return group < 0 ? safeText(key) : groupName(whole, by, group).name;
+}
+
 /**
- * @param {Trace} trace
+ * @param {App} app
  * @param {Filter[]} filters
  * @param {string[]} typed words of filters: an option that they have is not given twice
- * @returns {{words: string[], lacks: string[]}} options for filters, and what cannot be told with them
+ * @returns {{words: string[], lacks: string[]}} options for filters, and the filters that have none
  */
-export function optionsOf(trace, filters, typed) {
+export function optionsOf(app, filters, typed) {
 	const words = [],
 		lacks = [],
 		options = new Set(typed.map((word) => word.toLowerCase()));
 	for (const filter of filters) {
-		const own = filterWords(trace)[filter.by]?.(filter.key) ?? [],
+		const own = filterWords(app.trace)[filter.by]?.(filter.key) ?? [],
 			option = own.find((word) => word !== "-closed")?.toLowerCase();
-		if (filter.hide) lacks.push("what is hidden");
-		else if (!option || options.has(option)) lacks.push("one of the filters");
+		if (filter.hide || !option || options.has(option))
+			lacks.push((filter.hide ? "without " : "") + filterName(app, filter));
 		else {
 			words.push(...own);
 			options.add(option);
@@ -165,15 +172,42 @@ function momentWords({choice, model}) {
 	return ["-at", commandTime(Math.max(0, model.cells.bounds[bound]))];
 }
 
-/** @param {App} app @returns {{words: string[], lacks: string[]}} the command, and what it cannot be told */
+/** @param {App} app @returns {Filter[]} one that has just the blocks of the selected frame or row; without one, none */
+function itemFilters({store, picture}) {
+	const {item} = store.state,
+		{model, selected, itemMask} = picture,
+		{frame, frames, lumpedStacks} = model.cells;
+	if (item?.kind !== "group" && item?.kind !== "path") return [];
+	const key =
+			item.kind === "path"
+				? frames[frameHashes(model).indexOf(parseInt(item.path.split(".").at(-1) ?? "", 36))]?.key
+				: item.by === "stack"
+					? frames[frame[findGroup(model, "stack", item.key)]]?.key
+					: item.key,
+		isFrame = item.kind === "path" || item.by === "stack" || item.by === "inclusive",
+		filter = /** @type {Filter} */ ({by: isFrame ? "function" : item.by, key: key ?? "", hide: false}),
+		mask = filterCells(model, [filter]);
+	return !lumpedStacks && selected.hits.every((hit, i) => !hit || mask?.[i] === itemMask?.[i]) ? [filter] : [];
+}
+
+/** @param {App} app @returns {{words: string[], lacks: string[], shape: string[]}} the command; what it cannot be told, so that its numbers are others; what else it has not */
 export function commandOf(app) {
 	const {state} = app.store,
-		{trace} = app,
+		path = String(app.trace.path ?? ""),
 		isDump = state.view === "blocks",
 		isMap = state.view === "map",
-		{key, words} = selectionWords({...app.picture, isWithout: false}, state.filters.length > 0, isDump),
+		{choice} = app.picture,
+		filters = isDump ? [...state.filters, ...itemFilters(app)] : state.filters,
+		// Those of the window that were not freed to the end of the run are what is outstanding of it.
+		isNever = (/** @type {Filter} */ {by, key, hide}) =>
+			by === "life" && key === NEVER_FREED && !hide && choice.kind === "window" && !isDump && !isMap,
+		{key, words} = selectionWords({...app.picture, isWithout: false}, filters.length > 0, isDump),
 		typed = splitWords(state.words),
-		{words: options, lacks} = optionsOf(trace, state.filters, typed);
+		{words: options, lacks} = optionsOf(
+			app,
+			filters.filter((filter) => !isNever(filter)),
+			typed,
+		);
 	// The command takes one window: the one that was chosen by hand.
 	const window = words[0] === "-window" && !isMap ? typed.findIndex((word) => word.toLowerCase() === "-window") : -1;
 	if (window >= 0) {
@@ -182,39 +216,37 @@ export function commandOf(app) {
 	}
 	if (state.view === "compare") return comparedCommand(app);
 	if (isDump) {
-		if (state.item) lacks.push("what is selected");
+		if (state.item && filters.length === state.filters.length) lacks.push("what is selected");
 		return {
-			words: ["xheap", "dump", String(trace.path ?? ""), "-allocations", ...words, ...typed, ...options],
-			lacks: [...lacks, "the order"],
+			words: ["xheap", "dump", path, "-allocations", ...words, ...typed, ...options],
+			lacks,
+			shape: ["the order"],
 		};
 	}
 	if (isMap)
 		return {
-			words: [
-				"xheap",
-				"heap",
-				String(trace.path ?? ""),
-				"-map",
-				...momentWords(app.picture),
-				...typed,
-				...options,
-			],
+			words: ["xheap", "heap", path, "-map", ...momentWords(app.picture), ...typed, ...options],
 			lacks,
+			shape: [],
 		};
 	const isSizes = state.view === "sizes",
 		rows = isSizes ? "size" : state.rows,
 		action = state.view === "flame" ? ["-tree"] : ACTIONS[rows];
-	const sort = state.view === "flame" && state.measure === "temporaries" ? "stt" : key + counted(app);
-	const command = ["xheap", "heap", String(trace.path ?? ""), ...action, sort, ...words];
+	const sort =
+		state.view === "flame" && state.measure === "temporaries"
+			? "stt"
+			: (filters.some(isNever) ? "so" : key) + counted(app);
+	const command = ["xheap", "heap", path, ...action, sort, ...words];
 	if (state.view !== "flame" && SPLITS[rows]) command.push("-by", SPLITS[rows]);
 	if (state.view === "flame" && (state.by === "process" || state.by === "thread")) command.push("-by", state.by);
 	if (state.view === "flame" && !state.isFolded) command.push("-noDefaultCull");
 	command.push(...typed, ...options);
-	if (isSizes) lacks.push("lifetimes beside the sizes");
+	const shape = [];
+	if (isSizes) shape.push("lifetimes beside the sizes");
 	if (state.view === "flame" && state.measure === "peak") lacks.push("the restriction to the peak");
-	if (state.view === "flame" && state.isInverted) lacks.push("the inversion");
-	if (state.view === "flame" && state.focus) lacks.push("the focus");
-	return {words: command, lacks};
+	if (state.view === "flame" && state.isInverted) shape.push("the inversion");
+	if (state.view === "flame" && state.focus) shape.push("the focus");
+	return {words: command, lacks, shape};
 }
 
 /** @param {Side} side @param {boolean} isFiltered how `xheap diff` names it, and its numbers */
@@ -229,14 +261,14 @@ function sideWords(side, isFiltered) {
 	};
 }
 
-/** @param {App} app @returns {{words: string[], lacks: string[]}} */
+/** @param {App} app @returns {ReturnType<typeof commandOf>} */
 function comparedCommand(app) {
 	const {state} = app.store,
 		sides = app.compare.sides(),
 		typed = splitWords(state.words),
-		{words, lacks} = optionsOf(app.trace, state.filters, typed),
+		{words, lacks} = optionsOf(app, state.filters, typed),
 		other = app.otherOf();
-	if (!sides || !other || !app.other) return {words: ["xheap", "diff"], lacks: ["what to compare with"]};
+	if (!sides || !other || !app.other) return {words: [], lacks, shape: []};
 	const paths = [app.other.trace.path, app.trace.path],
 		said = sides.map((/** @type {Side} */ side) => sideWords(side, state.filters.length > 0));
 	if (other.isB) paths.reverse();
@@ -250,7 +282,7 @@ function comparedCommand(app) {
 		said[1].key + counted(app),
 	];
 	if (SPLITS[state.rows]) command.push("-by", SPLITS[state.rows]);
-	return {words: [...command, ...typed, ...words], lacks};
+	return {words: [...command, ...typed, ...words], lacks, shape: []};
 }
 
 /** @param {string[]} words @returns {string} for a shell */

@@ -1,11 +1,33 @@
 // SPDX-License-Identifier: MIT
 // The engine of comparing: two sets of blocks, also of two traces, by names of functions and paths, as `xheap diff` does. Nothing here knows the document.
 import {cellWeights, filterCells, groupCells, groupName, makeModel, nodeSums, selectCells, sumGroups} from "./cells.js";
+import {safeText} from "./hostile.js";
 import {choose, placeOf} from "./picture.js";
 import {sumInclusive} from "./table.js";
 
 /** What a filter is about that is something else in another trace. */
 const OF_ONE_TRACE = ["thread", "process", "heap"];
+
+/** Gives frames of another trace's only program the name that this one's has, as `xheap diff` does. @param {Cells} cells @param {Trace} trace theirs @param {Model} own @returns {string} what to say of it */
+export function matchPrograms(cells, trace, own) {
+	const [names, ownNames] = [trace, own.trace].map(({processes}) => [...new Set(processes.map(({name}) => name))]),
+		[[name], [ownName]] = [names, ownNames],
+		isOf = (/** @type {string} */ image) => (/** @type {Frame} */ frame) => frame.key.startsWith(`${image}!`);
+	if (names.some((other) => ownNames.includes(other))) return "";
+	if (
+		names.length > 1 ||
+		ownNames.length > 1 ||
+		own.cells.frames.some(isOf(name)) ||
+		cells.frames.some(isOf(ownName))
+	)
+		return "A and B are of different programs: only frames of common libraries match.";
+	for (const frame of cells.frames.filter(isOf(name))) {
+		frame.image = safeText(ownName);
+		// Code without a name is another one in another file.
+		if (!frame.full.startsWith("+0x")) frame.key = ownName + frame.key.slice(name.length);
+	}
+	return `Matched as one program: ${safeText(ownName)}, ${safeText(name)}.`;
+}
 
 /** @param {Model} model @param {When} selection @param {Filter[]} filters @param {boolean} isOther whether the filters were made in another trace */
 export function makeSide(model, selection, filters, isOther) {

@@ -4,12 +4,14 @@ import {cached, findFrames, largestOf} from "./cells.js";
 import {compareModel, compareRows, makeSide, sidesOf} from "./compare.js";
 import {byId, fill, make, name} from "./elements.js";
 import {Flame} from "./flame.js";
-import {formatBytes, formatChange, formatCount, formatMeasure, formatShare, formatTime} from "./format.js";
+import {formatBytes, formatChange, formatCount, formatGrowth, formatMeasure, formatTime} from "./format.js";
 import {Grid, nameColumn, numberColumn} from "./grid.js";
-import {safeText} from "./hostile.js";
+import {cutText, safeText} from "./hostile.js";
 import {titleOf} from "./picture.js";
 
 import {cellsOnPath} from "./tree.js";
+
+const WITHOUT = "The other trace is not filtered by process, thread or heap.";
 
 /** @param {number} count @returns {string} with a sign */
 function formatMore(count) {
@@ -110,11 +112,7 @@ class ComparedFlame extends Flame {
 			[a, b] = sidesOf(frame.colors);
 		return frame.colors
 			? [
-					make(
-						"div",
-						make("b", this.tellChange(a, b)),
-						a ? ` · ${formatShare(Math.abs(b - a) / a)}` : " · only in B",
-					),
+					make("div", make("b", this.tellChange(a, b)), a ? ` ${formatGrowth(a, b)}` : " · only in B"),
 					make("div", `A ${formatMeasure(a, measure)}, B ${formatMeasure(b, measure)}`),
 				]
 			: [];
@@ -145,13 +143,22 @@ export class Compare {
 		this.table = new ComparedTable(app, "compare-table", COMPARED_COLUMNS);
 	}
 
-	/** @param {Side} side @param {boolean} isOther @returns {string} */
+	/** @param {Pick<Side, "model" | "choice" | "isWhole">} side @param {boolean} isOther @returns {string} */
 	titleOf({model, choice, isWhole}, isOther) {
 		const {app} = this,
 			trace = isOther ? app.other?.trace : app.trace,
 			before = app.trace.traces.length > 1 ? `${safeText(trace?.path).split("/").at(-1)}, ` : "",
 			from = choice.kind === "moment" || isWhole ? "" : ` from ${formatTime(model.cells.bounds[choice.from])}`;
 		return before + titleOf(model, choice) + from;
+	}
+
+	/** @returns {Child} whose numbers the panel has */
+	tellOwn() {
+		const {store, picture} = this.app,
+			other = store.state.view === "compare" && this.app.otherOf();
+		return (
+			other && make("p.item-place", name(`Numbers of ${other.isB ? "A" : "B"}: ${this.titleOf(picture, false)}`))
+		);
 	}
 
 	/** @returns {[Side, Side] | null} A and B */
@@ -212,7 +219,7 @@ export class Compare {
 	/** @param {[Side, Side]} sides @param {Other} other */
 	drawSides(sides, other) {
 		const [a, b] = totals(sides),
-			without = sides.some((side) => side.isWithout);
+			notes = [this.app.other?.said, sides.some((side) => side.isWithout) && WITHOUT];
 		return sides
 			.flatMap((side, i) => [
 				make("b.side", "AB"[i]),
@@ -220,12 +227,8 @@ export class Compare {
 				make("b", formatBytes([a, b][i])),
 			])
 			.concat(
-				make(
-					"b",
-					{class: b > a ? "more" : "less"},
-					`${formatChange(b - a)}${a ? `, ${formatShare(Math.abs(b - a) / a)}` : ""}`,
-				),
-				make("span.faint", without ? "The other trace is not filtered by process, thread or heap." : ""),
+				make("b", {class: b > a ? "more" : "less"}, `${formatChange(b - a)} ${formatGrowth(a, b)}`),
+				...notes.map((note) => make("span.faint", name(cutText(note || "", 200)))),
 			);
 	}
 }

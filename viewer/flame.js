@@ -107,7 +107,7 @@ export class Flame {
 			width: this.box.clientWidth - 1,
 			opened: new Set(state.opened),
 			focus: state.focus,
-			order: store.isDragging ? this.settled : null,
+			order: store.isDragging || this.app.isGoingOn ? this.settled : null,
 			title,
 		};
 	}

@@ -63,6 +63,12 @@ export function formatChange(bytes) {
 	return (bytes > 0 ? "+" : "") + formatBytes(bytes);
 }
 
+/** @param {number} a @param {number} b @returns {string} the change from a to b, as `xheap diff` rounds it; nothing without one, or without a share */
+export function formatGrowth(a, b) {
+	const percent = (Math.abs(b - a) / a) * 100;
+	return a && a !== b ? `${b > a ? "+" : MINUS}${percent.toFixed(Number(percent < 1000))}${THIN}%` : "";
+}
+
 /** What a product of shares may lack of a whole number. */
 const EPSILON = 1e-9;
 

@@ -24,7 +24,7 @@ export function toggleInverted({store}) {
 	store.set({isInverted: !store.state.isInverted, focus: "", opened: [], item: null});
 }
 
-/** One step out: the selected frame, focus, filters, search, then the peak. @param {App} app */
+/** One step out of those that KEY_ACTIONS says. @param {App} app */
 function stepOut(app) {
 	const {state} = app.store;
 	const steps = /** @type {[boolean, Partial<State>][]} */ ([
@@ -32,6 +32,7 @@ function stepOut(app) {
 		[state.item !== null, {item: null}],
 		[state.focus !== "", {focus: ""}],
 		[state.search !== "", {search: ""}],
+		[state.other !== null, {other: null}],
 		[state.filters.length > 0 || state.words !== "", {filters: [], words: ""}],
 		[state.range !== null, {range: null}],
 		[state.selection.kind !== "peak", {selection: {kind: "peak"}}],
@@ -68,7 +69,7 @@ const KEY_ACTIONS = [
 	{keys: ["i"], words: "inverted flame", run: toggleInverted},
 	{keys: ["a"], words: "all frames", run: (app) => app.store.set({isFolded: !app.store.state.isFolded})},
 	{keys: ["u", "ctrl+z"], words: "undo", run: (app) => app.store.undo()},
-	{keys: ["Escape"], words: "one step out: panel, focus, search, filters, zoom, peak", run: stepOut},
+	{keys: ["Escape"], words: "one step out: panel, focus, search, comparison, filters, zoom, peak", run: stepOut},
 	{keys: ["d"], words: "light or dark", run: (app) => app.toggleTheme()},
 	{keys: ["?"], words: "this sheet", run: (app) => app.openKeys()},
 ];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What the colours mean, and live bytes of each at the cursor, else at the selection. Click filters; hover draws the live curve.
-import {findSeries, groupName, seriesCurves, SERIES_MAX} from "./cells.js";
+import {findSeries, groupName, residentCurve, seriesCurves, SERIES_MAX} from "./cells.js";
 import {formatBytes, formatTime, MISSING} from "./format.js";
 import {byId, fill, make, name} from "./elements.js";
 import {cutText, TITLE_MAX} from "./hostile.js";
@@ -131,10 +131,6 @@ export class Legend {
 
 	/** @param {number} bound @returns {string} what was resident then */
 	residentOf(bound) {
-		const {resident} = this.app.shown.cells;
-		// It is measured when it has grown, and not in every interval.
-		let interval = Math.max(0, Math.min(resident.length - 1, bound - 1));
-		while (interval > 0 && Number.isNaN(resident[interval])) interval--;
-		return formatBytes(resident[interval]);
+		return formatBytes(residentCurve(this.app.shown)[Math.max(0, bound - 1)]);
 	}
 }

@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: MIT
 // Makes the parts of the page and connects them: a change of the state becomes one picture, which each view draws.
-import {makeModel, pathKey} from "./cells.js";
+import {makeModel, keepColors, pathKey} from "./cells.js";
 import {decodeCells} from "./decode.js";
 import {byId, fill, make} from "./elements.js";
 import {formatBytes, formatCount, formatShare, formatTime} from "./format.js";
 import {cutText, safeText} from "./hostile.js";
 import {readPalette} from "./palette.js";
 import {describe, hasBoundsOf, hasTimes, makePicture, searchSum, selectionMark} from "./picture.js";
-import {keepToken, openSource, Replaced, Unreachable} from "./request.js";
+import {divideData, keepToken, openSource, Replaced, Unreachable} from "./request.js";
 import {addressOfTrace, MAP_COLORS, readAddress, Store} from "./store.js";
 import {commandOf, commandText, readFilters, splitWords} from "./command.js";
-import {drawFilters, drawHeader} from "./answer.js";
+import {drawAnswer, drawFilters, drawHeader} from "./answer.js";
 import {Blocks} from "./blocks.js";
+import {matchPrograms} from "./compare.js";
 import {Compare} from "./compare_view.js";
 import {Flame} from "./flame.js";
 import {fillKeys, listenToKeys, toggleInverted} from "./keys.js";
 import {GROUPING_WORDS, Legend} from "./legend.js";
+import {ENDED_FIRST, Live} from "./live.js";
 import {PageMap} from "./map.js";
 import {Panel} from "./panel.js";
 import {Sizes} from "./sizes.js";
@@ -60,6 +62,8 @@ class Page {
 		/** @type {Ink | null} */
 		this.ink = null;
 		this.frame = 0;
+		/** Frames stay in their order while pictures of a recording follow each other. */
+		this.isGoingOn = false;
 		this.isTimelineOnly = true;
 		this.palette = this.readPalette();
 		this.picture = makePicture(this);
@@ -275,42 +279,44 @@ class Page {
 		if (!this.store.isDragging) this.say(describe(this.picture));
 	}
 
-	/** @returns {Other | null} what the selection is compared with: what was kept, else another trace */
+	/** @returns {Other | null} what the selection is compared with: what was kept, else the same of another trace */
 	otherOf() {
 		const {state} = this.store,
 			{other, selection, trace} = state;
-		if (other || !(this.trace.traces?.length > 1)) return other;
-		const isWhole = selection.kind === "window" && selection.to === Infinity;
-		return {trace: trace ? 0 : 1, isB: !trace, selection: isWhole ? selection : {kind: "peak"}};
+		return other || !(this.trace.traces?.length > 1) ? other : {trace: trace ? 0 : 1, isB: !trace, selection};
 	}
 
 	/** Asks for the cells to compare with. They have the times of their selection as bounds. */
 	async askForOther() {
 		const other = this.otherOf(),
 			{state} = this.store;
-		if (!other || (state.view !== "compare" && !state.other)) return;
+		if (!other || state.view !== "compare" || (this.store.isDragging && this.other)) return;
 		const bounds = boundsOf(other.selection),
 			isOwn = other.trace === state.trace,
 			known =
 				isOwn &&
 				[this.shown, this.whole].find(
-					(model) => hasTimes(model, bounds) && (other.selection.kind !== "peak" || model.cells.peak >= 0),
+					(model) =>
+						this.trace.live ||
+						(hasTimes(model, bounds) && (other.selection.kind !== "peak" || model.cells.peak >= 0)),
 				),
 			key = JSON.stringify([other.trace, bounds, this.filter]);
 		if (known) {
 			this.otherKey = key;
-			this.other = {model: known, trace: this.trace};
+			this.other = {model: known, trace: this.trace, said: ""};
 			return;
 		}
 		if (this.otherKey === key) return;
 		this.otherKey = key;
 		this.other = null;
 		try {
-			const query = {n: intervals(), bounds, filter: this.filter, lane: "other"},
-				trace = isOwn ? this.trace : await this.source.json("trace", other.trace),
-				model = readModel(await this.source.cells(other.trace, query), trace);
+			const trace = isOwn ? this.trace : await this.source.json("trace", other.trace),
+				inTrace = bounds.filter((time) => time <= trace.duration_ns),
+				query = {n: intervals(), bounds: inTrace, filter: this.filter, lane: "other"},
+				cells = readCells(await this.source.cells(other.trace, query), trace),
+				said = isOwn ? "" : matchPrograms(cells, trace, this.whole);
 			if (key !== this.otherKey) return;
-			this.other = {model, trace};
+			this.other = {model: makeModel(cells, trace), trace, said};
 			this.redraw();
 		} catch (error) {
 			this.fail(error);
@@ -319,6 +325,7 @@ class Page {
 
 	/** Asks the server once; while something is dragged, not at all. @param {string} name @param {Record<string, string>} query @returns {{answer?: any, error?: string}} what it has said to the last query */
 	find(name, query) {
+		if (this.trace.live) return {error: ENDED_FIRST};
 		const key = JSON.stringify(query);
 		if (this.found[name]?.key !== key && !this.store.isDragging) {
 			/** @type {{key: string, answer?: any, error?: string}} */
@@ -339,7 +346,7 @@ class Page {
 		const {store, picture, finer} = this,
 			{focus, isInverted, isMerged} = store.state,
 			canBeFiner =
-				this.source.isServer && focus && !isInverted && !isMerged && picture.model.cells.lumpedStacks > 0;
+				this.canAsk() && focus && !isInverted && !isMerged && picture.model.cells.lumpedStacks > 0;
 		if (canBeFiner && finer.model && finer.focus === focus && hasBoundsOf(finer.model, picture.model))
 			this.detail = makePicture({...this, whole: finer.model, shown: finer.model, picture: before});
 		this.flame.render();
@@ -374,7 +381,7 @@ class Page {
 
 	/** @param {ArrayBuffer} buffer cells @param {number[]} [bounds] that they were asked for @returns {Model} */
 	modelOf(buffer, bounds = []) {
-		const model = readModel(buffer, this.trace, this.base);
+		const model = makeModel(readCells(buffer, this.trace), this.trace, this.base);
 		this.boundsAsked.set(model, bounds);
 		return model;
 	}
@@ -404,10 +411,13 @@ class Page {
 	}
 
 	drawFooter() {
-		const {words, lacks} = commandOf(this);
-		byId("command").textContent = cutText(safeText(commandText(words)), 400);
-		byId("command").title = cutText(safeText(commandText(words)), 400);
-		byId("lacks").textContent = lacks.length ? `the command cannot be told ${lacks.join(", ")}` : "";
+		const {words, lacks, shape} = commandOf(this),
+			text = lacks.length ? "" : cutText(safeText(commandText(words)), 400);
+		byId("command").textContent = byId("command").title = text;
+		byId("copy-command").hidden = !text;
+		byId("lacks").textContent = lacks.length
+			? `no command has these numbers: none can be told ${lacks.join(", ")}`
+			: shape.map((word, i) => (i ? word : `but for ${word}`)).join(", ");
 	}
 
 	drawCost() {
@@ -419,6 +429,7 @@ class Page {
 	/** @param {State} before */
 	changed(before) {
 		const {state} = this.store;
+		this.isGoingOn = false;
 		if (state.trace !== before.trace) {
 			location.reload();
 			return;
@@ -430,6 +441,40 @@ class Page {
 		this.redraw();
 	}
 
+	/** A later picture of a recording, or the whole trace behind it. @param {Trace} trace @param {ArrayBuffer} cells */
+	goOn(trace, cells) {
+		const model = makeModel(readCells(cells, trace), trace);
+		keepColors(model, this.base, this.store.state.by);
+		this.trace = trace;
+		this.base = this.whole = this.shown = model;
+		this.isGoingOn = true;
+		this.otherKey = this.finer.key = "";
+		drawAnswer(this);
+		this.redraw();
+		this.askForMissing();
+	}
+
+	/** The whole trace takes the place of its recording. */
+	async reload() {
+		try {
+			this.goOn(...(await readWhole(this.source, this.store.state.trace)));
+		} catch (error) {
+			this.fail(error);
+		}
+	}
+
+	/** Asks for what the address wants beyond the whole run. */
+	askForMissing() {
+		const {words, range} = this.store.state;
+		if (words || this.lacksBounds()) this.askForWords(words ? "" : undefined);
+		else if (range) this.askForRange();
+	}
+
+	/** @returns {boolean} whether a server answers more than the whole run */
+	canAsk() {
+		return this.source.isServer && !this.trace.live;
+	}
+
 	/** @returns {string | undefined} words of a filter, as a request has them */
 	get filter() {
 		return splitWords(this.store.state.words).join("\n") || undefined;
@@ -438,7 +483,7 @@ class Page {
 	/** @returns {boolean} whether no cells have the times of the selection as bounds, and a server can make some */
 	lacksBounds() {
 		const times = boundsOf(this.store.state.selection);
-		return this.source.isServer && ![this.shown, this.whole].some((model) => hasTimes(model, times));
+		return this.canAsk() && ![this.shown, this.whole].some((model) => hasTimes(model, times));
 	}
 
 	/**
@@ -480,7 +525,7 @@ class Page {
 			this.shown = this.whole;
 			return;
 		}
-		if (!this.source.isServer) return;
+		if (!this.canAsk()) return;
 		const bounds = boundsOf(selection).filter((time) => time > range.from && time < range.to);
 		this.rangeTimer = setTimeout(
 			() => this.loadRange({from: range.from, to: range.to, n: intervals(), bounds, filter: this.filter}),
@@ -532,33 +577,37 @@ function showEnd(path) {
 	chip.hidden = false;
 }
 
-/** @param {ArrayBuffer} buffer cells @param {Trace} trace @param {Model | null} [whole] @returns {Model} */
-function readModel(buffer, trace, whole) {
-	return makeModel(decodeCells(buffer, trace.threads.length, trace.heaps.length), trace, whole);
+/** @param {ArrayBuffer} buffer @param {Trace} trace @returns {Cells} */
+function readCells(buffer, trace) {
+	return decodeCells(buffer, trace.threads.length, trace.heaps.length);
+}
+
+/** @param {Source} source @param {number} number of a trace @returns {Promise<[Trace, ArrayBuffer]>} and its cells; those of a recording come with it */
+async function readWhole(source, number) {
+	const [trace, cells] = await Promise.all([source.json("trace", number), source.cells(number, {n: intervals()})]);
+	if (!trace.live) return [trace, cells];
+	const [picture, {trace: now}] = divideData(await /** @type {any} */ (source).live(0));
+	return [now, picture.cells];
 }
 
 /** @param {Source} source */
 async function load(source) {
-	const state = readAddress(location.hash),
-		[trace, bytes] = await Promise.all([
-			source.json("trace", state.trace),
-			source.cells(state.trace, {n: intervals()}),
-		]);
+	const [trace, bytes] = await readWhole(source, readAddress(location.hash).trace);
 	if (trace.schema !== 1) throw new Error("this page is older than its server");
 	/** @type {Page | null} */
 	let page = null;
 	const store = new Store((before) => page?.changed(before));
 	if (trace.processes.length > 1 && !new URLSearchParams(location.hash.slice(1)).has("by"))
 		store.set({by: "process"}, "replace");
-	page = new Page(source, store, trace, readModel(bytes, trace));
+	page = new Page(source, store, trace, makeModel(readCells(bytes, trace), trace));
 	drawHeader(page, (number) => {
 		location.hash = addressOfTrace(number, store.state.other);
 		location.reload();
 	});
 	document.body.classList.remove("waiting");
 	page.redraw();
-	if (store.state.words || page.lacksBounds()) page.askForWords(store.state.words ? "" : undefined);
-	else if (store.state.range) page.askForRange();
+	page.askForMissing();
+	if (trace.live) new Live(page);
 }
 
 /** What the server reads: once there is a picture, beside it. @param {number} share @param {number} secondsLeft */

@@ -22,6 +22,7 @@ import {readClasses} from "./store.js";
 import {sumInclusive} from "./table.js";
 import {neighboursOf} from "./tree.js";
 import {GROUPING_WORDS} from "./legend.js";
+import {ENDED_FIRST} from "./live.js";
 
 const GLYPHS = /** @type {Record<string, string>} */ ({
 	growth: "↗",
@@ -176,7 +177,7 @@ export class Panel {
 	filtered() {
 		const {filters, words} = this.app.store.state,
 			typed = splitWords(words),
-			{words: options, lacks} = optionsOf(this.app.trace, filters, typed);
+			{words: options, lacks} = optionsOf(this.app, filters, typed);
 		return {query: {filter: [...typed, ...options].join("\n")}, lacks};
 	}
 
@@ -308,7 +309,7 @@ export class Panel {
 			{filters, words} = this.app.store.state;
 		return [
 			section("Findings", filters.length || words ? "of the whole run, not filtered" : "of the whole run"),
-			...(findings.length ? [] : [make("p.faint", "Nothing stands out.")]),
+			...(findings.length ? [] : [make("p.faint", this.app.trace.live ? ENDED_FIRST : "Nothing stands out.")]),
 			...findings.slice(0, 5).map((finding) => this.drawFinding(finding)),
 		];
 	}
@@ -466,6 +467,7 @@ export class Panel {
 			this.closer({item: null}),
 			make("h3.item-name", {title: cutText(about.full, 400)}, name(cutText(about.full, 600))),
 			about.place && make("p.item-place", name(cutText(about.place, 300))),
+			app.compare.tellOwn(),
 			drawNumbers(numbers),
 			this.drawButtons(item, about.frame),
 			...this.drawCallers(item, about.frame),
@@ -710,7 +712,7 @@ export class Panel {
 		else if (item.by === "image") stacks = {asker: `${item.key}!`};
 		else filters.push({by: item.by, key: item.key, hide: false});
 		const typed = splitWords(state.words),
-			{words, lacks} = optionsOf(this.app.trace, filters, typed),
+			{words, lacks} = optionsOf(this.app, filters, typed),
 			isLargest = lacks.length > 0 && !Object.keys(stacks).length;
 		return {
 			query: {...(isLargest ? {node: pathKey(model, node)} : stacks), filter: [...typed, ...words].join("\n")},

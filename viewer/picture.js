@@ -35,7 +35,8 @@ export function hasTimes(model, times) {
 
 /** @param {Model} model @param {When} selection @returns {Choice} */
 export function choose(model, selection) {
-	if (selection.kind === "peak") return {kind: "moment", at: Math.max(0, model.cells.peak)};
+	// While a trace is recorded, no bound is its peak: what is live now takes that place.
+	if (selection.kind === "peak") return {kind: "moment", at: model.cells.peak < 0 ? model.last : model.cells.peak};
 	if (selection.kind === "moment") return {kind: "moment", at: nearestBound(model, selection.at)};
 	const from = nearestBound(model, selection.from),
 		to = nearestBound(model, selection.to === Infinity ? model.cells.bounds[model.last] : selection.to);

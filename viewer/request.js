@@ -5,12 +5,15 @@ import {readJson} from "./decode.js";
 
 /** How long a request may take. Milliseconds. */
 const PATIENCE_MS = 600000;
-/** The status of an answer that is being made, and how long to wait before asking again: the server has waited, too. */
+/** The status of an answer that is being made, and how long to wait before asking again: the server has waited, too. That of a recording that has ended. */
 const BEING_MADE = 202,
-	PROGRESS_MS = 20;
+	PROGRESS_MS = 20,
+	OVER = 410;
 
 /** A request that a newer one has replaced. */
 export class Replaced extends Error {}
+/** A recording has ended. */
+export class Over extends Error {}
 /** The server cannot be reached. */
 export class Unreachable extends Error {}
 
@@ -27,9 +30,14 @@ class Server {
 		this.running = new Map();
 	}
 
+	/** @param {string} request that nobody waits for any more */
+	end(request) {
+		this.running.get(request)?.abort(new Replaced("replaced"));
+	}
+
 	/** @param {string} name @param {Record<string, string | number | undefined>} query @param {string} [lane] which requests this one replaces @returns {Promise<Response>} */
 	async ask(name, query, lane = "") {
-		this.running.get(name + lane)?.abort(new Replaced("replaced"));
+		this.end(name + lane);
 		const controller = new AbortController();
 		this.running.set(name + lane, controller);
 		const words = Object.entries(query).filter(([, value]) => value !== undefined && value !== "");
@@ -60,16 +68,19 @@ class Server {
 			if (controller.signal.aborted) throw new Replaced("replaced");
 			throw signal.aborted ? new Error("the server took too long") : new Unreachable("the server has ended");
 		}
-		if (!response.ok)
-			throw new Error(
-				(await response.text()).split("\n")[0].slice(0, 300) || `the server answers ${response.status}`,
-			);
-		return response;
+		if (response.ok) return response;
+		const said = (await response.text()).split("\n")[0].slice(0, 300) || `the server answers ${response.status}`;
+		throw new (response.status === OVER ? Over : Error)(said);
 	}
 
 	/** @param {string} name @param {number} trace @param {Record<string, string>} [query] */
 	async json(name, trace, query = {}) {
 		return readJson(await (await this.ask(name, {trace, ...query}, query.offset && `rows${query.offset}`)).text());
+	}
+
+	/** @param {number} seen number of a picture @returns {Promise<ArrayBuffer>} a newer one; empty: there is none yet */
+	async live(seen) {
+		return (await this.ask("live", {trace: 0, seen})).arrayBuffer();
 	}
 
 	/** @param {number} trace @param {CellsQuery} query */
@@ -108,7 +119,7 @@ async function unpack(text) {
 }
 
 /** @param {ArrayBuffer} buffer @returns {{trace: any, cells: ArrayBuffer}[]} */
-function divideData(buffer) {
+export function divideData(buffer) {
 	const view = new DataView(buffer),
 		parts = [];
 	const aligned = (/** @type {number} */ at) => (at + 7) & ~7;

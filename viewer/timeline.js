@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // When, and who then: live bytes over time, stacked; calls; resident memory; gaps; the selection, which is dragged here.
-import {cached, largestOf, liveCurve, nearestBound, seriesCurves, AIFO} from "./cells.js";
+import {cached, largestOf, liveCurve, nearestBound, residentCurve, seriesCurves, AIFO} from "./cells.js";
 import {axisStep, formatBytes, formatTick, formatTime} from "./format.js";
 import {byId, fill, make, name, placeTip, prepareCanvas, fitText} from "./elements.js";
 import {cutText, safeText} from "./hostile.js";
@@ -202,7 +202,13 @@ export class Timeline {
 		const {bounds} = this.model.cells,
 			{selection} = this.app.store.state;
 		const classes = selection.kind === "window" && this.drag?.mode !== "window" ? selection.classes : AIFO;
-		this.app.store.set({selection: {kind: "window", from: bounds[begin], to: bounds[end], classes}}, step);
+		this.app.store.set({selection: {kind: "window", from: bounds[begin], to: this.endAt(end), classes}}, step);
+	}
+
+	/** @param {number} bound @returns {number} its time; the end of a recording goes on */
+	endAt(bound) {
+		const {app, model} = this;
+		return app.trace.live && bound === model.last ? Infinity : model.cells.bounds[bound];
 	}
 
 	/** @param {PointerEvent} event */
@@ -296,7 +302,7 @@ export class Timeline {
 			? choice.from
 			: Math.max(0, Math.min(choice.from + by, model.last - (choice.to - choice.from)));
 		const end = isEndOnly ? to : from + (choice.to - choice.from);
-		store.set({selection: {kind: "window", from: bounds[from], to: bounds[end], classes: choice.classes}});
+		store.set({selection: {kind: "window", from: bounds[from], to: this.endAt(end), classes: choice.classes}});
 	}
 
 	/** @param {KeyboardEvent} event */
@@ -449,12 +455,10 @@ export class Timeline {
 	drawResident(context) {
 		if (this.isResidentOff) return;
 		context.beginPath();
-		let isOpen = false;
-		this.model.cells.resident.forEach((value, i) => {
+		residentCurve(this.model).forEach((value, i) => {
 			if (Number.isNaN(value)) return;
-			const x = (this.xOfBound(i) + this.xOfBound(i + 1)) / 2;
-			context[isOpen ? "lineTo" : "moveTo"](x, this.yOf(value));
-			isOpen = true;
+			context.lineTo(this.xOfBound(i), this.yOf(value));
+			context.lineTo(this.xOfBound(i + 1), this.yOf(value));
 		});
 		context.setLineDash([4, 3]);
 		context.strokeStyle = this.app.palette.ink2;
@@ -591,8 +595,7 @@ export class Timeline {
 
 	/** @returns {Other | null} what the selection is compared with, if that is shown */
 	get other() {
-		const {state} = this.app.store;
-		return state.view === "compare" || state.other ? this.app.otherOf() : null;
+		return this.app.store.state.view === "compare" ? this.app.otherOf() : null;
 	}
 
 	/** What the selection is compared with: its place, or the live bytes of the other trace. @param {CanvasRenderingContext2D} context @param {number} bottom */

@@ -237,7 +237,7 @@ interface App {
 	say: (text: string) => void; // to screen readers
 	warn: (text: string) => void; // a line of text
 	isResidentOff: () => boolean; // whether resident memory is left out of the timeline
-	other: {model: Model; trace: any} | null; // cells to compare with, when they are there
+	other: {model: Model; trace: any; said: string} | null; // cells to compare with, when they are there; how they match
 	otherOf: () => Other | null; // what is compared with
 	panel: any; // views that others ask
 	timeline: any;
@@ -246,6 +246,7 @@ interface App {
 	map: any;
 	find: (name: string, query: Record<string, string>) => {answer?: any; error?: string};
 	fail: (error: unknown) => void; // says what went wrong
+	isGoingOn: boolean; // this picture follows another one of a recording
 	redraw: () => void;
 	redrawTimeline: () => void;
 }

@@ -35,16 +35,19 @@ function drawClass(index) {
 /** @param {App} app @returns {{key: string, words: string, title: string, isOn: boolean, members: Partial<State>, isOff?: boolean}[]} */
 function presetsOf(app) {
 	const {picture, trace} = app,
-		growth = trace.answer?.growth,
 		{choice} = picture,
+		{bounds} = picture.model.cells,
+		growth = trace.live
+			? {from_ns: bounds[(picture.model.last * 3) >> 2], to_ns: Infinity}
+			: trace.answer?.growth,
 		{selection} = app.store.state;
 	const isWindow = choice.kind === "window";
 	return [
 		{
 			key: "p",
-			words: "Peak",
-			title: "What lived at the peak",
-			isOn: picture.isPeak,
+			words: trace.live ? "Now" : "Peak",
+			title: trace.live ? "What lives now" : "What lived at the peak",
+			isOn: picture.isPeak || selection.kind === "peak",
 			members: {selection: {kind: "peak"}},
 		},
 		{

@@ -98,6 +98,11 @@ class Report(Table):
             library().xheap_text_free(said)
 
 
+def _given(**options: Any) -> List[str]:
+    """The options of a command that have a value."""
+    return [word for name, value in options.items() if value is not None for word in (f"-{name}", str(value))]
+
+
 def _numbers_of(struct: Any) -> List[Any]:
     return [getattr(struct, name) for name in _NUMBERS]
 
@@ -208,6 +213,28 @@ class Trace:
         """The first answer, as `xheap report`: the peak, what grows, and what is worth a look. `.json` has the same as docs/schema/report.json describes it."""
         words = ["report", *self._words(filters)]
         return Text(run([*words, "-width", str(WIDTH)]), lambda: answer(words))
+
+    def _answer(self, command: str, words: Sequence[str]) -> Text:
+        asked = [command, *self._words({}), *words]
+        return Text(run([*asked, "-width", str(WIDTH)]), lambda: answer(asked))
+
+    def why(self, at: Optional[str] = None, pid: Optional[int] = None, top: Optional[int] = None) -> Text:
+        """What the resident memory of a process is, as `xheap why`. `.json` has the same as docs/schema/why.json describes it.
+
+        at: which reading: "peak" (the default), "end", or the one nearest to a time such as "2s".
+        pid: the process; without it, the one with the largest reading.
+        top: at most so many rows of each list.
+        """
+        return self._answer("why", _given(at=at, pid=pid, top=top))
+
+    def explain(self, address: Optional[int] = None, at: Optional[str] = None, pid: Optional[int] = None) -> Text:
+        """How a process crashed, or what happened at an address, as `xheap explain`. `.json` has the same as docs/schema/explain.json describes it.
+
+        address: what is asked about; without it, the end of a process.
+        at: the moment, such as "2s"; without it, the end.
+        pid: the process.
+        """
+        return self._answer("explain", [*([hex(address)] if address is not None else []), *_given(at=at, pid=pid)])
 
     def heap(self, by: str = "function", sort: str = "outstanding_bytes", top: int = 10000, split: Optional[str] = None, callers_of: Optional[str] = None,
              cull: Sequence[str] = (), default_cull: bool = True, lines: bool = False, **filters: Any) -> Report:

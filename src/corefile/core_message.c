@@ -3,26 +3,17 @@
    symbols of the library, which lie in the library's file: a core has only what a process has written to. */
 #include "corefile/core_message.h"
 
-#include <elfutils/libdwelf.h>
 #include <gelf.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/text.h"
-#include "corefile/core_stack.h"
+#include "corefile/core_file.h"
 #include "corefile/corefile.h"
 
 static bool is_library(const char *path)
 {
 	const char *name = text_file_name(path);
 	return !strncmp(name, "libc.so.", strlen("libc.so.")) || !strncmp(name, "libc-", strlen("libc-"));
-}
-
-static bool is_same_build(Elf *elf, const struct core_image *image)
-{
-	const void *build_id;
-	ssize_t size = dwelf_elf_gnu_build_id(elf, &build_id);
-	return size > 0 && (size_t)size == image->build_id_size && !memcmp(build_id, image->build_id, (size_t)size);
 }
 
 static bool symbol_find(Elf *elf, Elf_Scn *section, const char *name, GElf_Addr *value)
@@ -43,11 +34,9 @@ static bool symbol_find(Elf *elf, Elf_Scn *section, const char *name, GElf_Addr 
 }
 
 /* Find the variable's address in the image's file, where the first segment begins at 0. */
-static bool variable_find(Elf *elf, const struct core_image *image, GElf_Addr *value)
+static bool variable_find(Elf *elf, GElf_Addr *value)
 {
 	GElf_Shdr head;
-	if (!elf || !is_same_build(elf, image))
-		return false;
 	for (Elf_Scn *section = NULL; (section = elf_nextscn(elf, section));)
 		if (gelf_getshdr(section, &head) && head.sh_type == SHT_DYNSYM &&
 		    symbol_find(elf, section, "__abort_msg", value))
@@ -70,17 +59,15 @@ bool core_message_read(const struct corefile *core, char *text, size_t size)
 {
 	const struct core_facts *facts = corefile_facts(core);
 	bool is_found = false;
-	elf_version(EV_CURRENT);
 	for (size_t i = 0; i < facts->image_count && !is_found; i++) {
 		const struct core_image *image = &facts->images[i];
-		int fd = is_library(image->path) ? core_file_open(image->path) : -1;
-		Elf *elf = fd < 0 ? NULL : elf_begin(fd, ELF_C_READ_MMAP, NULL);
+		struct core_file file;
 		GElf_Addr variable;
-		if (variable_find(elf, image, &variable))
+		if (!is_library(image->path) || !core_file_begin(&file, image))
+			continue;
+		if (variable_find(file.elf, &variable))
 			is_found = text_read(core, image->base + variable, text, size);
-		elf_end(elf);
-		if (fd >= 0)
-			close(fd);
+		core_file_end(&file);
 	}
 	return is_found;
 }

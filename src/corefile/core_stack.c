@@ -2,23 +2,11 @@
 #include "corefile/core_stack.h"
 
 #include <elfutils/libdwfl.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
+#include "corefile/core_file.h"
 #include "corefile/corefile.h"
-
-int core_file_open(const char *path)
-{
-	struct stat status;
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (fd < 0 || (!fstat(fd, &status) && S_ISREG(status.st_mode)))
-		return fd;
-	close(fd);
-	return -1;
-}
 
 /* libdwfl compares the build-id. */
 static int image_open(Dwfl_Module *module, void **data, const char *name, Dwarf_Addr base, char **path, Elf **elf)

@@ -21,7 +21,4 @@ struct core_stack {
     has come its caller's frames. */
 void core_stack_read(struct core_stack *stack, const struct corefile *core);
 
-/** Open a file that a core names, which may be any: no device, and nothing that waits. Return -1 on failure. */
-int core_file_open(const char *path);
-
 #endif

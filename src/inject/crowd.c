@@ -394,7 +394,9 @@ static bool late_wait(struct crowd *crowd, uint32_t left, uint64_t until_ns)
 int crowd_stop_others(struct crowd *crowd, pid_t caller, struct diag *diag)
 {
 	uint64_t limit_ns = STOP_FIRST_NS, last_ns = turn_limit_ns();
-	int error = crowd_stop_within(crowd, limit_ns, diag);
+	/* An attempt that failed before the last one is no reason of anything. */
+	struct diag why = {""};
+	int error = crowd_stop_within(crowd, limit_ns, &why);
 	for (int attempt = 1; error == -EBUSY && attempt < STOP_ATTEMPTS && monotonic_now_ns() < last_ns;) {
 		uint32_t late_count = late_note(crowd);
 		crowd_others_go_on(crowd, caller);
@@ -403,10 +405,12 @@ int crowd_stop_others(struct crowd *crowd, pid_t caller, struct diag *diag)
 			attempt++;
 		}
 		limit_ns = limit_ns < STOP_LIMIT_NS / 2 ? 2 * limit_ns : STOP_LIMIT_NS;
-		error = crowd_stop_within(crowd, limit_ns, diag);
+		error = crowd_stop_within(crowd, limit_ns, &why);
 	}
-	if (error)
-		crowd_others_go_on(crowd, caller);
+	if (!error)
+		return 0;
+	*diag = why;
+	crowd_others_go_on(crowd, caller);
 	return error;
 }
 

@@ -145,6 +145,11 @@ bool heap_follow_sums(const struct heap_follow *follow, struct matching_sums *su
 	return matching_sums_take(follow->matching, sums);
 }
 
+const struct trace *heap_follow_trace(const struct heap_follow *follow)
+{
+	return follow->trace;
+}
+
 bool heap_follow_watch_settle(struct heap_follow *follow)
 {
 	return matching_watch_settle(follow->matching);

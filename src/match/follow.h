@@ -34,6 +34,10 @@ int heap_follow_advance(struct heap_follow *follow, int64_t until_ns, uint64_t s
     function for progress. */
 bool heap_follow_sums(const struct heap_follow *follow, struct matching_sums *sums);
 
+/** Return the trace as it was last read, whose dictionary has all that the sums refer to; NULL before the first look.
+    Valid until the next one. */
+const struct trace *heap_follow_trace(const struct heap_follow *follow);
+
 /** Bring all that is matched so far to the watcher of rows (match/match.h). */
 bool heap_follow_watch_settle(struct heap_follow *follow);
 

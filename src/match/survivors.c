@@ -19,7 +19,7 @@ struct own {
 
 struct survivors {
 	struct heap_groups *groups; /* NULL: ends are not kept */
-	struct own **own; /* by group */
+	struct own **own;           /* by group */
 	size_t group_count;
 	uint32_t complete; /* groups that get no more */
 };

@@ -78,6 +78,15 @@ def check_shown():
         same("callers", trace.heap(by="callers", callers_of="*put*")[0].depth, 0)
         same("report", trace.report().text.splitlines()[1:], xheap("report", PLAIN, "-width", 100).splitlines()[1:])
         same("report's peak", trace.report().json["totals"], json.loads(xheap("report", PLAIN, "-format", "json"))["totals"])
+    for scene in ("resident", "ended"):
+        subprocess.run([os.path.join(os.environ["BUILD"], "tests/golden/make_trace"), scene, f"{scene}.xht"], check=True)
+    with package.open("resident.xht") as trace:
+        same("why", trace.why(top=1).text.splitlines(), xheap("why", "resident.xht", "-top", 1, "-width", 100).splitlines())
+        same("why at a time", trace.why(at="7us", pid=100).json["classes"], json.loads(xheap("why", "resident.xht", "-at", "7us", "-pid", 100, "-format", "json"))["classes"])
+    with package.open("ended.xht") as trace:
+        same("an end", trace.explain().text.splitlines(), xheap("explain", "ended.xht", "-width", 100).splitlines())
+        block = json.loads(xheap("dump", "ended.xht", "-allocations", "-format", "json").splitlines()[0])
+        same("an address", trace.explain(int(block["address"], 16), pid=block["pid"], at=f"{block['birth_ns'] + 1}ns").json["of_address"]["block"]["id"], block["id"])
     many = package.Table(["n", "class", "n n", "n_n"], [(i, "a\x1b[31m<b>" + "x" * 200, 1.5, None) for i in range(100)], "t")
     same("a name that Python has", many[0]._fields, ("n", "class_", "n_n", "n_n_"))
     expect("and 40 more" in str(many) and "and 40 more" in many._repr_html_() and "\x1b" not in str(many) + many._repr_html_(), "a long table")

@@ -29,7 +29,7 @@ static struct {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	bool opening_waits, cells_wait, opening_fails;
-	unsigned openings, cells; /* that were begun */
+	unsigned openings, cells, preparations; /* that were begun */
 } scene = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
 static const char *const paths[] = {"a.xht", "b.xht"};
@@ -84,6 +84,14 @@ int __wrap_cells_answer_write(struct shown_trace *shown, const struct question *
 	(void)shown;
 	sink_format(out, "%u cells", question->intervals);
 	return work(&scene.cells, &scene.cells_wait, caller->is_cancelled, diag);
+}
+
+int __wrap_shown_trace_prepare(struct shown_trace *shown, const struct analysis_caller *caller, struct diag *diag);
+int __wrap_shown_trace_prepare(struct shown_trace *shown, const struct analysis_caller *caller, struct diag *diag)
+{
+	const bool waits = false;
+	(void)shown;
+	return work(&scene.preparations, &waits, caller->is_cancelled, diag);
 }
 
 /* ---- jobs ---- */
@@ -167,7 +175,7 @@ static int begin(void **state)
 	(void)state;
 	alarm(PATIENCE_S);
 	scene.opening_waits = scene.cells_wait = scene.opening_fails = false;
-	scene.openings = scene.cells = 0;
+	scene.openings = scene.cells = scene.preparations = 0;
 	jobs = jobs_begin(&plan, &diag);
 	assert_non_null(jobs);
 	return 0;
@@ -193,6 +201,19 @@ static void test_answers(void **state)
 		expect_end(give(REQUEST_CELLS, 0, "p", 3 + i), 200, "0 cells");
 	assert_int_equal(count_of(&scene.cells), 1); /* those of the whole run are kept */
 	assert_int_equal(count_of(&scene.openings), 2);
+}
+
+/* A page that was shown kept cells asks for others next: what they need is found before that, and once. */
+static void test_kept_cells_prepare_others(void **state)
+{
+	(void)state;
+	expect_end(give(REQUEST_CELLS, 0, "p", 1), 200, "0 cells");
+	expect_end(give(REQUEST_TRACE, 0, "p", 2), 200, "a.xht");
+	assert_int_equal(count_of(&scene.preparations), 0);
+	expect_end(give(REQUEST_CELLS, 0, "p", 3), 200, "0 cells");
+	wait_until_begun(&scene.preparations, 1);
+	expect_end(give(REQUEST_TRACE, 0, "p", 4), 200, "a.xht");
+	assert_int_equal(count_of(&scene.preparations), 1);
 }
 
 static void test_opening_says_how_far_it_is(void **state)
@@ -314,6 +335,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_answers, begin, end),
+		cmocka_unit_test_setup_teardown(test_kept_cells_prepare_others, begin, end),
 		cmocka_unit_test_setup_teardown(test_opening_says_how_far_it_is, begin, end),
 		cmocka_unit_test_setup_teardown(test_newer_requests_replace_older_ones, begin, end),
 		cmocka_unit_test_setup_teardown(test_clients_go, begin, end),

@@ -8,7 +8,7 @@ import path from "node:path";
 import test, {after, before} from "node:test";
 import * as engine from "../../viewer/cells.js";
 import {decodeCells} from "../../viewer/decode.js";
-import {formatBytes, formatChange, formatShare, formatTime, formatWhole} from "../../viewer/format.js";
+import {formatBytes, formatChange, formatGrowth, formatShare, formatTime, formatWhole} from "../../viewer/format.js";
 import {layoutFlame} from "../../viewer/tree.js";
 import {encodeFile} from "./encode.mjs";
 import {makeBuild, makeHostile, makeLossy, makeSample, makeServer} from "./made.mjs";
@@ -220,6 +220,37 @@ test("never freed is about the window, if there is one", async () => {
 	await close(page);
 });
 
+test("resident memory is what was measured last, in the legend and on the timeline", async () => {
+	const page = await open("server"),
+		model = models.server,
+		[x, y] = await boundAt(page, model, 119),
+		last = model.cells.resident[115];
+	assert.ok(Number.isNaN(model.cells.resident[118]) && last > 0);
+	await page.mouse.move(x, y);
+	await settle(page);
+	assert.equal(await text(page, ".legend-row:last-child .value"), formatBytes(last));
+	const drawn = await page.evaluate(async () => {
+		const lines = [],
+			{lineTo} = CanvasRenderingContext2D.prototype;
+		CanvasRenderingContext2D.prototype.lineTo = function (x, y) {
+			lines.push([x, y]);
+			lineTo.call(this, x, y);
+		};
+		document.getElementById("theme").click();
+		await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+		CanvasRenderingContext2D.prototype.lineTo = lineTo;
+		return lines;
+	});
+	const box = await page.locator("#timeline").boundingBox(),
+		near = ([at]) => Math.abs(at + box.x - x) < 1e-6,
+		[, y0] = drawn.find(near);
+	const levels = new Set(drawn.filter(near).map(([, at]) => at));
+	const [first] = await boundAt(page, model, 117),
+		held = drawn.filter(([at, level]) => Math.abs(at + box.x - first) < 1e-6 && levels.has(level));
+	assert.ok(held.some(([, level]) => level < y0), "a level line above the areas");
+	await close(page);
+});
+
 test("handles and the label change the window", async () => {
 	const page = await open("server"),
 		model = models.server;
@@ -393,13 +424,24 @@ test("two windows side by side: Shift+drag; what is kept as A can be swapped", a
 	await settle(page);
 	const head = () => text(page, "#compare-head");
 	assert.match(await head(), new RegExp(`^Amade here.*: ${formatBytes(a)}Bmade here.*: ${formatBytes(b)}`));
-	assert.ok((await head()).includes(`${formatChange(b - a)}, `), await head());
+	assert.ok((await head()).includes(`${formatChange(b - a)} ${formatGrowth(a, b)}`), await head());
 	assert.match(await text(page, "#command"), /^xheap diff server\.xht@\d+ns\.\.\S+ server\.xht@\d+ns\.\.\S+ -frames so$/);
 	assert.match(await page.getAttribute("#compare-flame", "aria-label"), /A to B/);
 	await click(page, "#compare-head .button >> nth=1");
 	assert.match(await head(), new RegExp(`^Amade here.*: ${formatBytes(b)}Bmade here.*: ${formatBytes(a)}`));
 	await click(page, "#compare .table-row");
-	assert.match(await text(page, "#panel h2"), /Function/);
+	assert.match(await text(page, "#panel"), /^Function.*Numbers of A: made here, still there/);
+	const shot = () => page.locator("#timeline").screenshot();
+	await press(page, "Escape");
+	const compared = await shot();
+	await press(page, "1");
+	const left = await shot();
+	assert.notDeepEqual(left, compared, "A and B are marked in Compare alone");
+	await press(page, "6");
+	await press(page, "Escape");
+	assert.match(await head(), /Press m/);
+	await press(page, "1");
+	assert.deepEqual(await shot(), left);
 	const other = await open("server", {hash: "#view=compare"});
 	assert.match(await text(other, "#compare-head"), /Press m/);
 	await press(other, "m");
@@ -412,6 +454,10 @@ test("a file has no single blocks, and says so", async () => {
 	const page = await open("server");
 	await press(page, "3");
 	assert.match(await text(page, "#notice"), /xheap view does/);
+	const reason = /^No single blocks: this file does not say that; xheap view does$/;
+	assert.match(await text(page, "#blocks .table-body"), reason);
+	await press(page, "d");
+	assert.match(await text(page, "#blocks .table-body"), reason, "it stays");
 	await close(page);
 });
 
@@ -746,7 +792,7 @@ const overlaps = () => {
 			}),
 		);
 		for (const [child, box] of boxes)
-			if (box.right > window.innerWidth + 1) found.push(`${child.id || child.className} beyond the window`);
+			if (box.right > row.getBoundingClientRect().right + 1) found.push(`${child.id || child.className} beyond its row`);
 	}
 	return found;
 };

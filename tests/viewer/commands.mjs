@@ -130,34 +130,47 @@ test("a window is given once: the one that was chosen by hand", () => {
 test("what the command cannot be told is said", () => {
 	const trace = {path: "a.xht", threads: [], processes: [{pid: 5}, {pid: 5}], heaps: []},
 		[choice] = CHOICES.whole;
-	const lacksOf = (state) =>
+	const cells = {bounds, frames: [], frame: [], count: 0, node: [], asker: [], nodeCount: 0},
+		model = {cells, trace, images: [], cache: new Map()};
+	const askedOf = (state) =>
 		commandOf({
 			trace,
+			whole: model,
 			store: {state: {...first, ...state}},
-			picture: {isPeak: false, isWhole: true, choice, model: {cells: {bounds}}},
-		}).lacks.length;
-	assert.equal(lacksOf({}), 0);
-	assert.equal(lacksOf({item: {kind: "path", path: "1"}}), 0);
-	assert.equal(lacksOf({view: "blocks"}), 1);
-	assert.equal(lacksOf({view: "sizes"}), 1);
-	assert.equal(lacksOf({view: "map"}), 0);
-	assert.equal(lacksOf({view: "blocks", item: {kind: "path", path: "1"}}), 2);
-	for (const state of [
-		{isInverted: true},
-		{focus: "a"},
-		{measure: "peak"},
-		{filters: [{by: "process", key: "0", hide: false}]},
-		{filters: [{by: "function", key: "a!b", hide: true}]},
-		{
-			filters: [
-				{by: "function", key: "a!b", hide: false},
-				{by: "image", key: "a", hide: false},
-			],
-		},
-		{filters: [{by: "life", key: "40", hide: false}]},
-		{words: "-size 64 128", filters: [{by: "size", key: "5", hide: false}]},
-		{filters: [{by: "stack", key: "a!b", hide: false}]},
+			picture: {isPeak: false, isWhole: true, choice, model, selected: {hits: Uint8Array.of(1)}, itemMask: Uint8Array.of(1)},
+		});
+	const lacksOf = (state) => askedOf(state).lacks.join();
+	assert.equal(lacksOf({}), "");
+	assert.equal(lacksOf({item: {kind: "path", path: "1"}}), "");
+	assert.equal(lacksOf({view: "map"}), "");
+	assert.equal(lacksOf({view: "blocks", item: {kind: "path", path: "1"}}), "what is selected");
+	for (const [state, words] of [
+		[{measure: "peak"}, "the restriction to the peak"],
+		[{filters: [{by: "process", key: "0", hide: false}]}, "? 5"],
+		[{filters: [{by: "function", key: "a!b", hide: true}]}, "without a!b"],
+		[
+			{
+				filters: [
+					{by: "function", key: "a!b", hide: false},
+					{by: "image", key: "a", hide: false},
+				],
+			},
+			"a",
+		],
+		[{view: "blocks", filters: [{by: "life", key: "40", hide: false}]}, "never freed"],
+		[{words: "-size 64 128", filters: [{by: "size", key: "5", hide: false}]}, "16 B to 31 B"],
+		[{filters: [{by: "stack", key: "a!b", hide: false}]}, "a!b"],
+	])
+		assert.equal(lacksOf(state).replaceAll("\u2009", " "), words, JSON.stringify(state));
+	for (const [state, words] of [
+		[{isInverted: true}, "the inversion"],
+		[{focus: "a"}, "the focus"],
+		[{view: "blocks"}, "the order"],
+		[{view: "sizes"}, "lifetimes beside the sizes"],
+		[{filters: [{by: "life", key: "40", hide: false}]}, ""],
 	]) {
-		assert.equal(lacksOf(state), 1, JSON.stringify(state));
+		assert.equal(askedOf(state).shape.join(), words);
+		assert.equal(lacksOf(state), "", "the numbers are the same");
 	}
+	assert.equal(askedOf({filters: [{by: "life", key: "40", hide: false}]}).words.at(-1), "so");
 });

@@ -17,7 +17,8 @@ import {randomFrom} from "./random.mjs";
 const XHEAP = process.env.XHEAP ?? path.join(SOURCE, "build/xheap"),
 	WORK = process.env.TMPDIR ?? "/tmp",
 	FOLDER = path.join(SOURCE, "tests/golden/traces"),
-	TRACES = ["libstdcxx.xht", "processes.xht", "libcxx.xht"],
+	TRACES = ["libstdcxx.xht", "processes.xht", "libcxx.xht", "c.xht"],
+	TITLES = {peak: "size at the peak", total: "total size", outstanding: "outstanding size"},
 	WINDOWS = 4,
 	ROWS = 10;
 
@@ -111,15 +112,17 @@ async function boundsOf(number) {
 	return {trace, cells};
 }
 
-/** The rows of the command that the page shows, run as a shell would. */
-function rowsOfCommand(shown) {
+/** What the command that the page shows prints, run as a shell would. */
+function outputOf(shown) {
 	const done = spawnSync("bash", ["-c", shown.replace(/^xheap/, '"$0"') + " -format json -noIndex", XHEAP], {
 		encoding: "utf8",
 		maxBuffer: 1 << 28,
 	});
 	assert.equal(done.status, 0, `${shown}: ${done.stderr}`);
-	return JSON.parse(done.stdout).actions[0].rows;
+	return done.stdout;
 }
+
+const rowsOfCommand = (shown) => JSON.parse(outputOf(shown)).actions[0].rows;
 
 TRACES.slice(0, 2).forEach((name, number) => {
 	const file = path.join(FOLDER, name);
@@ -370,6 +373,27 @@ test("a moment and a range are typed as for the command, and exact on any time",
 	await close(page);
 });
 
+test("a command has the shown numbers, or there is none", async () => {
+	const page = await open(`${address}&trace=0`),
+		window = "selection=18000000~24000000~AIFO",
+		filters = (...list) => `filters=${encodeURIComponent(JSON.stringify(list))}`,
+		never = {by: "life", key: "40", hide: false};
+	await goTo(page, `#trace=0&${window}&${filters(never)}`);
+	await page.waitForFunction(() => / -tree so -window AIFO 18000001ns 24ms$/.test(document.getElementById("command").title));
+	const rows = rowsOfCommand(await page.getAttribute("#command", "title")),
+		sum = (key) => formatBytes(rows.filter(({depth}) => depth === rows[0].depth).reduce((all, row) => all + row[key], 0));
+	assert.notEqual(sum("outstanding_bytes"), sum("total_bytes"), "some were freed behind the window");
+	assert.equal(await page.$eval("#classes button:nth-child(2) b", (one) => one.textContent), sum("outstanding_bytes"));
+	await goTo(page, `#trace=0&${window}&${filters({by: "image", key: "libstdc++.so.6.0.30", hide: true})}`);
+	assert.deepEqual([await text(page, "#command"), await page.isVisible("#copy-command")], ["", false]);
+	assert.equal(await text(page, "#lacks"), "no command has these numbers: none can be told without libstdc++.so.6.0.30");
+	const alone = await open(`${address}&trace=0&view=compare&other=9,0,peak`);
+	assert.deepEqual([await text(alone, "#command"), await alone.isVisible("#copy-command")], ["", false]);
+	alone.faults = [];
+	await close(alone);
+	await close(page);
+});
+
 test("blocks one by one: those of the dump, in any order, and all that is known of one", async () => {
 	const page = await open(`${address}&trace=0&view=blocks&selection=-1~~AIFI%2BAIFO`),
 		file = path.join(FOLDER, TRACES[0]),
@@ -402,12 +426,14 @@ test("blocks one by one: those of the dump, in any order, and all that is known 
 	const [selected, blocks] = await page.$$eval("#panel .numbers dd", (all) => [0, 2].map((i) => all[i].textContent));
 	await page.click("#panel .button >> text=Its blocks");
 	await page.waitForFunction((words) => document.getElementById("blocks-controls").textContent === words, `${blocks} blocks, ${selected}`);
-	assert.match(await text(page, "#command"), /^xheap dump .*libstdcxx.xht -allocations$/);
-	assert.match(await text(page, "#lacks"), /what is selected, the order$/);
-	for (const selection of ["peak", "-1~~AIFO"]) {
+	assert.match(await text(page, "#lacks"), /: none can be told what is selected$/);
+	assert.equal(await page.isVisible("#copy-command"), false);
+	const item = (by, key) => `-1~~AIFO&item=${encodeURIComponent(JSON.stringify({kind: "group", by, key}))}`;
+	for (const selection of ["peak", "-1~~AIFO", item("inclusive", "server!main"), item("size", "7")]) {
 		await goTo(page, `#trace=0&view=blocks&selection=${selection}`);
-		const shown = await text(page, "#command"),
-			dumped = run(...shown.split(" ").slice(1), "-format", "json").trim().split("\n").map((line) => JSON.parse(line)),
+		assert.equal(await text(page, "#lacks"), "but for the order");
+		const shown = await page.getAttribute("#command", "title"),
+			dumped = outputOf(shown).trim().split("\n").map((line) => JSON.parse(line)),
 			total = formatBytes(dumped.reduce((sum, {size}) => sum + size, 0));
 		await page.waitForFunction((words) => document.getElementById("blocks-controls").textContent === words, `${formatWhole(dumped.length)} blocks, ${total}`);
 	}
@@ -611,17 +637,20 @@ test("check 16: what is compared is what xheap diff says, row by row", async () 
 	const window = (from, to, classes) => `${bounds[from]}~${bounds[to]}~${classes}`,
 		at = (i) => `@=${commandTime(bounds[i])}`,
 		range = (i, j) => `@${commandTime(bounds[i] + 1)}..${commandTime(bounds[j])}`;
-	for (const [other, selection, a, b, key] of [
+	for (const [other, selection, a, b, key, note = ""] of [
 		["2,0,peak", "peak", [2, ""], [0, ""], "peak"],
 		["0,0,-1~~AIFI+AIFO", "-1~~AIFI+AIFO", [0, ""], [0, ""], "total"],
 		["2,1,-1~~AIFI+AIFO", "-1~~AIFI+AIFO", [0, ""], [2, ""], "total"],
 		[`0,0,${bounds[210]}`, `${bounds[250]}`, [0, at(210)], [0, at(250)], "peak"],
+		["3,1,-1~~AIFI+AIFO", "-1~~AIFI+AIFO", [0, ""], [3, ""], "total", "Matched as one program: server, words."],
+		["", window(180, 200, "AIFO"), [0, range(180, 200)], [1, range(180, 200)], "outstanding", "A and B are of different programs: only frames of common libraries match."],
 		[`0,0,${window(180, 200, "AIFO")}`, window(200, 240, "AIFO"), [0, range(180, 200)], [0, range(200, 240)], "outstanding"],
 	])
 		for (const rows of ["function", "inclusive", "stack", "image"]) {
 			const words = new URLSearchParams({trace: 0, view: "compare", rows, other, selection});
 			await goTo(page, `#${words}`);
 			await page.waitForSelector("#compare:not(.empty)");
+			assert.equal((await page.$$eval("#compare-head .faint", (all) => all.map((one) => one.textContent))).join(""), note);
 			const sides = [a, b].map(([trace, suffix]) => path.join(FOLDER, TRACES[trace]) + suffix),
 				more = rows === "inclusive" ? ["-inclusive"] : [];
 			const wanted = JSON.parse(run("diff", ...sides, name[rows], ...more, "-top", "100000", "-format", "json", "-noIndex")).actions[0].rows;
@@ -635,6 +664,10 @@ test("check 16: what is compared is what xheap diff says, row by row", async () 
 			assert.deepEqual(changed.sort(), sums.map(String).sort(), `${rows} ${words}`);
 			const command = await page.getAttribute("#command", "title");
 			assert.deepEqual(rowsOfCommand(command).length, wanted.length, command);
+			const grown = /[+−][\d.]+\u2009%$/.exec(await text(page, "#compare-head > .more, #compare-head > .less"))?.[0] ?? "",
+				said = run("diff", ...sides, "-totals", "-noIndex").split("\n").find((line) => line.includes(TITLES[key])) ?? "",
+				percent = /[+-][\d.]+ %/.exec(said)?.[0] ?? "";
+			assert.equal(grown.replace("−", "-").replace("\u2009", " "), percent, `${command}: the share that the total grew by`);
 		}
 	await page.keyboard.press("p");
 	await page.keyboard.press("m");
@@ -675,5 +708,8 @@ test("check 25: a server that has ended is said", async () => {
 	await page.keyboard.press("w");
 	await settle(page);
 	assert.match(await text(page, "#selection-words"), /Whole run/, "what is loaded goes on working");
+	await page.keyboard.press("3");
+	await page.waitForSelector("#blocks .table-body p");
+	assert.equal(await text(page, "#blocks .table-body"), "No single blocks: the server has ended");
 	await page.context().close();
 });

@@ -20,6 +20,7 @@
 #include "action/report/losses.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "corefile/core_load.h"
 #include "corefile/core_message.h"
 #include "corefile/core_stack.h"
 #include "trace/code_rows.h"
@@ -171,6 +172,21 @@ static bool use_is_read(struct explanation *explanation, const struct explain_po
 	return false;
 }
 
+/* Return whether the code loaded the pointer that it then used from a block that is freed, or has the place of one.
+   Such a pointer may be any number, also 0. */
+static bool use_is_loaded(struct explanation *explanation)
+{
+	struct core_load load;
+	if (!core_load_find(explanation->question.core, &load))
+		return false;
+	struct block_history history = {.address = load.from, .process = explanation->process, .is_end = true};
+	block_history_find(&history, 1, explanation->source->table);
+	if (!is_freed(&history) && !is_given_again(&history))
+		return false;
+	use_set(explanation, load.value, &history, false);
+	return true;
+}
+
 /* Return whether the address is the first that is not mapped behind a live block that a register or a word of the stack
    points into, with no other block between them: the program went on beyond its end. */
 static bool use_is_beyond(struct explanation *explanation)
@@ -204,7 +220,7 @@ static void use_find(struct explanation *explanation)
 	uint64_t used[USED_MAX];
 	const struct core_facts *facts = explanation->core.facts;
 	bool is_use = facts->signal == SIGSEGV || facts->signal == SIGBUS || facts->signal == SIGILL;
-	if (!is_use || use_is_inside(explanation) || use_is_beyond(explanation))
+	if (!is_use || use_is_inside(explanation) || use_is_loaded(explanation) || use_is_beyond(explanation))
 		return;
 	unsigned count = used_list(explanation->question.core, used);
 	for (int is_again = 0; is_again < 2; is_again++)

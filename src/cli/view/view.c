@@ -12,6 +12,7 @@
 #include "cli/cli.h"
 #include "cli/option_parser.h"
 #include "cli/view/view_open.h"
+#include "cli/view/view_session.h"
 #include "os/monotonic.h"
 #include "server/alone/alone_file.h"
 #include "server/http/server.h"
@@ -21,6 +22,7 @@ enum { LOOK_MS = 100, FILES_MAX = 64, PORT_MAX = 65535, IDLE_MS_MAX = 1000 * 864
 struct view_options {
 	const char *words[FILES_MAX];
 	unsigned word_count;
+	const char *session; /* NULL: files */
 	uint32_t port, idle_ms;
 	const char *html; /* NULL: a server */
 	uint64_t most_bytes;
@@ -40,11 +42,14 @@ static sigset_t ending_signals(void)
 }
 
 /* Serve until a signal asks for the end, or nobody has asked for long. The browser needs the door once. */
-static void serve(struct server *server, struct view_door *door, const struct view_options *options)
+static void serve(struct server *server, struct view_door *door, const struct view_options *options,
+		  struct view_session *session)
 {
 	const sigset_t signals = ending_signals();
 	const struct timespec pause = monotonic_at(LOOK_MS * NS_PER_MS);
 	for (;;) {
+		if (session)
+			view_session_look(session, server);
 		uint64_t idle_ns = server_look(server);
 		if (server_is_known(server))
 			view_door_close(door);
@@ -85,9 +90,14 @@ static int browser_open(const struct server *server, struct view_door *door, con
 	return CLI_OK;
 }
 
-static int traces_serve(const struct view_options *options, const char *const *paths, unsigned count)
+static int traces_serve(const struct view_options *options, const char *const *paths, unsigned count,
+			struct view_session *session)
 {
-	const struct server_plan plan = {paths, count, asking_opened_options(), (uint16_t)options->port};
+	const struct server_plan plan = {.paths = paths,
+					 .path_count = count,
+					 .options = asking_opened_options(),
+					 .port = (uint16_t)options->port,
+					 .is_live = session};
 	struct diag diag = {""};
 	struct view_door door = {NULL};
 	const sigset_t signals = ending_signals();
@@ -102,7 +112,7 @@ static int traces_serve(const struct view_options *options, const char *const *p
 	place_print(server);
 	int status = browser_open(server, &door, options);
 	if (status == CLI_OK)
-		serve(server, &door, options);
+		serve(server, &door, options, session);
 	view_door_close(&door);
 	server_end(server);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -115,7 +125,29 @@ static int traces_show(const struct view_options *options, const char *const *pa
 {
 	const struct view_file file = {strcmp(options->html ? options->html : "-", "-") ? options->html : NULL, paths,
 				       count, options->most_bytes};
-	return options->html ? view_file_save(&file) : traces_serve(options, paths, count);
+	if (options->html)
+		return view_file_save(&file);
+	struct view_session *session = count == 1 ? view_session_writing(paths[0]) : NULL;
+	int status = traces_serve(options, paths, count, session);
+	view_session_free(session);
+	return status;
+}
+
+/* The trace of a session that cannot be followed is shown as it is now. */
+static int session_show(const struct view_options *options)
+{
+	struct diag diag = {""};
+	struct view_session *session = options->html ? NULL : view_session_named(options->session, &diag);
+	char *path = session ? NULL : cli_session_trace(options->session);
+	const char *const paths[] = {session ? view_session_path(session) : path};
+	if (path && !options->html)
+		cli_say("session %s is shown as it is now: %s", text_shown(options->session), diag.text);
+	int status = session ? traces_serve(options, paths, 1, session)
+		     : path  ? traces_show(options, paths, 1)
+			     : CLI_FAILED;
+	view_session_free(session);
+	free(path);
+	return status;
 }
 
 static int add_file(void *context, char *word)
@@ -132,6 +164,8 @@ static int add_file(void *context, char *word)
 #define AT(member) OPTION_AT(struct view_options, member)
 /* clang-format off */
 static const struct option view_rows[] = {
+	{"session", .type = VALUE_TEXT, AT(session), .value = "NAME",
+	 .help = "show what a session records, while it does: the page goes on by itself"},
 	{"port", .type = VALUE_NUMBER, AT(port), .value = "N", .most = PORT_MAX, .initial_help = "one that is free",
 	 .help = "port on this machine"},
 	{"open", .type = VALUE_ON, AT(opens), .help = "open a browser; without the option, where there is a screen"},
@@ -156,6 +190,10 @@ static int view_run(int argc, char **argv)
 		return CLI_FAILED;
 	if (options.opens && options.stays)
 		return cli_fail("view: --open and --no-open do not go together");
+	if (options.session && options.word_count)
+		return cli_fail("view: --session shows one session, and no files");
+	if (options.session)
+		return session_show(&options);
 	if (options.word_count)
 		return traces_show(&options, options.words, options.word_count);
 	char *path = cli_trace_path(NULL);
@@ -167,12 +205,14 @@ static int view_run(int argc, char **argv)
 
 const struct command command_view = {
 	.name = "view",
-	.usage = "[FILE...] [OPTIONS]",
+	.usage = "[FILE... | --session NAME] [OPTIONS]",
 	.summary = "show traces in the browser: over time, as flames and tables",
 	.run = view_run,
 	.options = &grammar,
 	.help = "A server on this machine shows the traces on one page, whose address is printed. The address has a\n"
 		"secret, so that no other user and no other page can ask. Ctrl-C ends the server.\n\n"
+		"The page of a session, or of a file that is being written, goes on by itself, and shows the whole\n"
+		"trace when recording ends.\n\n"
 		"Without FILE: the newest xheap.*.xht here.\n\n"
 		"Example:\n  xheap view xheap.jq.4711.xht\n",
 };

@@ -102,7 +102,8 @@ int question_set(struct question *question, const char *word, const char *text, 
 	} counts[] = {{"offset", &question->offset, QUESTION_OFFSET_MAX},
 		      {"limit", &question->limit, QUESTION_ROWS_MAX},
 		      {"line", &question->line, UINT32_MAX},
-		      {"id", &question->id, UINT32_MAX}};
+		      {"id", &question->id, UINT32_MAX},
+		      {"seen", &question->seen, UINT32_MAX}};
 	for (size_t i = 0; i < sizeof(counts) / sizeof(*counts); i++) {
 		uint64_t count;
 		if (strcmp(word, counts[i].word) != 0)

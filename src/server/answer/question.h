@@ -48,6 +48,7 @@ struct question {
 	bool is_rising;         /**< the least one is first */
 	uint32_t offset, limit; /**< which rows of blocks */
 	uint32_t id;            /**< of a block */
+	uint32_t seen;          /**< the picture of a recording that the page has; 0: none */
 };
 
 /** Set a member by its word in a request and its text, which the question refers to. Return 0, or -EINVAL with the

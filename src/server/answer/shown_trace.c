@@ -101,3 +101,17 @@ int shown_trace_ask(const struct shown_question *question, const struct analysis
 	free(filter);
 	return error;
 }
+
+static int names_find(void *context, struct analysis *analysis, struct diag *diag)
+{
+	(void)diag;
+	action_input_settle(&analysis->input);
+	shown_trace_nodes(context, analysis->input.sources);
+	return 0;
+}
+
+int shown_trace_prepare(struct shown_trace *shown, const struct analysis_caller *caller, struct diag *diag)
+{
+	const struct shown_question ask = {.shown = shown, .make = names_find, .context = shown};
+	return shown_trace_ask(&ask, caller, diag);
+}

@@ -41,6 +41,10 @@ struct shown_question {
     question. */
 const uint32_t *shown_trace_nodes(struct shown_trace *shown, const struct action_source *source);
 
+/** Find what answers about cells need besides the table: names, and wrappers of allocators. Return as
+    shown_trace_ask(). */
+int shown_trace_prepare(struct shown_trace *shown, const struct analysis_caller *caller, struct diag *diag);
+
 /** Ask. Return 0, or a negative errno with the reason in `diag`: -ECANCELED if the caller has cancelled. */
 int shown_trace_ask(const struct shown_question *question, const struct analysis_caller *caller, struct diag *diag);
 

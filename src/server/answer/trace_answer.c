@@ -297,7 +297,7 @@ static void answer_write(struct trace_answer *answer)
 	summary_json_resident(json, &answer->summary);
 	json_findings(answer);
 	json_count(json, "sample_bytes", source->table->sample_bytes);
-	trace_facts_state(json, source, answer->plan->left_out);
+	trace_facts_state(json, source, &(struct trace_facts_plan){.left_out = answer->plan->left_out});
 	json_end_object(json);
 	json_end(json);
 }

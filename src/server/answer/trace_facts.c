@@ -175,13 +175,18 @@ static void json_damage(struct json *json, const struct action_source *source)
 	json_text(json, "damage", text);
 }
 
-static void json_lacks(struct json *json, const struct action_source *source, const char *left_out)
+static bool is_damaged(const struct action_source *source, const struct trace_facts_plan *plan)
+{
+	return !source->table->dictionary->is_complete && !plan->is_growing;
+}
+
+static void json_lacks(struct json *json, const struct action_source *source, const struct trace_facts_plan *plan)
 {
 	const struct trace_dictionary *dictionary = source->table->dictionary;
 	const uint64_t sample_bytes = source->table->sample_bytes;
 	char text[160];
 	json_begin_array(json, "state");
-	if (!dictionary->is_complete)
+	if (is_damaged(source, plan))
 		json_state(json, source, "damage", 1, "the trace is cut", "info");
 	for (size_t i = 0; i < sizeof(lacks) / sizeof(*lacks); i++)
 		json_lack(json, source, &lacks[i]);
@@ -192,8 +197,8 @@ static void json_lacks(struct json *json, const struct action_source *source, co
 		 text_bytes(sample_bytes).data);
 	if (sample_bytes)
 		json_state(json, source, "sample", 1, text, "report");
-	if (left_out)
-		json_state(json, source, "file", 1, left_out, "view");
+	if (plan->left_out)
+		json_state(json, source, "file", 1, plan->left_out, "view");
 	json_end_array(json);
 }
 
@@ -285,16 +290,16 @@ static void json_flush_marks(struct json *json, const struct trace_dictionary *d
 		json_mark(json, dictionary->duration_ns, "flush", "");
 }
 
-void trace_facts_state(struct json *json, const struct action_source *source, const char *left_out)
+void trace_facts_state(struct json *json, const struct action_source *source, const struct trace_facts_plan *plan)
 {
 	const struct trace_dictionary *dictionary = source->table->dictionary;
-	json_lacks(json, source, left_out);
+	json_lacks(json, source, plan);
 	json_gaps(json, dictionary);
 	json_begin_array(json, "marks");
 	json_process_marks(json, dictionary);
 	json_loss_marks(json, dictionary);
 	json_flush_marks(json, dictionary);
 	json_end_array(json);
-	if (!dictionary->is_complete)
+	if (is_damaged(source, plan))
 		json_damage(json, source);
 }

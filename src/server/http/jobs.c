@@ -18,33 +18,49 @@
 #include "server/answer/map_answer.h"
 #include "server/answer/source_answer.h"
 #include "server/answer/trace_answer.h"
+#include "server/live/live_trace.h"
 
 enum {
 	WORKERS_MAX = 4,
 	KEPT_COUNT = KEPT_CELLS_MAX, /* answers about the whole run that are kept */
-	PATIENCE_MS = 250            /* a job waits so long for its trace, then the page hears how far that is */
+	PATIENCE_MS = 250,           /* a job waits so long for its trace, then the page hears how far that is */
+	LIVE_PATIENCE_MS = 20000     /* and so long for a newer picture: less than connections are kept */
 };
 /* The bytes of answers that clients have not read yet. */
 static const size_t replies_most = (size_t)256 << 20;
 static const char trace_type[] = "application/json", cells_type[] = "application/octet-stream";
 
-enum { STATUS_OK = 200, STATUS_MAKING = 202, STATUS_REPLACED = 409, STATUS_BAD_TRACE = 422, STATUS_BUSY = 503 };
+enum {
+	STATUS_OK = 200,
+	STATUS_MAKING = 202,
+	STATUS_NOTHING = 204,
+	STATUS_REPLACED = 409,
+	STATUS_OVER = 410,
+	STATUS_BAD_TRACE = 422,
+	STATUS_BUSY = 503
+};
 
 /* A trace, and what is known of it. */
 struct shown_slot {
 	struct shown_trace shown;
 	enum { SLOT_CLOSED, SLOT_OPENING, SLOT_OPEN } state;
 	bool is_wanted;       /* it is to be opened before a job needs it */
+	bool is_cold;         /* it is to be prepared before a job needs that */
 	struct reply *trace;  /* its answer `trace`, when it is open */
 	struct reply *reason; /* why it could not be opened, for the next job; NULL: somebody knows it */
 	struct reply *kept[KEPT_COUNT];
 	unsigned kept_intervals[KEPT_COUNT];
 	unsigned next_kept;
-	bool is_busy;       /* a thread asks it */
-	bool is_cancelled;  /* that thread is to stop */
-	struct job *job;    /* that is answered so; NULL: it is opened */
-	uint64_t begun_ns;  /* when opening began */
-	uint64_t done, all; /* events that are matched, of all */
+	struct live_trace *live;   /* while it is recorded: nothing else is open then */
+	struct live_trace *ending; /* that was so; whoever opens the trace frees it */
+	struct live_note over;     /* how that ended; "": it was never recorded here */
+	struct live_answer picture;
+	struct reply *live_reply; /* the answer `live` of that picture */
+	bool is_busy;             /* a thread asks it */
+	bool is_cancelled;        /* that thread is to stop */
+	struct job *job;          /* that is answered so; NULL: it is opened, or prepared */
+	uint64_t begun_ns;        /* when opening began */
+	uint64_t done, all;       /* events that are matched, of all */
 };
 
 struct jobs {
@@ -55,7 +71,7 @@ struct jobs {
 	unsigned worker_count;
 	struct shown_slot *slots; /* by trace */
 	struct job *first;
-	bool is_ending;
+	bool is_ending, wants_flush;
 };
 
 /* ---- the end of a job; the lock is held ---- */
@@ -212,13 +228,92 @@ static struct reply *reply_make(const struct jobs *jobs, struct shown_slot *slot
 		return reply_take(write(&slot->shown, &request->question, &out, &caller, &diag), &out, trace_type,
 				  &diag);
 	struct reply *reply = request->name == REQUEST_TRACE ? slot->trace : kept_find(slot, &request->question);
-	if (reply)
+	if (reply) {
+		/* Who has a first picture that was kept zooms next. */
+		slot->is_cold |= request->name == REQUEST_CELLS && !slot->shown.nodes;
 		return reply_hold(reply);
+	}
 	reply = reply_take(cells_answer_write(&slot->shown, &request->question, &out, &caller, &diag), &out, cells_type,
 			   &diag);
 	if (kept_add(slot, &request->question, reply))
 		kept_write(jobs, slot);
 	return reply;
+}
+
+/* ---- a trace that is recorded; the lock is held ---- */
+
+static struct reply *reply_nothing(void)
+{
+	return reply_new(STATUS_NOTHING, trace_type, NULL, 0);
+}
+
+/* The newest picture, which all pages share; NULL: there is nothing new. */
+static struct reply *live_picture_find(struct shown_slot *slot, uint64_t seen)
+{
+	if (live_trace_picture(slot->live, slot->picture.number > seen ? slot->picture.number : seen, &slot->picture)) {
+		reply_release(slot->live_reply);
+		slot->live_reply = reply_new(STATUS_OK, cells_type, slot->picture.bytes, slot->picture.size);
+	}
+	return slot->picture.number > seen ? reply_hold(slot->live_reply) : NULL;
+}
+
+static struct reply *live_wait_find(struct shown_slot *slot, const struct job *job, uint64_t now_ns)
+{
+	const uint64_t waited_ms = (now_ns - job->given_ns) / NS_PER_MS;
+	struct reply *reply = live_picture_find(slot, job->request.question.seen);
+	if (reply || waited_ms < (slot->picture.number ? LIVE_PATIENCE_MS : PATIENCE_MS))
+		return reply;
+	if (slot->picture.number)
+		return reply_nothing();
+	slot->done = live_trace_progress(slot->live, &slot->all);
+	return reply_progress(slot);
+}
+
+/* The answer to a job; NULL: it waits. */
+static struct reply *live_reply_find(struct jobs *jobs, struct shown_slot *slot, const struct job *job, uint64_t now_ns)
+{
+	static const char live[] = "{\"schema\": 1, \"live\": true}\n";
+	const struct view_request *request = &job->request;
+	if (request->name == REQUEST_LIVE)
+		return live_wait_find(slot, job, now_ns);
+	if (request->name == REQUEST_TRACE)
+		return reply_new(STATUS_OK, trace_type, strdup(live), sizeof(live) - 1);
+	if (request->name == REQUEST_CELLS && is_of_whole_run(&request->question))
+		return reply_nothing();
+	jobs->wants_flush |= request->name == REQUEST_FLUSH;
+	return request->name == REQUEST_FLUSH
+		       ? reply_nothing()
+		       : reply_line(STATUS_BAD_TRACE, "this is answered when the recording has ended");
+}
+
+/* End a job about a trace that is recorded, or was, if its answer is known. */
+static void live_job_look(struct jobs *jobs, struct job *job, uint64_t now_ns)
+{
+	struct shown_slot *slot = &jobs->slots[job->request.trace];
+	struct reply *reply = slot->live
+				      ? live_reply_find(jobs, slot, job, now_ns)
+				      : reply_line(slot->over.text[0] ? STATUS_OVER : STATUS_BAD_TRACE,
+						   slot->over.text[0] ? slot->over.text : "nobody records this trace");
+	if (reply)
+		job_end(jobs, job, reply);
+}
+
+static bool is_about_recording(const struct jobs *jobs, const struct job *job)
+{
+	const enum request_name name = job->request.name;
+	return jobs->slots[job->request.trace].live || name == REQUEST_LIVE || name == REQUEST_FLUSH;
+}
+
+/* Go over to the trace itself when the recording has ended. */
+static void live_look(struct jobs *jobs, struct shown_slot *slot)
+{
+	live_trace_noted(slot->live, &slot->over);
+	if (slot->over.state != LIVE_OVER)
+		return;
+	slot->ending = slot->live;
+	slot->live = NULL;
+	slot->is_wanted = true;
+	pthread_cond_broadcast(&jobs->changed);
 }
 
 /* ---- threads ---- */
@@ -227,7 +322,8 @@ static struct reply *reply_make(const struct jobs *jobs, struct shown_slot *slot
 struct task {
 	struct jobs *jobs;
 	struct shown_slot *slot;
-	struct job *job; /* NULL: the trace is opened */
+	struct job *job;   /* NULL: the trace is opened, or prepared */
+	bool is_preparing; /* it is prepared */
 	struct reply *reply;
 };
 
@@ -244,7 +340,13 @@ static void task_run(void *context)
 				      : reply_make(task->jobs, slot, &task->job->request);
 		return;
 	}
+	if (task->is_preparing) {
+		shown_trace_prepare(&slot->shown, &caller, &diag);
+		return;
+	}
 	const struct trace_answer_plan plan = plan_of(task->jobs);
+	live_trace_free(slot->ending);
+	slot->ending = NULL;
 	int error = shown_trace_open(&slot->shown, &caller, &diag);
 	task->reply = error ? NULL : kept_read(task->jobs, slot);
 	if (task->reply)
@@ -265,11 +367,17 @@ static bool task_find(struct jobs *jobs, struct task *task)
 	}
 	for (struct job *job = jobs->first; job; job = job->next) {
 		struct shown_slot *slot = &jobs->slots[job->request.trace];
-		if (job->is_running || slot->is_busy)
+		if (job->is_running || slot->is_busy || slot->live)
 			continue;
 		task->slot = slot;
 		task->job = slot->state == SLOT_OPEN ? job : NULL;
 		return true;
+	}
+	task->is_preparing = true;
+	for (unsigned i = 0; i < jobs->plan.path_count; i++) {
+		task->slot = &jobs->slots[i];
+		if (!task->slot->is_busy && task->slot->is_cold)
+			return true;
 	}
 	return false;
 }
@@ -283,6 +391,8 @@ static void task_begin(struct task *task)
 	if (task->job) {
 		task->job->is_running = true;
 		task->job->begun_ns = monotonic_now_ns();
+	} else if (task->is_preparing) {
+		slot->is_cold = false;
 	} else {
 		slot->state = SLOT_OPENING;
 		slot->is_wanted = false;
@@ -313,10 +423,12 @@ static void opening_end(struct jobs *jobs, struct shown_slot *slot, struct reply
 static void task_end(struct task *task)
 {
 	struct shown_slot *slot = task->slot;
-	struct reply *reply =
-		task->reply ? task->reply : reply_line(STATUS_BUSY, "there is not enough memory for the answer");
 	slot->is_busy = false;
 	slot->job = NULL;
+	if (task->is_preparing)
+		return;
+	struct reply *reply =
+		task->reply ? task->reply : reply_line(STATUS_BUSY, "there is not enough memory for the answer");
 	if (!task->job) {
 		opening_end(task->jobs, slot, reply);
 		return;
@@ -362,13 +474,17 @@ struct jobs *jobs_begin(const struct jobs_plan *plan, struct diag *diag)
 	jobs->slots = memory_zeroed(plan->path_count, sizeof(*jobs->slots));
 	for (unsigned i = 0; i < plan->path_count; i++)
 		jobs->slots[i].shown = (struct shown_trace){.path = plan->paths[i], .options = plan->options};
-	jobs->slots[0].is_wanted = true;
 	pthread_mutex_init(&jobs->lock, NULL);
 	pthread_cond_init(&jobs->changed, NULL);
+	jobs->slots[0].is_wanted = !plan->is_live;
+	jobs->slots[0].begun_ns = monotonic_now_ns();
+	if (plan->is_live)
+		jobs->slots[0].live = live_trace_new(plan->paths[0], plan->options.without_files, diag);
 	while (jobs->worker_count < wanted && thread_begin(&jobs->workers[jobs->worker_count], work, jobs))
 		jobs->worker_count++;
-	if (jobs->worker_count)
+	if (jobs->worker_count && (jobs->slots[0].live || !plan->is_live))
 		return jobs;
+	jobs_stop(jobs);
 	diag_fail(diag, EAGAIN, "no thread can be started");
 	jobs_free(jobs);
 	return NULL;
@@ -397,6 +513,8 @@ void jobs_give(struct jobs *jobs, struct job *job)
 	struct shown_slot *slot = &jobs->slots[job->request.trace];
 	if (jobs->is_ending) {
 		job_end(jobs, job, reply_line(STATUS_BUSY, "the server ends"));
+	} else if (is_about_recording(jobs, job)) {
+		live_job_look(jobs, job, job->given_ns);
 	} else if (slot->reason) {
 		job_end(jobs, job, slot->reason);
 		slot->reason = NULL;
@@ -418,6 +536,8 @@ static void job_look(struct jobs *jobs, struct job *job, uint64_t now_ns)
 		job_stop(jobs, job, STATUS_BUSY);
 	else if (has_gone(job->socket))
 		job_stop(jobs, job, STATUS_REPLACED);
+	else if (is_about_recording(jobs, job))
+		live_job_look(jobs, job, now_ns);
 	else if (slot->state == SLOT_OPENING && now_ns - job->given_ns > PATIENCE_MS * NS_PER_MS)
 		job_end(jobs, job, reply_progress(slot));
 }
@@ -427,6 +547,8 @@ bool jobs_look(struct jobs *jobs)
 	pthread_mutex_lock(&jobs->lock);
 	const uint64_t now_ns = monotonic_now_ns(); /* not before a job's own times */
 	const bool has_jobs = jobs->first != NULL;
+	if (jobs->slots[0].live)
+		live_look(jobs, &jobs->slots[0]);
 	for (struct job *next, *job = jobs->first; job; job = next) {
 		next = job->next;
 		job_look(jobs, job, now_ns);
@@ -435,10 +557,30 @@ bool jobs_look(struct jobs *jobs)
 	return has_jobs;
 }
 
+void jobs_note(struct jobs *jobs, const struct live_note *note)
+{
+	pthread_mutex_lock(&jobs->lock);
+	if (jobs->slots[0].live)
+		live_trace_note(jobs->slots[0].live, note);
+	pthread_mutex_unlock(&jobs->lock);
+}
+
+bool jobs_take_flush(struct jobs *jobs)
+{
+	pthread_mutex_lock(&jobs->lock);
+	const bool wants_flush = jobs->wants_flush;
+	jobs->wants_flush = false;
+	pthread_mutex_unlock(&jobs->lock);
+	return wants_flush;
+}
+
 static void served_end(struct shown_slot *slot)
 {
 	reply_release(slot->trace);
 	reply_release(slot->reason);
+	reply_release(slot->live_reply);
+	live_trace_free(slot->live);
+	live_trace_free(slot->ending);
 	for (unsigned i = 0; i < KEPT_COUNT; i++)
 		reply_release(slot->kept[i]);
 	shown_trace_close(&slot->shown);

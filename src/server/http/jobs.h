@@ -8,7 +8,8 @@
  *        +-----------+---------+    replaced by a newer request, the client has gone, a deadline, the end
  *
  * The first trace is opened at once, others by the first job that needs them. Jobs that wait for that longer than a
- * moment are answered how far it is.
+ * moment are answered how far it is. When a trace has no job, and a first picture of it came from its index, what later
+ * pictures need is found.
  */
 #ifndef XHEAP_SERVER_JOBS_H
 #define XHEAP_SERVER_JOBS_H
@@ -16,6 +17,7 @@
 #include "server/http/reply.h"
 #include "analysis/opened_trace.h"
 #include "server/http/request.h"
+#include "server/live/live_trace.h"
 
 struct jobs;
 
@@ -37,6 +39,7 @@ struct jobs_plan {
 	const char *const *paths; /**< of traces, the caller's */
 	unsigned path_count;
 	struct opened_options options; /**< how they are opened */
+	bool is_live;                  /**< the first one is recorded now; jobs_note() says how that goes */
 	uint64_t deadline_ms;          /**< a job that runs for longer ends */
 	/** Take a job that is done. Called by any thread, once for each job. */
 	void (*done)(struct job *job);
@@ -51,6 +54,12 @@ void jobs_give(struct jobs *jobs, struct job *job);
 
 /** Look at deadlines and clients that have gone; called several times a second. Return whether there are jobs. */
 bool jobs_look(struct jobs *jobs);
+
+/** Take what is known of the recording of the first trace. When it has ended the trace is opened. */
+void jobs_note(struct jobs *jobs, const struct live_note *note);
+
+/** Return whether a page has asked for a flush since the last call. */
+bool jobs_take_flush(struct jobs *jobs);
 
 /** End the threads, and all jobs, with an answer that says so. Jobs that are given later end at once. */
 void jobs_stop(struct jobs *jobs);

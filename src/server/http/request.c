@@ -125,9 +125,15 @@ static unsigned query_parse(struct view_request *request, char *query, const str
 static const struct {
 	const char *path;
 	enum request_name name;
-} names[] = {{"/trace", REQUEST_TRACE},   {"/cells", REQUEST_CELLS}, {"/frees", REQUEST_FREES},
-	     {"/blocks", REQUEST_BLOCKS}, {"/block", REQUEST_BLOCK}, {"/map", REQUEST_MAP},
-	     {"/source", REQUEST_SOURCE}};
+} names[] = {{"/trace", REQUEST_TRACE},
+	     {"/cells", REQUEST_CELLS},
+	     {"/frees", REQUEST_FREES},
+	     {"/blocks", REQUEST_BLOCKS},
+	     {"/block", REQUEST_BLOCK},
+	     {"/map", REQUEST_MAP},
+	     {"/source", REQUEST_SOURCE},
+	     {"/live", REQUEST_LIVE},
+	     {"/flush", REQUEST_FLUSH}};
 
 static unsigned path_find(struct view_request *request, const char *path, struct diag *why)
 {

@@ -36,7 +36,9 @@ enum request_name {
 	REQUEST_BLOCKS,
 	REQUEST_BLOCK,
 	REQUEST_MAP,
-	REQUEST_SOURCE
+	REQUEST_SOURCE,
+	REQUEST_LIVE,
+	REQUEST_FLUSH
 };
 
 /** A request that may be answered. Begin it with request_parse(), end it with request_fini(). */

@@ -280,6 +280,7 @@ struct server *server_begin(const struct server_plan *plan, struct diag *diag)
 	const struct jobs_plan jobs = {.paths = plan->paths,
 				       .path_count = plan->path_count,
 				       .options = plan->options,
+				       .is_live = plan->is_live,
 				       .deadline_ms = DEADLINE_MS,
 				       .done = on_job_done};
 	server->socket = -1;
@@ -316,6 +317,16 @@ uint64_t server_look(struct server *server)
 {
 	const uint64_t now_ns = monotonic_now_ns(), asked_ns = __atomic_load_n(&server->asked_ns, __ATOMIC_RELAXED);
 	return jobs_look(server->jobs) || asked_ns > now_ns ? 0 : now_ns - asked_ns;
+}
+
+void server_note(struct server *server, const struct live_note *note)
+{
+	jobs_note(server->jobs, note);
+}
+
+bool server_take_flush(struct server *server)
+{
+	return jobs_take_flush(server->jobs);
 }
 
 void server_end(struct server *server)

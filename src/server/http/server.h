@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "analysis/opened_trace.h"
+#include "server/live/live_trace.h"
 
 enum { SERVER_ADDRESS_BYTES = 80 };
 
@@ -21,6 +22,7 @@ struct server_plan {
 	unsigned path_count;
 	struct opened_options options; /**< how they are opened */
 	uint16_t port;                 /**< 0: any that is free */
+	bool is_live;                  /**< the first trace is recorded now; server_note() says how that goes */
 };
 
 struct server;
@@ -40,6 +42,12 @@ bool server_is_known(const struct server *server);
 
 /** See to deadlines; to be called several times a second. Return for how long nobody has asked, in ns. */
 uint64_t server_look(struct server *server);
+
+/** Take what is known of the recording of the first trace. When it has ended, the server shows the whole trace. */
+void server_note(struct server *server, const struct live_note *note);
+
+/** Return whether a page has asked for a flush of the recording since the last call. */
+bool server_take_flush(struct server *server);
 
 /** End it. */
 void server_end(struct server *server);

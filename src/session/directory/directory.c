@@ -241,11 +241,15 @@ static int name_open(const struct place *place, const char *name)
 	if (length < 0)
 		return -errno;
 	directory[length] = 0;
+	errno = EINVAL;
 	int fd = strchr(directory, '/') || directory[0] == '.'
 			 ? -1
 			 : place_open_within(place->fd, directory, O_RDONLY | O_DIRECTORY);
 	if (fd >= 0 && place_is_own(fd, place->user))
 		return fd;
+	/* A session that was recovered has no directory any more. */
+	if (fd < 0 && errno == ENOENT)
+		return -ENOENT;
 	if (fd >= 0)
 		close(fd);
 	return -ECONNREFUSED;
@@ -370,6 +374,17 @@ int session_connect_within(const char *name, unsigned limit_ms, struct diag *dia
 int session_connect(const char *name, struct diag *diag)
 {
 	return session_connect_within(name, CONNECT_MS, diag);
+}
+
+int session_connect_at(const char *path, unsigned limit_ms, struct diag *diag)
+{
+	struct session_directory directory;
+	int fd = session_directory_open(&directory, path, diag);
+	if (fd)
+		return fd;
+	fd = connect_in(directory.fd, geteuid(), monotonic_now_ns() + limit_ms * NS_PER_MS);
+	session_directory_close(&directory);
+	return fd >= 0 ? fd : diag_fail(diag, -fd, "the logger of %s does not answer", path);
 }
 
 /* ---- all of them ---- */

@@ -68,6 +68,9 @@ int session_connect(const char *name, struct diag *diag);
 /** As session_connect(), but wait at most so long for a logger that takes no connections. */
 int session_connect_within(const char *name, unsigned limit_ms, struct diag *diag);
 
+/** As session_connect_within(), by the path of the session's directory: -ENOENT if it is not there any more. */
+int session_connect_at(const char *path, unsigned limit_ms, struct diag *diag);
+
 /** Call visit with the name of each session of this user, live or dead. */
 void session_each(void (*visit)(void *cookie, const char *name), void *cookie);
 

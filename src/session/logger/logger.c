@@ -488,14 +488,15 @@ static uint64_t index_end(struct logger *logger)
 
 /* ---- beginning and end ---- */
 
-/* Give a session its name, by which it is found, and let it take connections. */
+/* Let the session take connections, and give it its name, by which it is found. A recording without a name works
+   without connections, too: only who follows its file asks how far that is. */
 static int session_begin(struct logger *logger)
 {
 	const char *name = logger->options->session_name;
-	logger->listener = -1;
+	struct diag diag = {""};
+	logger->listener = session_listen(&logger->directory, name ? &logger->diag : &diag);
 	if (!name)
 		return 0;
-	logger->listener = session_listen(&logger->directory, &logger->diag);
 	return logger->listener < 0 ? logger->listener : session_name_take(name, &logger->directory, &logger->diag);
 }
 
