@@ -205,11 +205,19 @@ static void image_add(struct inject *inject, pid_t pid, const struct proc_map *m
 	inject->image_count++;
 }
 
+/* Return whether the memory is shared and has no file, whatever its path is: runtimes put code there that they
+   compile. */
+static bool is_shared_memory(const struct proc_map *map)
+{
+	return !strcmp(map->path, "/dev/zero (deleted)") || !strncmp(map->path, "/SYSV", 5);
+}
+
 /* Return whether an image begins with this mapping. */
 static bool is_image(const struct proc_map *maps, int count, int i)
 {
 	bool is_vdso = strcmp(maps[i].path, "[vdso]") == 0;
-	return (is_vdso || (maps[i].inode != 0 && maps[i].offset == 0)) && has_code(maps, count, i);
+	return (is_vdso || (maps[i].inode != 0 && maps[i].offset == 0 && !is_shared_memory(&maps[i]))) &&
+	       has_code(maps, count, i);
 }
 
 /* Return a number for the images in the maps and their places; other images, or other places, have another number. */
