@@ -84,12 +84,13 @@ fuzz: setup-check
 # Hours of what check does in minutes: hundreds of kill rounds, a thousand rounds of hostile targets (live/strangers/hostile), whole test suites, every stack compared, half an
 # hour of long recordings beside 50 busy processes (live/session/long_run), twenty leaks in foreign programs (live/report/seeded), 200 power cuts (live/boot/power_cuts), all tests
 # beside hostile sessions of another user (live/strangers/beside), a boot of an emulated machine (live/boot/emulated); then a thousand attaches to each of some foreign
-# programs, which continue where they ended (tests/soak).
+# programs, which continue where they ended (tests/soak); then ten minutes of a busy session in an open page, whose memory stays flat (tests/viewer/soak.mjs).
 soak: setup-check all
 	@scripts/setup yama
 	@ninja -C $(BUILD) --quiet unit-programs live-programs
 	@SOAK=1 tests/run --build $(BUILD) --jobs $(JOBS) live
 	@tests/soak --build $(BUILD)
+	@BUILD=$(abspath $(BUILD)) node tests/viewer/soak.mjs
 
 # Foreign programs beside an independent counter; writes docs/tested-with.md.
 tested-with: setup-check all

@@ -443,7 +443,7 @@ class Page {
 
 	/** A later picture of a recording, or the whole trace behind it. @param {Trace} trace @param {ArrayBuffer} cells */
 	goOn(trace, cells) {
-		const model = readModel(cells, trace);
+		const model = makeModel(readCells(cells, trace), trace);
 		keepColors(model, this.base, this.store.state.by);
 		this.trace = trace;
 		this.base = this.whole = this.shown = model;

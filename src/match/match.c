@@ -300,9 +300,12 @@ struct matching *matching_new(const struct heap_build *how)
 static int matching_reserve(struct matching *matching, struct diag *diag)
 {
 	const struct heap_table *table = matching->table;
-	if (table->dictionary->event_count >= COPY_BIT - 1)
+	const struct trace_dictionary *dictionary = table->dictionary;
+	/* A realloc of an earlier block that was not found in time begins two rows. */
+	uint64_t most = dictionary->event_count + dictionary->kind_count[EVENT_REALLOC];
+	if (most >= COPY_BIT - 1)
 		return diag_fail(diag, EFBIG, "cannot match more than %u events", COPY_BIT - 2);
-	matching->most = (size_t)(table->dictionary->event_count - table->dictionary->folded_count);
+	matching->most = (size_t)(most - dictionary->folded_count);
 	survivors_reserve(matching->survivors, matching->most);
 	if (!history_reserve(matching))
 		return diag_fail(diag, ENOMEM, "cannot match %zu events: no address space for them", matching->most);
@@ -350,6 +353,7 @@ int matching_read(struct matching *matching, const struct trace *trace, struct d
 static int matching_all(struct matching *matching, struct diag *diag)
 {
 	const struct heap_build *how = &matching->how;
+	const struct trace_dictionary *dictionary = matching->table->dictionary;
 	struct heap_run run;
 	int status;
 	while ((status = heap_stream_run(matching->stream, &run, diag)) > 0 &&
@@ -359,7 +363,7 @@ static int matching_all(struct matching *matching, struct diag *diag)
 		matching->done += matching_run(matching, run);
 		if (!how->progress || matching->done - matching->reported < PROGRESS_POINTS)
 			continue;
-		how->progress(how->cookie, matching->done, matching->most);
+		how->progress(how->cookie, matching->done, dictionary->event_count - dictionary->folded_count);
 		CHECK_VALID(matching_is_valid(matching));
 		matching->reported = matching->done;
 	}

@@ -69,18 +69,43 @@ bool library_is_interpreter(const char *image)
 	return !strncmp(image, "python3", 7) || !strncmp(image, "libpython3", 10);
 }
 
+/* Programs and libraries of runtimes that compile code, and how such a runtime is asked to name it. */
+static const struct runtime_image {
+	const char *image;
+	const char *advice; /* NULL: another image of the runtime has it */
+} runtime_images[] = {
+	{"node", "record with --jit-names"},
+	{"nodejs", "record with --jit-names"},
+	{"libnode.so", "record with --jit-names"},
+	{"libv8.so", "start it with --perf-basic-prof"},
+	{"libjvm.so", "record with --jit-names"},
+	{"libjava.so", NULL},
+	{"libjli.so", NULL},
+	{"libnio.so", NULL},
+	{"libcoreclr.so", "set DOTNET_PerfMapEnabled=3"},
+	{"libclrjit.so", NULL},
+};
+
+/* Return the image's row, also of a library with a version behind its name; NULL: it is of no such runtime. */
+static const struct runtime_image *runtime_image_find(const char *image)
+{
+	for (size_t i = 0; i < COUNT_OF(runtime_images); i++) {
+		size_t length = strlen(runtime_images[i].image);
+		if (!strncmp(image, runtime_images[i].image, length) && (!image[length] || image[length] == '.'))
+			return &runtime_images[i];
+	}
+	return NULL;
+}
+
 bool library_is_runtime(const char *image)
 {
-	/* With what follows as a version, if it begins with a dot. */
-	static const char *const runtimes[] = {"node",          "nodejs",      "libnode.so", "libv8.so",
-					       "libjvm.so",     "libjava.so",  "libjli.so",  "libnio.so",
-					       "libcoreclr.so", "libclrjit.so"};
-	for (size_t i = 0; i < COUNT_OF(runtimes); i++) {
-		size_t length = strlen(runtimes[i]);
-		if (!strncmp(image, runtimes[i], length) && (!image[length] || image[length] == '.'))
-			return true;
-	}
-	return false;
+	return runtime_image_find(image) != NULL;
+}
+
+const char *library_runtime_advice(const char *image)
+{
+	const struct runtime_image *found = runtime_image_find(image);
+	return found ? found->advice : NULL;
 }
 
 bool library_is_runtime_code(const char *function)

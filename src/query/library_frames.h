@@ -16,6 +16,9 @@ bool library_is_interpreter(const char *image);
     libjvm.so. */
 bool library_is_runtime(const char *image);
 
+/** Return what a user of such a runtime does for names of the code that it compiles; NULL: it is no such image. */
+const char *library_runtime_advice(const char *image);
+
 /** Return whether a function that a runtime has compiled and named is the runtime's own: an interpreter, a stub. */
 bool library_is_runtime_code(const char *function);
 

@@ -607,6 +607,8 @@ def lines():
                     expect(row["text"] == text[number - 1][:400], f"{number}: {row}")
                     expect((row["bytes"], row["blocks"]) == wanted.get(number, (0, 0)), f"{query} line {number}: {row}, not {wanted.get(number)}")
         expect(server.json("/source?trace=0&function=lines!main")["line"] == 16, "the line with most bytes")
+        made = [server.json(f"/block?trace=0&id={row['id']}")["made"] for row in server.json("/blocks?trace=0&sort=made&offset=0&limit=100")["rows"]]
+        expect({frame[4] for frames in made for frame in frames if frame[1] == "make"} == {6, 7}, f"a block's frames have the line of their call: {made}")
         for name, why in (("fifo", "no regular file"), ("folder", "no regular file"), ("device", "no regular file"), ("missing", "No such file"), ("binary", "is no text"), ("large", "larger than 16 MiB")):
             begin = time.monotonic()
             status, _, body = server.ask(f"/source?trace=0&function=lines!in_{name}")

@@ -405,6 +405,22 @@ static void test_earlier_settled(void **state)
 	assert_peak(1500, 4, 0);
 }
 
+/* Each of them is two rows, and one event. */
+static void test_earlier_reallocs(void **state)
+{
+	enum { REALLOCS = 1000 };
+	(void)state;
+	for (unsigned i = 0; i < REALLOCS; i++) {
+		const uint64_t address = 0x10000 + i * 0x1000;
+		scene_realloc(&scene, thread, 10 * i + 1, 10 * i + 2, address, address + 0x800, 50);
+		scene_measure(&scene, thread, 20);
+	}
+	sum_all();
+	assert_int_equal(table->unknown_frees, 0);
+	assert_int_equal(table->count, 2 * REALLOCS);
+	assert_int_equal(window.earlier_count, REALLOCS);
+}
+
 /* A call that was under way at the attach is no event: it may begin a block where another one was given back since. */
 static void test_earlier_begun_by_nobody(void **state)
 {
@@ -911,6 +927,7 @@ int main(void)
 		TEST(test_peak_over_processes),
 		TEST(test_earlier),
 		TEST(test_earlier_settled),
+		TEST(test_earlier_reallocs),
 		TEST(test_earlier_begun_by_nobody),
 		TEST(test_earlier_given_back_again),
 		TEST(test_earlier_begun_again_at_once),

@@ -3,7 +3,9 @@
 // The page of a real session of a real program: it goes on by itself, its numbers are those of `xheap heap` for the same moment, many tabs are one reader, and it says what becomes of the session.
 import assert from "node:assert/strict";
 import {spawn, spawnSync} from "node:child_process";
+import {once} from "node:events";
 import {readFileSync, readdirSync} from "node:fs";
+import {connect} from "node:net";
 import path from "node:path";
 import {createInterface} from "node:readline";
 import test, {after, before} from "node:test";
@@ -198,6 +200,33 @@ test("ten tabs are one reader, and each goes on", async () => {
 	await program.end();
 });
 
+test("a hundred readers get one picture, and who does not read delays nobody", async () => {
+	const {program, name, server} = await begin("many"),
+		[origin, token] = server.address.split("#token="),
+		headers = {"X-Xheap-Token": token};
+	const ask = async (seen) => {
+		const answer = await fetch(`${origin}live?trace=0&seen=${seen}`, {headers});
+		return answer.status === 200 ? Number(/"number": (\d+)/.exec(await answer.text())[1]) : 0;
+	};
+	await program.grow(20000);
+	let seen = 0;
+	while (!seen) seen = await ask(0);
+	const {hostname, port} = new URL(origin),
+		idle = connect(port, hostname);
+	idle.pause();
+	for (let i = 0; i < 50; i++)
+		idle.write(`GET /live?trace=0&seen=0 HTTP/1.1\r\nHost: ${hostname}:${port}\r\nX-Xheap-Token: ${token}\r\n\r\n`);
+	const many = Array.from({length: 100}, () => ask(seen));
+	await program.grow(1000);
+	const numbers = await Promise.all(many);
+	assert.ok(numbers[0] > seen);
+	assert.ok(numbers.every((number) => number === numbers[0]));
+	idle.destroy();
+	run("stop", name);
+	server.kill();
+	await program.end();
+});
+
 test("a logger that stands still, dies, and is recovered", async () => {
 	const {program, name, file, server} = await begin("lost"),
 		page = await open(server.address);
@@ -242,7 +271,7 @@ test("what cannot be followed is said", async () => {
 	run("start", "flight", "--file-mode", "flight", "-p", String(program.process.pid), "-o", "flight.xht");
 	await program.grow(10);
 	const server = begun(XHEAP, ["view", "--no-open", "--session", "flight"], {cwd: WORK});
-	const said = await new Promise((done) => server.stderr.once("data", (words) => done(String(words))));
+	const [said] = await once(createInterface({input: server.stderr}), "line");
 	assert.match(said, /session flight is shown as it is now: its trace is not one file that only grows/);
 	server.kill();
 	run("stop", "flight");

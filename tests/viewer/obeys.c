@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { BLOCKS_MAX = 1 << 22, BLOCK_BYTES = 1000 };
+enum { BLOCKS_MAX = 1 << 20, BLOCK_BYTES = 1000 };
 
 static void *blocks[BLOCKS_MAX];
 
@@ -27,10 +27,10 @@ int main(void)
 	puts("ready");
 	while (fgets(line, sizeof(line), stdin)) {
 		long count = strtol(line, NULL, 10);
-		for (; count > 0 && made < BLOCKS_MAX; count--)
-			blocks[made++] = grow();
+		for (; count > 0 && made - freed < BLOCKS_MAX; count--)
+			blocks[made++ % BLOCKS_MAX] = grow();
 		for (; count < 0 && freed < made; count++)
-			shrink(blocks[freed++]);
+			shrink(blocks[freed++ % BLOCKS_MAX]);
 		puts("done");
 	}
 	return 0;

@@ -414,20 +414,21 @@ static void put_use(const struct explanation *explanation, struct sink *out)
 	const struct explain_core *core = &explanation->core;
 	sink_format(out, "\n%s: %s, ", explain_certainty_words[core->certainty],
 		    core->is_beyond ? "a use beyond a block" : "a use of a freed block");
-	if (core->is_beyond)
-		sink_format(out, "0x%" PRIx64 " was used, %s bytes behind ", core->used,
-			    text_count(core->used - core->owner.live.details.address - core->owner.live.row.size_bytes)
-				    .data);
-	else if (core->is_inside)
+	if (core->is_beyond) {
+		const struct history_block *block = &core->owner.live;
+		uint64_t behind = core->used - block->details.address - block->row.size_bytes;
+		sink_format(out, "0x%" PRIx64 " was used, %s byte%s behind a block of %s\n", core->used,
+			    text_count(behind).data, text_plural(behind), text_bytes(block->row.size_bytes).data);
+		put_block(explanation, block, true, out);
+		return;
+	}
+	if (core->is_inside)
 		sink_format(out, "0x%" PRIx64 " was used, which is ", core->used);
 	else
 		sink_format(out, "0x%" PRIx64 " was used as an address, and was read from ", core->used);
-	if (core->is_beyond)
-		sink_format(out, "a block of %s", text_bytes(core->owner.live.row.size_bytes).data);
-	else
-		put_place_of(explanation, &core->owner, out);
+	put_place_of(explanation, &core->owner, out);
 	sink_put(out, '\n');
-	if (core->owner.live.id == HEAP_NONE || core->is_beyond)
+	if (core->owner.live.id == HEAP_NONE)
 		put_block(explanation, block_history_last(&core->owner), true, out);
 	else
 		put_use_again(explanation, out);

@@ -71,6 +71,20 @@ static void text_without_python(struct sink *out, const struct action_source *so
 	}
 }
 
+/* A runtime on the stacks, without functions that it has compiled, was not asked to name them. */
+static void text_without_jit(struct sink *out, const struct action_source *source)
+{
+	const struct trace_dictionary *dictionary = trace_dictionary(source->trace);
+	for (uint32_t i = 0; !trace_has_jit(dictionary) && i < dictionary->image_count; i++) {
+		const char *name = text_file_name(dictionary->images[i].path), *advice = library_runtime_advice(name);
+		if (!advice || !heap_names_has_image(source->names, name))
+			continue;
+		sink_format(out, "  no names of functions that %s compiles: %s (docs/jit.md)\n", text_shown(name),
+			    advice);
+		return;
+	}
+}
+
 /* An empty answer has a reason. */
 static void text_outside(struct sink *out, const struct action_source *source)
 {
@@ -146,6 +160,7 @@ void caveats_lines(struct sink *out, const struct action_source *source, bool as
 	text_sized_caveat(out, "earlier blocks", window->earlier_count, window->earlier_bytes,
 			  " (from before the trace, in no total)");
 	text_without_python(out, source);
+	text_without_jit(out, source);
 	text_without_symbols(out, source, asks_packages);
 }
 

@@ -15,7 +15,7 @@ enum { OPTIONS_MAX = 3 };
 
 /* Runtimes by the name of their program. Without options: it takes none of its command line, and `instead` says what
    its user may do. */
-static const struct runtime_names {
+static const struct named_runtime {
 	const char *name;
 	const char *options[OPTIONS_MAX + 1];
 	const char *instead;
@@ -36,7 +36,7 @@ static const struct runtime_names {
 	{"gradle", {NULL}, "set JAVA_TOOL_OPTIONS in its environment; docs/jit.md has its value"},
 };
 
-static const struct runtime_names *runtime_find(const char *command)
+static const struct named_runtime *runtime_find(const char *command)
 {
 	const char *name = text_file_name(command);
 	for (size_t i = 0; i < sizeof(runtimes) / sizeof(*runtimes); i++)
@@ -58,7 +58,7 @@ int record_name_code(struct record *record)
 	if (!record->names_code)
 		return 0;
 	const char *command = record->command[0];
-	const struct runtime_names *runtime = command ? runtime_find(command) : NULL;
+	const struct named_runtime *runtime = command ? runtime_find(command) : NULL;
 	if (!command)
 		return cli_fail("record: --jit-names is for a command that is started");
 	if (!runtime)

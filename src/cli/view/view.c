@@ -127,7 +127,7 @@ static int traces_show(const struct view_options *options, const char *const *pa
 				       count, options->most_bytes};
 	if (options->html)
 		return view_file_save(&file);
-	struct view_session *session = view_session_writing(paths[0]);
+	struct view_session *session = count == 1 ? view_session_writing(paths[0]) : NULL;
 	int status = traces_serve(options, paths, count, session);
 	view_session_free(session);
 	return status;

@@ -19,7 +19,10 @@ enum {
 	ASK_SOON_MS = 100,
 	CONNECT_MS = 20,
 	SILENT_MS = 5000, /* without an answer */
-	GONE_MS = 3000    /* a logger that ends leaves its session's directory a moment later */
+	GONE_MS = 3000,   /* a logger that ends leaves its session's directory a moment later */
+	/* Another user's logger may send without an end: so many messages at a time, and in an answer. */
+	LOOK_MESSAGES = 1000,
+	ANSWER_MESSAGES = 20000
 };
 /* Until the last events are in the file, and that is known. */
 enum { FLUSHES = 2 };
@@ -35,6 +38,7 @@ struct view_session {
 	struct controller_state answer;
 	unsigned flushes;             /* to be asked for */
 	unsigned flushes_asked;       /* whose answers come first */
+	unsigned messages;            /* of this answer */
 	uint64_t asked_ns, missed_ns; /* missed: since when it is gone; 0: it is not */
 };
 
@@ -51,6 +55,7 @@ static void answer_end(struct view_session *session)
 	if (session->socket >= 0)
 		close(session->socket);
 	session->socket = -1;
+	session->messages = 0;
 	controller_state_fini(&session->answer);
 	session->answer = (struct controller_state){.is_alive = false};
 }
@@ -122,8 +127,10 @@ static void answer_receive(struct view_session *session)
 {
 	struct control_message message;
 	struct diag diag = {""};
-	int got = 0, taken = 0;
-	while (!taken && (got = control_receive(session->socket, &message, 0)) > 0) {
+	int got = 1, taken = 0;
+	for (unsigned i = 0; !taken && i < LOOK_MESSAGES && (got = control_receive(session->socket, &message, 0)) > 0;
+	     i++) {
+		session->messages++;
 		if (message.kind == CONTROL_DONE && session->flushes_asked)
 			session->flushes_asked--;
 		else
@@ -131,9 +138,9 @@ static void answer_receive(struct view_session *session)
 	}
 	if (taken > 0)
 		answer_take(session);
-	else if (!taken && got == 0 && monotonic_now_ns() - session->asked_ns > SILENT_MS * NS_PER_MS)
+	else if (!taken && monotonic_now_ns() - session->asked_ns > SILENT_MS * NS_PER_MS)
 		miss(session, -EAGAIN);
-	if (taken || got < 0)
+	if (taken || got < 0 || session->messages > ANSWER_MESSAGES)
 		answer_end(session);
 }
 

@@ -225,13 +225,6 @@ static void json_blocks(struct json *json, const char *key, const struct history
 	json_end_array(json);
 }
 
-static void json_stack(struct blocks_answer *answer, struct json *json, const char *key, struct heap_names *names,
-		       uint32_t site)
-{
-	if (site != HEAP_NONE)
-		function_json_frames(json, key, names, answer->nodes[site]);
-}
-
 static int block_make(void *context, struct analysis *analysis, struct diag *diag)
 {
 	struct blocks_answer *answer = context;
@@ -253,8 +246,8 @@ static int block_make(void *context, struct analysis *analysis, struct diag *dia
 	struct json json = {.out = answer->out, .is_for_script = true};
 	answer->out->used = 0;
 	json_block(&json, NULL, &block);
-	json_stack(answer, &json, "made", source->names, block.row.site);
-	json_stack(answer, &json, "freed", source->names, block.row.end_site);
+	function_json_site(&json, "made", source, block.row.site);
+	function_json_site(&json, "freed", source, block.row.end_site);
 	json_count(&json, "earlier_count", earlier.count);
 	json_blocks(&json, "earlier", earlier.steps, earlier.step_count, block.id);
 	json_count(&json, "later_count", later.count);

@@ -78,8 +78,7 @@ static void json_sum(struct json *json, const struct freed_sum *sum)
 static void json_freed(struct json *json, const struct action_source *source, const struct freed_sum *freed)
 {
 	json_begin_object(json, NULL);
-	function_json_frames(json, "frames", source->names,
-			     heap_names_site(source->names, &source->table->sites[freed->site]));
+	function_json_site(json, "frames", source, freed->site);
 	json_sum(json, freed);
 	json_end_object(json);
 }

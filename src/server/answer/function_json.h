@@ -17,4 +17,8 @@ enum { FRAMES_MAX = 64 };
     marks. */
 void function_json_frames(struct json *json, const char *key, const struct heap_names *names, uint32_t node);
 
+/** Write the frames of a site as function_json_frames() does, with the line of each call: a node stands for calls from
+    several lines. Nothing for HEAP_NONE. */
+void function_json_site(struct json *json, const char *key, const struct action_source *source, uint32_t site);
+
 #endif

@@ -108,6 +108,8 @@ static int picture_make(struct live_trace *live)
 		heap_follow_sums(live->follow, &sums) && heap_follow_watch_settle(live->follow)
 			? 0
 			: diag_fail(&live->diag, ENOTSUP, "it has sums in place of blocks, or blocks within blocks");
+	if (!error && live->cells.is_over)
+		error = diag_fail(&live->diag, E2BIG, "it has more than %d cells", CELLS_MOST);
 	if (!error && (!live->number || sums.until_ns != live->shown_ns))
 		error = picture_write(live, &sums);
 	matching_sums_fini(&sums);

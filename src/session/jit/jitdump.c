@@ -80,7 +80,7 @@ bool jitdump_read(const uint8_t *bytes, size_t size, struct jitdump_record *reco
 		load_read(bytes, size, record);
 	} else if (id == ID_MOVE) {
 		move_read(bytes, record);
-	} else {
+	} else if (id == ID_LINES) {
 		record->kind = JITDUMP_LINES;
 		record->start = get_64(bytes + 16);
 	}

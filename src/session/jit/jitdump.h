@@ -32,8 +32,8 @@ size_t jitdump_head(const uint8_t *bytes, size_t size);
     part of these is not there yet. */
 bool jitdump_read(const uint8_t *bytes, size_t size, struct jitdump_record *record);
 
-/** Find the line of the instruction at `address` in a record of lines, of which `size` bytes are there. Get the place of
-    the file's name in the record. Return false if it is not known. */
+/** Find the line of the instruction at `address` in a record of lines, of which `size` bytes are there. Get the place
+    of the file's name in the record. Return false if it is not known. */
 bool jitdump_line(const uint8_t *bytes, size_t size, uint64_t address, size_t *file, uint32_t *line);
 
 #endif

@@ -310,13 +310,15 @@ def cores():
     for said, words in refused.items():
         reason = xheap("explain", *words, status=2)
         expect(said in reason, f"{words} is refused by {reason}, not by {said}")
-    whole = pathlib.Path("virtual.core").read_bytes()
+    run_with_core("beyond", "faults")
+    wholes = {trial: pathlib.Path(f"{trial}.core").read_bytes() for trial in ("virtual", "beyond")}
     address = told("explain", "virtual.core", "-trace", "virtual.xht")["of_end"]["core"]["pointers"][0]["value"]
     expect(told("explain", "virtual.core", "-trace", "virtual.xht", address)["of_address"]["state"] == "freed", "an address beside a core")
     chance = random.Random(1)
     statuses = collections.Counter()
     for i in range(60):
-        changed = bytearray(whole)
+        trial = "beyond" if i % 4 == 0 else "virtual"
+        changed = bytearray(wholes[trial])
         if i % 3 == 0:
             del changed[chance.randrange(64, len(changed)):]
         for _ in range(1 + i % 7):
@@ -324,7 +326,7 @@ def cores():
             if at + 8 < len(changed):
                 changed[at:at + chance.choice((1, 4, 8))] = chance.randbytes(8)[:chance.choice((1, 4, 8))]
         pathlib.Path("changed.core").write_bytes(changed)
-        run = subprocess.run([os.environ["XHEAP"], "explain", "changed.core", "-trace", "virtual.xht", "-noIndex"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, timeout=100)
+        run = subprocess.run([os.environ["XHEAP"], "explain", "changed.core", "-trace", f"{trial}.xht", "-noIndex"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, timeout=100)
         expect(run.returncode in (0, 2), f"core {i}: status {run.returncode}: {run.stderr}")
         statuses[run.returncode] += 1
     return f"statuses {dict(statuses)}"

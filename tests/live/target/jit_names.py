@@ -15,10 +15,10 @@ from live import PROGRAMS, XHEAP, dump, expect, info, run_tests, stop_session, t
 class Runtime:
     """programs/jit_names.c, as it obeys."""
 
-    def __init__(self, trace, is_attached=False):
+    def __init__(self, trace, is_attached=False, through=()):
         self.trace, self.session = trace, f"jit{os.getpid()}" if is_attached else None
         before = [] if is_attached else [XHEAP, "record", "-o", trace, "--"]
-        self.process = subprocess.Popen([*before, os.path.join(PROGRAMS, "jit_names")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen([*before, *through, os.path.join(PROGRAMS, "jit_names")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.pid = int(self.process.stdout.readline())
         self.map = f"/tmp/perf-{self.pid}.map"
         if is_attached:
@@ -145,6 +145,19 @@ def dumped():
     expect(found == {1000: ("Shop.java!Shop.load(int)", "jit", 17), 1001: ("[jit]!plain", "jit", 0), 2000: ("[jit]!Shop.other()", "jit", 0), 2001: ("[jit]!plain", "jit", 0)}, found)
 
 
+def contained():
+    """A process in a pid namespace of its own has the map of the name that it gives itself."""
+    through = ["unshare", "--mount", "--pid", "--fork", "--mount-proc", "sh", "-c", "for i in 1 2 3 4 5 6 7; do sh -c : & done; wait; \"$0\""]
+    if subprocess.run([*through, "true"], stderr=subprocess.DEVNULL).returncode:
+        return "without the right to make namespaces"
+    runtime = Runtime("contained.xht", through=through)
+    expect(1 < runtime.pid < 50, f"pid {runtime.pid} in a namespace of its own")
+    runtime.do("make 0", "name 0 inner", "call 0 1000")
+    wait_for("the trace", lambda: "inner" in subprocess.run([XHEAP, "dump", "contained.xht", "-stacks"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout)
+    found = runtime.end()
+    expect(found == {1000: ("[jit]!inner", "jit", 0)}, found)
+
+
 def nameless(runtime, why):
     runtime.do("make 0", "call 0 1000")
     found = runtime.end()
@@ -210,6 +223,9 @@ console.log(process.pid);
     for name in ("allocate", "load", "serve"):
         count, kind = found.get(("cart.js", name), (0, None))
         expect(kind == "jit" and count >= 2990, f"{name}: {count} of 3000, {kind}: {found}")
+    advice = "no names of functions that node compiles: record with --jit-names"
+    xheap("record", "-q", "-o", "nameless.xht", "node", "-e", "1")
+    expect(advice in xheap("heap", "nameless.xht") and advice not in xheap("heap", "node.xht"), "the advice to use --jit-names is not where it belongs")
     rows = told("heap", "node.xht", "-stacks", "-size", "20000", "20008")["actions"][0]["rows"]
     expect(all(row["stack"][0].get("kind") == "jit" for row in rows), f"node's own functions are not culled: {rows}")
     facts = info("node.xht")
@@ -252,4 +268,4 @@ public class Shop {
 
 
 if __name__ == "__main__":
-    sys.exit(run_tests(named, late, far, moved, forked, dumped, refused, large, of_node, of_java))
+    sys.exit(run_tests(named, late, far, moved, forked, dumped, contained, refused, large, of_node, of_java))
