@@ -8,7 +8,7 @@ import {cutText, safeText} from "./hostile.js";
 import {readPalette} from "./palette.js";
 import {describe, hasBoundsOf, hasTimes, makePicture, searchSum, selectionMark} from "./picture.js";
 import {divideData, keepToken, openSource, Replaced, Unreachable} from "./request.js";
-import {addressOfTrace, MAP_COLORS, readAddress, Store} from "./store.js";
+import {addressOfTrace, MAP_COLORS, readAddress, Store, VIEW_NAMES} from "./store.js";
 import {commandOf, commandText, readFilters, splitWords} from "./command.js";
 import {drawAnswer, drawFilters, drawHeader} from "./answer.js";
 import {Blocks} from "./blocks.js";
@@ -34,7 +34,6 @@ const ZOOM_PAUSE_MS = 120;
 /** A process with so much of the peak is divided by functions at first. */
 const MOST_OF_ALL = 0.9;
 const THEME = "xheap-theme";
-const VIEW_NAMES = /** @type {const} */ (["flame", "table", "blocks", "sizes", "map", "compare"]);
 const MEASURES = /** @type {Record<Measure, string>} */ ({
 	bytes: "bytes",
 	blocks: "blocks",
@@ -126,7 +125,7 @@ class Page {
 			),
 		);
 		rows.addEventListener("change", () => store.set({rows: /** @type {any} */ (rows.value), expanded: ""}));
-		const search = /** @type {HTMLInputElement} */ (byId("search"));
+		const search = inputOf("search");
 		const isFilter = () => search.value.trimStart().startsWith("-");
 		search.addEventListener("input", () => store.set({search: isFilter() ? "" : search.value}, "replace"));
 		search.addEventListener("keydown", (event) => {
@@ -401,8 +400,8 @@ class Page {
 			...Object.fromEntries(MAP_COLORS.map((by) => [`map-${by}`, state.map === by])),
 		};
 		for (const [id, isOn] of Object.entries(pressed)) byId(id).setAttribute("aria-pressed", String(isOn));
-		/** @type {HTMLSelectElement} */ (byId("rows")).value = state.rows;
-		const search = /** @type {HTMLInputElement} */ (byId("search"));
+		inputOf("rows").value = state.rows;
+		const search = inputOf("search");
 		if (document.activeElement !== search) search.value = state.search;
 		const sum = this.picture.hitPaths ? searchSum(this.picture) : null,
 			lower = this.picture.model.cells.lumpedStacks ? "≥\u2009" : "";
@@ -510,7 +509,7 @@ class Page {
 			this.fail(error);
 			if (before === undefined || error instanceof Replaced || words !== this.store.state.words) return;
 			const kept = before === words ? "" : before,
-				search = /** @type {HTMLInputElement} */ (byId("search"));
+				search = inputOf("search");
 			this.store.set({words: kept}, "replace");
 			// What was typed can be mended.
 			search.value = words.slice(kept.length).trim();
@@ -565,6 +564,11 @@ function boundsOf(selection) {
 	const times =
 		selection.kind === "peak" ? [] : selection.kind === "moment" ? [selection.at] : [selection.from, selection.to];
 	return times.filter(Number.isFinite);
+}
+
+/** @param {string} id @returns {HTMLInputElement} */
+function inputOf(id) {
+	return /** @type {any} */ (byId(id));
 }
 
 function intervals() {
@@ -639,7 +643,7 @@ async function start() {
 	}
 	byId("token-form").addEventListener("submit", (event) => {
 		event.preventDefault();
-		keepToken(/** @type {HTMLInputElement} */ (byId("token")).value);
+		keepToken(inputOf("token").value);
 		location.reload();
 	});
 	try {

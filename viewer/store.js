@@ -2,6 +2,7 @@
 // The state of the page: one object. Views read it and set it; the address has all of it, so an address is a picture, and each step can be undone.
 import {AIFO, AIFI, CLASSES} from "./cells.js";
 
+export const VIEW_NAMES = /** @type {const} */ (["flame", "table", "blocks", "sizes", "map", "compare"]);
 export const WHOLE_RUN = {kind: /** @type {const} */ ("window"), from: -1, to: Infinity, classes: AIFI | AIFO};
 
 /** The key of blocks that were never freed, among lifetimes. */
@@ -108,7 +109,7 @@ const FILTERS_MAX = 32,
 /** How each member of the state is written in the address. */
 const CODECS = /** @type {Record<keyof State, {write: (value: any) => string, read: (text: string) => any}>} */ ({
 	trace: {write: String, read: (text) => Number(text) >>> 0},
-	view: oneOf("flame", "table", "blocks", "sizes", "map", "compare"),
+	view: oneOf(...VIEW_NAMES),
 	map: oneOf(...MAP_COLORS),
 	by: oneOf(...GROUPING_KEYS),
 	selection: {write: writeSelection, read: readSelection},
