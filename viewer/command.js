@@ -1,21 +1,16 @@
 // SPDX-License-Identifier: MIT
 // The command that prints the same numbers as the view.
-import {AIFI, AIFO, CLASSES, filterCells, findGroup, frameHashes, groupName} from "./cells.js";
+import {AIFI, AIFO, CLASSES, filterCells, findGroup, groupName} from "./cells.js";
 import {ANY_LIFE, ANY_SIZE, commandTime, formatTime, lifeLimit} from "./format.js";
 import {patternOf, quoteWord, safeText} from "./hostile.js";
 import {NEVER_FREED} from "./store.js";
 
-/** The option of `xheap heap` for rows. */
+/** The option of `xheap heap` for rows that are no functions. */
 const ACTIONS = /** @type {Record<string, string[]>} */ ({
-	function: ["-frames"],
 	inclusive: ["-frames", "-inclusive"],
 	stack: ["-stacks"],
 	image: ["-image"],
 	heap: ["-heaps"],
-	thread: ["-frames"],
-	process: ["-frames"],
-	size: ["-frames"],
-	life: ["-frames"],
 });
 const SPLITS = /** @type {Record<string, string>} */ ({
 	thread: "thread",
@@ -173,21 +168,12 @@ function momentWords({choice, model}) {
 }
 
 /** @param {App} app @returns {Filter[]} one that has just the blocks of the selected frame or row; without one, none */
-function itemFilters({store, picture}) {
-	const {item} = store.state,
-		{model, selected, itemMask} = picture,
-		{frame, frames, lumpedStacks} = model.cells;
-	if (item?.kind !== "group" && item?.kind !== "path") return [];
-	const key =
-			item.kind === "path"
-				? frames[frameHashes(model).indexOf(parseInt(item.path.split(".").at(-1) ?? "", 36))]?.key
-				: item.by === "stack"
-					? frames[frame[findGroup(model, "stack", item.key)]]?.key
-					: item.key,
-		isFrame = item.kind === "path" || item.by === "stack" || item.by === "inclusive",
-		filter = /** @type {Filter} */ ({by: isFrame ? "function" : item.by, key: key ?? "", hide: false}),
-		mask = filterCells(model, [filter]);
-	return !lumpedStacks && selected.hits.every((hit, i) => !hit || mask?.[i] === itemMask?.[i]) ? [filter] : [];
+function itemFilters({store, picture, panel}) {
+	const {model, selected, itemMask} = picture,
+		filter = store.state.item && panel.filterOf(store.state.item),
+		mask = filter && filterCells(model, [filter]);
+	if (!mask || model.cells.lumpedStacks) return [];
+	return selected.hits.every((hit, i) => !hit || mask[i] === itemMask?.[i]) ? [filter] : [];
 }
 
 /** @param {App} app @returns {{words: string[], lacks: string[], shape: string[]}} the command; what it cannot be told, so that its numbers are others; what else it has not */
@@ -231,7 +217,7 @@ export function commandOf(app) {
 		};
 	const isSizes = state.view === "sizes",
 		rows = isSizes ? "size" : state.rows,
-		action = state.view === "flame" ? ["-tree"] : ACTIONS[rows];
+		action = state.view === "flame" ? ["-tree"] : (ACTIONS[rows] ?? ["-frames"]);
 	const sort =
 		state.view === "flame" && state.measure === "temporaries"
 			? "stt"
@@ -279,7 +265,7 @@ function comparedCommand(app) {
 			...a,
 			...(a.length + b.length > 2 ? ["--"] : []),
 			...b,
-			...ACTIONS[state.rows],
+			...(ACTIONS[state.rows] ?? ["-frames"]),
 			said[1][0].key + counted(app),
 		];
 	if (SPLITS[state.rows]) command.push("-by", SPLITS[state.rows]);

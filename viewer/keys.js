@@ -6,11 +6,6 @@ import {VIEW_NAMES} from "./store.js";
 import {ZOOM} from "./timeline.js";
 import {choosePreset} from "./window_bar.js";
 
-/** @param {any} app @param {number} by @param {boolean} isResize */
-function shift(app, by, isResize) {
-	app.timeline.shift(by, isResize);
-}
-
 /** @param {App} app */
 export function toggleInverted({store}) {
 	store.set({isInverted: !store.state.isInverted, focus: "", opened: [], item: null});
@@ -37,7 +32,7 @@ function stepOut(app) {
 const KEY_ACTIONS = [
 	{keys: ["m"], words: "keep the selection as A, to compare it with another one", run: markOther},
 	{
-		keys: ["1", "2", "3", "4", "5", "6"],
+		keys: [..."123456"],
 		words: "flame, table, blocks, sizes by lifetimes, map, compare",
 		run: (app, key) => app.store.set({view: VIEW_NAMES[Number(key) - 1]}),
 	},
@@ -50,9 +45,9 @@ const KEY_ACTIONS = [
 	{
 		keys: ["[", "]"],
 		words: "move the selection by one bound",
-		run: (app, key) => shift(app, key === "[" ? -1 : 1, false),
+		run: (app, key) => app.timeline.shift(key === "[" ? -1 : 1, false),
 	},
-	{keys: ["{", "}"], words: "move its end", run: (app, key) => shift(app, key === "{" ? -1 : 1, true)},
+	{keys: ["{", "}"], words: "move its end", run: (app, key) => app.timeline.shift(key === "{" ? -1 : 1, true)},
 	{
 		keys: ["+", "=", "-"],
 		words: "zoom the timeline",

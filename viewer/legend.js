@@ -4,7 +4,7 @@ import {findSeries, groupName, residentCurve, seriesCurves, SERIES_MAX} from "./
 import {formatBytes, formatTime, MISSING} from "./format.js";
 import {byId, fill, make, name} from "./elements.js";
 import {cutText, TITLE_MAX} from "./hostile.js";
-import {itemCells} from "./picture.js";
+import {groupInk} from "./picture.js";
 import {GROUPING_KEYS} from "./store.js";
 
 /** Words for what the timeline and the table are divided by. */
@@ -63,16 +63,15 @@ export class Legend {
 			bound >= 0 ? app.picture.live + formatBytes(curves[i][bound]) : MISSING;
 		this.by.value = state.by;
 		this.when.textContent = text;
+		const values = [
+			...groups.map((_, i) => valueOf(i)),
+			...(others ? [valueOf(SERIES_MAX)] : []),
+			formatBytes(residentCurve(model)[Math.max(0, bound - 1)]),
+		];
 		// While the pointer moves, only the values change.
 		const about = [model, state.by, state.filters, app.isResidentOff()];
 		if (this.drawnFor.length && about.every((value, i) => value === this.drawnFor[i])) {
-			const shown = [...this.list.querySelectorAll(".value")],
-				values = [
-					...groups.map((_, i) => valueOf(i)),
-					...(others ? [valueOf(SERIES_MAX)] : []),
-					this.residentOf(bound),
-				];
-			shown.forEach((element, i) => {
+			this.list.querySelectorAll(".value").forEach((element, i) => {
 				if (element.textContent !== values[i]) element.textContent = values[i];
 			});
 			return;
@@ -80,17 +79,13 @@ export class Legend {
 		this.drawnFor = about;
 		/** @type {HTMLElement[]} */
 		const rows = groups.map((key, i) =>
-			this.row(groupName(model.whole ?? model, state.by, key), `series-${i}`, valueOf(i)),
+			this.row(groupName(model.whole ?? model, state.by, key), `series-${i}`, values[i]),
 		);
 		if (others)
-			rows.push(this.plainRow(`${others} ${others > 1 ? "others" : "other"}`, "others", valueOf(SERIES_MAX)));
+			rows.push(this.plainRow(`${others} ${others > 1 ? "others" : "other"}`, "others", values[groups.length]));
 		if (!model.cells.resident.every(Number.isNaN))
 			rows.push(
-				this.plainRow(
-					app.isResidentOff() ? "resident, off scale" : "resident",
-					"resident",
-					this.residentOf(bound),
-				),
+				this.plainRow(`resident${app.isResidentOff() ? ", off scale" : ""}`, "resident", values.at(-1) ?? ""),
 			);
 		fill(this.list, ...rows);
 	}
@@ -100,17 +95,13 @@ export class Legend {
 		const {app} = this,
 			{by, filters} = app.store.state,
 			isOn = filters.some((filter) => filter.by === by && filter.key === group.id);
-		const ink = {
-			key: `series ${by} ${group.id}`,
-			mask: (/** @type {Model} */ model) => itemCells(model, {kind: "group", by, key: group.id}, app.store.state),
-		};
 		return make(
 			"button.legend-row",
 			{
 				"aria-pressed": isOn,
 				title: cutText(`${group.name} ${group.detail}`, TITLE_MAX),
 				onclick: () => toggleFilter(app, {by, key: group.id, hide: false}),
-				onpointerenter: () => app.hover(ink),
+				onpointerenter: () => app.hover(groupInk(app, by, group.id)),
 				onpointerleave: () => app.hover(null),
 			},
 			make("span", {class: `swatch ${swatch}`}),
@@ -127,10 +118,5 @@ export class Legend {
 			make("span.name", words),
 			make("span.value", value),
 		);
-	}
-
-	/** @param {number} bound @returns {string} what was resident then */
-	residentOf(bound) {
-		return formatBytes(residentCurve(this.app.shown)[Math.max(0, bound - 1)]);
 	}
 }

@@ -125,7 +125,7 @@ class Page {
 			),
 		);
 		rows.addEventListener("change", () => store.set({rows: /** @type {any} */ (rows.value), expanded: ""}));
-		const search = /** @type {HTMLInputElement} */ (byId("search"));
+		const search = inputOf("search");
 		const isFilter = () => search.value.trimStart().startsWith("-");
 		search.addEventListener("input", () => store.set({search: isFilter() ? "" : search.value}, "replace"));
 		search.addEventListener("keydown", (event) => {
@@ -425,8 +425,8 @@ class Page {
 			...Object.fromEntries(MAP_COLORS.map((by) => [`map-${by}`, state.map === by])),
 		};
 		for (const [id, isOn] of Object.entries(pressed)) byId(id).setAttribute("aria-pressed", String(isOn));
-		/** @type {HTMLSelectElement} */ (byId("rows")).value = state.rows;
-		const search = /** @type {HTMLInputElement} */ (byId("search"));
+		inputOf("rows").value = state.rows;
+		const search = inputOf("search");
 		if (document.activeElement !== search) search.value = state.search;
 		const sum = this.picture.hitPaths ? searchSum(this.picture) : null,
 			lower = this.picture.model.cells.lumpedStacks ? "≥\u2009" : "";
@@ -534,7 +534,7 @@ class Page {
 			this.fail(error);
 			if (before === undefined || error instanceof Replaced || words !== this.store.state.words) return;
 			const kept = before === words ? "" : before,
-				search = /** @type {HTMLInputElement} */ (byId("search"));
+				search = inputOf("search");
 			this.store.set({words: kept}, "replace");
 			// What was typed can be mended.
 			search.value = words.slice(kept.length).trim();
@@ -589,6 +589,11 @@ function boundsOf(selection) {
 	const times =
 		selection.kind === "peak" ? [] : selection.kind === "moment" ? [selection.at] : [selection.from, selection.to];
 	return times.filter(Number.isFinite);
+}
+
+/** @param {string} id @returns {HTMLInputElement} */
+function inputOf(id) {
+	return /** @type {any} */ (byId(id));
 }
 
 function intervals() {
@@ -663,7 +668,7 @@ async function start() {
 	}
 	byId("token-form").addEventListener("submit", (event) => {
 		event.preventDefault();
-		keepToken(/** @type {HTMLInputElement} */ (byId("token")).value);
+		keepToken(inputOf("token").value);
 		location.reload();
 	});
 	try {

@@ -554,16 +554,19 @@ export class Panel {
 		};
 	}
 
+	/** @param {Item} item @param {Frame | null} [frame] of it @returns {Filter | null} that keeps its function, or what it is */
+	filterOf(item, frame = this.describeItem(item).frame) {
+		if (frame && !(frame.marks & MARK_WORD)) return {by: "function", key: frame.key, hide: false};
+		return item.kind === "group" && item.by !== "stack" && item.by !== "inclusive"
+			? {by: item.by, key: item.key, hide: false}
+			: null;
+	}
+
 	/** @param {Item} item @param {Frame | null} frame */
 	drawButtons(item, frame) {
 		const {store} = this.app,
-			{filters} = store.state;
-		const filter =
-			frame && !(frame.marks & MARK_WORD)
-				? {by: /** @type {const} */ ("function"), key: frame.key}
-				: item.kind === "group" && item.by !== "stack" && item.by !== "inclusive"
-					? {by: item.by, key: item.key}
-					: null;
+			{filters} = store.state,
+			filter = this.filterOf(item, frame);
 		const add = (/** @type {boolean} */ hide) =>
 			filter && store.set({filters: [...filters, {...filter, hide}], item: null, focus: ""});
 		return make(

@@ -179,6 +179,11 @@ export function currentInk(app) {
 		: null;
 }
 
+/** @param {App} app @param {Grouping | "inclusive"} by @param {string} key @returns {Ink} of a row */
+export function groupInk({store}, by, key) {
+	return {key: `group ${by} ${key}`, mask: (model) => itemCells(model, {kind: "group", by, key}, store.state)};
+}
+
 /** @param {App} app @param {Ink} ink @returns {Float64Array} live bytes of the ink at each shown bound */
 export function inkCurve(app, ink) {
 	const model = ink.model && hasBoundsOf(ink.model, app.shown) ? ink.model : app.shown,

@@ -21,7 +21,7 @@ import {byId, make, name, prepareCanvas} from "./elements.js";
 import {Grid, nameColumn, numberColumn, ROW} from "./grid.js";
 import {cutText} from "./hostile.js";
 import {listChildren, neighboursOf} from "./tree.js";
-import {itemCells, selectionMark} from "./picture.js";
+import {groupInk, selectionMark} from "./picture.js";
 
 /** Pixels. */
 const SPARK_HEIGHT = 18;
@@ -225,7 +225,7 @@ export class Table extends Grid {
 		return {
 			...super.looksOf(row),
 			isHit: this.by === "function" && this.app.picture.hitFrames?.[row.key] === 1,
-			onenter: () => this.app.hover(this.inkOf(row)),
+			onenter: () => this.app.hover(groupInk(this.app, this.app.store.state.rows, row.id)),
 		};
 	}
 
@@ -350,15 +350,6 @@ export class Table extends Grid {
 		context.fillStyle = color === "others" ? palette.ink3 : palette.series[Number(color.slice(-1))];
 		context.fill();
 		return canvas;
-	}
-
-	/** @param {Row} row @returns {Ink} */
-	inkOf(row) {
-		const by = this.app.store.state.rows;
-		return {
-			key: `row ${by} ${row.id}`,
-			mask: (model) => itemCells(model, {kind: "group", by, key: row.id}, this.app.store.state),
-		};
 	}
 
 	/** Opens or closes the callers and callees. @param {number} index */

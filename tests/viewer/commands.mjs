@@ -136,6 +136,7 @@ test("what the command cannot be told is said", () => {
 		commandOf({
 			trace,
 			whole: model,
+			panel: {filterOf: () => null},
 			store: {state: {...first, ...state}},
 			picture: {isPeak: false, isWhole: true, choice, model, selected: {hits: Uint8Array.of(1)}, itemMask: Uint8Array.of(1)},
 		});
