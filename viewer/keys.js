@@ -2,17 +2,9 @@
 // Keys, in one list: what they do, and the sheet that explains them.
 import {byId, fill, make} from "./elements.js";
 import {markOther} from "./compare_view.js";
+import {VIEW_NAMES} from "./store.js";
 import {ZOOM} from "./timeline.js";
 import {choosePreset} from "./window_bar.js";
-
-const VIEW_KEYS = /** @type {Record<string, State["view"]>} */ ({
-	1: "flame",
-	2: "table",
-	3: "blocks",
-	4: "sizes",
-	5: "map",
-	6: "compare",
-});
 
 /** @param {any} app @param {number} by @param {boolean} isResize */
 function shift(app, by, isResize) {
@@ -47,7 +39,7 @@ const KEY_ACTIONS = [
 	{
 		keys: ["1", "2", "3", "4", "5", "6"],
 		words: "flame, table, blocks, sizes by lifetimes, map, compare",
-		run: (app, key) => app.store.set({view: VIEW_KEYS[key]}),
+		run: (app, key) => app.store.set({view: VIEW_NAMES[Number(key) - 1]}),
 	},
 	{
 		keys: ["/"],

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Makes the parts of the page and connects them: a change of the state becomes one picture, which each view draws.
-import {makeModel, keepColors, pathKey} from "./cells.js";
+import {makeModel, keepColors, pathKey, processPeaks} from "./cells.js";
 import {decodeCells} from "./decode.js";
 import {byId, fill, make} from "./elements.js";
 import {formatBytes, formatCount, formatShare, formatTime} from "./format.js";
@@ -8,7 +8,7 @@ import {cutText, safeText} from "./hostile.js";
 import {readPalette} from "./palette.js";
 import {describe, hasBoundsOf, hasTimes, makePicture, searchSum, selectionMark} from "./picture.js";
 import {divideData, keepToken, openSource, Replaced, Unreachable} from "./request.js";
-import {addressOfTrace, MAP_COLORS, readAddress, Store} from "./store.js";
+import {addressOfTrace, MAP_COLORS, readAddress, Store, VIEW_NAMES} from "./store.js";
 import {commandOf, commandText, readFilters, splitWords} from "./command.js";
 import {drawAnswer, drawFilters, drawHeader} from "./answer.js";
 import {Blocks} from "./blocks.js";
@@ -31,8 +31,9 @@ const INTERVALS = 256,
 	WIDE = 1500;
 /** How long a zoom waits for the next step before it asks for cells. Milliseconds. */
 const ZOOM_PAUSE_MS = 120;
+/** A process with so much of the peak is divided by functions at first. */
+const MOST_OF_ALL = 0.9;
 const THEME = "xheap-theme";
-const VIEW_NAMES = /** @type {const} */ (["flame", "table", "blocks", "sizes", "map", "compare"]);
 const MEASURES = /** @type {Record<Measure, string>} */ ({
 	bytes: "bytes",
 	blocks: "blocks",
@@ -282,8 +283,27 @@ class Page {
 	/** @returns {Other | null} what the selection is compared with: what was kept, else the same of another trace */
 	otherOf() {
 		const {state} = this.store,
-			{other, selection, trace} = state;
-		return other || !(this.trace.traces?.length > 1) ? other : {trace: trace ? 0 : 1, isB: !trace, selection};
+			{other, selection, trace} = state,
+			{runs = 1} = this.trace,
+			isB = trace < runs;
+		return other || !(this.trace.traces?.length > 1) ? other : {trace: isB ? runs : 0, isB, selection};
+	}
+
+	/** @param {Other} other @returns {Other[]} what is compared with; of several runs of each side also all other runs */
+	runsOf(other) {
+		const {trace, selection} = this.store.state,
+			{runs, traces} = this.trace,
+			isOwn = (/** @type {number} */ run) => run < runs === trace < runs;
+		if (!runs || isOwn(other.trace)) return [other];
+		return [other].concat(
+			[...traces.keys()]
+				.filter((run) => run !== trace && run !== other.trace)
+				.map((run) => ({
+					trace: run,
+					isB: isOwn(run) !== other.isB,
+					selection: isOwn(run) ? selection : other.selection,
+				})),
+		);
 	}
 
 	/** Asks for the cells to compare with. They have the times of their selection as bounds. */
@@ -300,23 +320,29 @@ class Page {
 						this.trace.live ||
 						(hasTimes(model, bounds) && (other.selection.kind !== "peak" || model.cells.peak >= 0)),
 				),
-			key = JSON.stringify([other.trace, bounds, this.filter]);
+			wanted = this.runsOf(other),
+			key = JSON.stringify([wanted.map((run) => [run.trace, boundsOf(run.selection)]), this.filter]);
 		if (known) {
 			this.otherKey = key;
-			this.other = {model: known, trace: this.trace, said: ""};
+			this.other = {model: known, trace: this.trace, said: "", runs: [{model: known, trace: this.trace}]};
 			return;
 		}
-		if (this.otherKey === key) return;
+		if (this.otherKey === key || (wanted.length > 1 && this.store.isDragging)) return;
 		this.otherKey = key;
 		this.other = null;
 		try {
-			const trace = isOwn ? this.trace : await this.source.json("trace", other.trace),
-				inTrace = bounds.filter((time) => time <= trace.duration_ns),
-				query = {n: intervals(), bounds: inTrace, filter: this.filter, lane: "other"},
-				cells = readCells(await this.source.cells(other.trace, query), trace),
-				said = isOwn ? "" : matchPrograms(cells, trace, this.whole);
-			if (key !== this.otherKey) return;
-			this.other = {model: makeModel(cells, trace), trace, said};
+			const runs = [];
+			let said = "";
+			for (const run of wanted) {
+				const trace = isOwn ? this.trace : await this.source.json("trace", run.trace),
+					inTrace = boundsOf(run.selection).filter((time) => time <= trace.duration_ns),
+					query = {n: intervals(), bounds: inTrace, filter: this.filter, lane: "other"},
+					cells = readCells(await this.source.cells(run.trace, query), trace);
+				said ||= isOwn ? "" : matchPrograms(cells, trace, this.whole);
+				if (key !== this.otherKey) return;
+				runs.push({model: makeModel(cells, trace), trace});
+			}
+			this.other = {...runs[0], said, runs};
 			this.redraw();
 		} catch (error) {
 			this.fail(error);
@@ -345,8 +371,7 @@ class Page {
 	drawFlame(before) {
 		const {store, picture, finer} = this,
 			{focus, isInverted, isMerged} = store.state,
-			canBeFiner =
-				this.canAsk() && focus && !isInverted && !isMerged && picture.model.cells.lumpedStacks > 0;
+			canBeFiner = this.canAsk() && focus && !isInverted && !isMerged && picture.model.cells.lumpedStacks > 0;
 		if (canBeFiner && finer.model && finer.focus === focus && hasBoundsOf(finer.model, picture.model))
 			this.detail = makePicture({...this, whole: finer.model, shown: finer.model, picture: before});
 		this.flame.render();
@@ -549,7 +574,7 @@ class Page {
 	/** @param {unknown} error */
 	fail(error) {
 		if (error instanceof Replaced) return;
-		if (error instanceof Unreachable) showEnd(this.trace.path);
+		if (error instanceof Unreachable) showEnd(this.trace);
 		else this.warn(safeText(/** @type {Error} */ (error).message));
 	}
 }
@@ -570,10 +595,11 @@ function intervals() {
 	return window.innerWidth > WIDE ? INTERVALS_WIDE : INTERVALS;
 }
 
-/** @param {string} path of the trace */
-function showEnd(path) {
-	const chip = byId("ended");
-	chip.textContent = `the server has ended; run xheap view ${safeText(path)} again`;
+/** @param {Trace} trace one of those that the server had */
+function showEnd({path, traces}) {
+	const chip = byId("ended"),
+		names = traces.length > 1 ? traces.map((trace) => trace.name).join(" ") : path;
+	chip.textContent = `the server has ended; run xheap view ${safeText(names)} again`;
 	chip.hidden = false;
 }
 
@@ -597,9 +623,12 @@ async function load(source) {
 	/** @type {Page | null} */
 	let page = null;
 	const store = new Store((before) => page?.changed(before));
-	if (trace.processes.length > 1 && !new URLSearchParams(location.hash.slice(1)).has("by"))
+	const whole = makeModel(readCells(bytes, trace), trace),
+		shares = processPeaks(whole),
+		most = MOST_OF_ALL * shares.reduce((sum, bytes) => sum + bytes, 0);
+	if (shares.every((bytes) => bytes < most) && !new URLSearchParams(location.hash.slice(1)).has("by"))
 		store.set({by: "process"}, "replace");
-	page = new Page(source, store, trace, makeModel(readCells(bytes, trace), trace));
+	page = new Page(source, store, trace, whole);
 	drawHeader(page, (number) => {
 		location.hash = addressOfTrace(number, store.state.other);
 		location.reload();

@@ -7,6 +7,8 @@ export const WHOLE_RUN = {kind: /** @type {const} */ ("window"), from: -1, to: I
 /** The key of blocks that were never freed, among lifetimes. */
 export const NEVER_FREED = "40";
 
+/** In the order of their keys. */
+export const VIEW_NAMES = /** @type {const} */ (["flame", "table", "blocks", "sizes", "map", "compare"]);
 /** What the colours of pages say. */
 export const MAP_COLORS = /** @type {const} */ (["fullness", "function", "age"]);
 
@@ -108,7 +110,7 @@ const FILTERS_MAX = 32,
 /** How each member of the state is written in the address. */
 const CODECS = /** @type {Record<keyof State, {write: (value: any) => string, read: (text: string) => any}>} */ ({
 	trace: {write: String, read: (text) => Number(text) >>> 0},
-	view: oneOf("flame", "table", "blocks", "sizes", "map", "compare"),
+	view: oneOf(...VIEW_NAMES),
 	map: oneOf(...MAP_COLORS),
 	by: oneOf(...GROUPING_KEYS),
 	selection: {write: writeSelection, read: readSelection},
