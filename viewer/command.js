@@ -80,7 +80,7 @@ function counted(app) {
 	return (state.view !== "flame" ? state.sort === "blocks" : state.measure === "blocks") ? "c" : "";
 }
 
-/** @param {Side} side @param {boolean} isFiltered @param {boolean} [isDump] which has no keys @returns {{key: string, words: string[]}} what selects the blocks. All of `-at` live at its peak; only there do blocks from before the trace count. */
+/** @param {Omit<Run, "path">} run @param {boolean} isFiltered @param {boolean} [isDump] which has no keys @returns {{key: string, words: string[]}} what selects the blocks. All of `-at` live at its peak; only there do blocks from before the trace count. */
 function selectionWords({choice, model, isPeak, isWhole}, isFiltered, isDump) {
 	const {bounds} = model.cells;
 	if (choice.kind === "moment")
@@ -235,11 +235,11 @@ export function commandOf(app) {
 	return {words: command, lacks, shape};
 }
 
-/** @param {Side} side @param {boolean} isFiltered how `xheap diff` names it, and its numbers */
-function sideWords(side, isFiltered) {
-	const {key, words} = selectionWords(side, isFiltered),
+/** @param {Run} run @param {boolean} isFiltered how `xheap diff` names it, and its numbers */
+function sideWords(run, isFiltered) {
+	const {key, words} = selectionWords(run, isFiltered),
 		[option, first, from, to] = words,
-		{choice} = side;
+		{choice} = run;
 	return {
 		suffix: option === "-at" ? `@=${first}` : option ? `@${from}..${to}` : "",
 		key: choice.kind === "window" && choice.classes === AIFO ? "so" : key,
@@ -250,23 +250,24 @@ function sideWords(side, isFiltered) {
 /** @param {App} app @returns {ReturnType<typeof commandOf>} */
 function comparedCommand(app) {
 	const {state} = app.store,
-		sides = app.compare.sides(),
+		sides = /** @type {[Side, Side] | null} */ (app.compare.sides()),
 		typed = splitWords(state.words),
 		{words, lacks} = optionsOf(app, state.filters, typed),
 		other = app.otherOf();
 	if (!sides || !other || !app.other) return {words: [], lacks, shape: []};
-	const paths = [app.other.trace.path, app.trace.path],
-		said = sides.map((/** @type {Side} */ side) => sideWords(side, state.filters.length > 0));
-	if (other.isB) paths.reverse();
-	if (said[0].key !== said[1].key) lacks.push("a moment beside a window");
-	if (said.some((/** @type {any} */ side) => side.isLess)) lacks.push("these classes");
-	const command = [
-		"xheap",
-		"diff",
-		...paths.map((path, i) => path + said[i].suffix),
-		...(ACTIONS[state.rows] ?? ["-frames"]),
-		said[1].key + counted(app),
-	];
+	const said = sides.map(({runs}) => runs.map((run) => sideWords(run, state.filters.length > 0)));
+	if (said[0][0].key !== said[1][0].key) lacks.push("a moment beside a window");
+	if (said.some(([side]) => side.isLess)) lacks.push("these classes");
+	const [a, b] = sides.map(({runs}, i) => runs.map(({path}, run) => path + said[i][run].suffix)),
+		command = [
+			"xheap",
+			"diff",
+			...a,
+			...(a.length + b.length > 2 ? ["--"] : []),
+			...b,
+			...(ACTIONS[state.rows] ?? ["-frames"]),
+			said[1][0].key + counted(app),
+		];
 	if (SPLITS[state.rows]) command.push("-by", SPLITS[state.rows]);
 	return {words: [...command, ...typed, ...words], lacks, shape: []};
 }

@@ -44,27 +44,29 @@ export function makeSide(model, selection, filters, isOther) {
 	};
 }
 
-/** @param {Side} side @param {Grouping | "inclusive"} by */
-function sumSide({model, choice, mask, selected}, by) {
+/** @param {Side | Run} run @param {Grouping | "inclusive"} by */
+function sumRun({model, choice, mask, selected}, by) {
 	const isInclusive = by === "inclusive",
 		sums = sumGroups(model, choice, selected, groupCells(model, isInclusive ? "stack" : by), mask);
 	return isInclusive ? sumInclusive(model, sums) : sums;
 }
 
-/** @param {Side} a @param {Side} b @param {Grouping | "inclusive"} by @returns {ComparedRow[]} of all groups that either has */
+/** @param {Side} a @param {Side} b @param {Grouping | "inclusive"} by @returns {ComparedRow[]} of all groups that either has: means of the runs */
 export function compareRows(a, b, by) {
 	/** @type {Map<string, ComparedRow>} */
 	const rows = new Map(),
 		grouping = by === "inclusive" ? "function" : by;
-	[a, b].forEach((side, i) => {
-		const {bytes, blocks} = sumSide(side, by);
-		for (let key = 0; key < bytes.length; key++) {
-			if (!blocks[key]) continue;
-			const {id, name, detail} = groupName(side.model, grouping, key),
-				row = rows.get(id) ?? {id, name, detail, bytes: [0, 0], blocks: [0, 0]};
-			row.bytes[i] += bytes[key];
-			row.blocks[i] += blocks[key];
-			rows.set(id, row);
+	[a, b].forEach(({runs}, i) => {
+		for (const run of runs) {
+			const {bytes, blocks} = sumRun(run, by);
+			for (let key = 0; key < bytes.length; key++) {
+				if (!blocks[key]) continue;
+				const {id, name, detail} = groupName(run.model, grouping, key),
+					row = rows.get(id) ?? {id, name, detail, bytes: [0, 0], blocks: [0, 0]};
+				row.bytes[i] += bytes[key] / runs.length;
+				row.blocks[i] += blocks[key] / runs.length;
+				rows.set(id, row);
+			}
 		}
 	});
 	return [...rows.values()];
@@ -73,13 +75,13 @@ export function compareRows(a, b, by) {
 /** Parts of a frame: what both have, what only A has more, what only B has more. */
 const PARTS = 3;
 
-/** The stacks of both, by names. @param {Model} a @param {Model} b */
-function joinStacks(a, b) {
+/** The stacks of all runs, by names. @param {Model[]} models */
+function joinStacks(models) {
 	const frames = /** @type {Model["cells"]["frames"]} */ ([]),
 		[parent, frame, line] = [0, 0, 0].map(() => /** @type {number[]} */ ([])),
 		frameOf = new Map(),
 		nodeOf = new Map();
-	const ofNodes = [a, b].map(({cells}) => {
+	const ofNodes = models.map(({cells}) => {
 		const ofFrame = cells.frames.map((row) => {
 				if (!frameOf.has(row.key)) frameOf.set(row.key, frames.push(row) - 1);
 				return frameOf.get(row.key);
@@ -117,7 +119,7 @@ function joinStacks(a, b) {
 		...{parent: Int32Array.from(parent), frame: Uint32Array.from(frame), line: Uint32Array.from(line)},
 		asker: Uint32Array.from(parent, (_, i) => i),
 		...{inlined: new Uint8Array(nodeCount), stacks: new Uint32Array(nodeCount)},
-		...{lumpedStacks: a.cells.lumpedStacks + b.cells.lumpedStacks},
+		...{lumpedStacks: models.reduce((sum, {cells: {lumpedStacks}}) => sum + lumpedStacks, 0)},
 	};
 	const model = makeModel(/** @type {any} */ (cells), {
 		traces: [],
@@ -126,24 +128,31 @@ function joinStacks(a, b) {
 		heaps: [...parts].map(() => ({})),
 	});
 	model.cache.set("series heap", {groups: [...parts], ofGroup: parts, others: 0});
-	return {a, model, ofNodes};
+	return {models, model, ofNodes};
 }
 
 /**
- * One model of both: a stack is as wide as its larger side, and its bytes are divided into what both have, and what A
- * or B has more. So sums of each side stay exact wherever stacks are added up.
+ * One model of both, of means of runs: a stack is as wide as its larger side, and its bytes are divided into what both
+ * have, and what A or B has more. So sums of each side stay exact wherever stacks are added up.
  * @param {Side} a @param {Side} b @param {Measure} measure @param {boolean} isFolded
  * @returns {Model} its groups "heap" are these parts; the next call changes it
  */
 export function compareModel(a, b, measure, isFolded) {
 	const known = b.model.cache.get("joined"),
-		joined = known?.a === a.model ? known : joinStacks(a.model, b.model),
+		models = [a, b].flatMap(({runs}) => runs.map(({model}) => model)),
+		isKnown = models.length === known?.models.length && models.every((model, i) => model === known.models[i]),
+		joined = isKnown ? known : joinStacks(models),
 		{bytes: values, nodeCount} = joined.model.cells;
 	b.model.cache.set("joined", joined);
-	const sums = [a, b].map(({model, selected}, side) => {
-		const own = nodeSums(model, selected.hits, cellWeights(model, measure), isFolded),
-			ofSide = new Float64Array(nodeCount);
-		own.forEach((sum, node) => (ofSide[joined.ofNodes[side][node]] += sum));
+	let place = 0;
+	const sums = [a, b].map(({runs}) => {
+		const ofSide = new Float64Array(nodeCount);
+		for (const {model, selected} of runs) {
+			const ofNode = joined.ofNodes[place++];
+			nodeSums(model, selected.hits, cellWeights(model, measure), isFolded).forEach(
+				(sum, node) => (ofSide[ofNode[node]] += sum / runs.length),
+			);
+		}
 		return ofSide;
 	});
 	for (let node = 0; node < nodeCount; node++) {

@@ -143,11 +143,11 @@ export class Compare {
 		this.table = new ComparedTable(app, "compare-table", COMPARED_COLUMNS);
 	}
 
-	/** @param {Pick<Side, "model" | "choice" | "isWhole">} side @param {boolean} isOther @returns {string} */
-	titleOf({model, choice, isWhole}, isOther) {
+	/** @param {Omit<Side, "isWithout">} side @returns {string} */
+	titleOf({model, choice, isWhole, path, runs}) {
 		const {app} = this,
-			trace = isOther ? app.other?.trace : app.trace,
-			before = app.trace.traces.length > 1 ? `${safeText(trace?.path).split("/").at(-1)}, ` : "",
+			file = safeText(path).split("/").at(-1),
+			before = runs.length > 1 ? `mean of ${runs.length} runs, ` : app.trace.traces.length > 1 ? `${file}, ` : "",
 			from = choice.kind === "moment" || isWhole ? "" : ` from ${formatTime(model.cells.bounds[choice.from])}`;
 		return before + titleOf(model, choice) + from;
 	}
@@ -157,7 +157,13 @@ export class Compare {
 		const {store, picture} = this.app,
 			other = store.state.view === "compare" && this.app.otherOf();
 		return (
-			other && make("p.item-place", name(`Numbers of ${other.isB ? "A" : "B"}: ${this.titleOf(picture, false)}`))
+			other &&
+			make(
+				"p.item-place",
+				name(
+					`Numbers of ${other.isB ? "A" : "B"}: ${this.titleOf({...picture, path: this.app.trace.path, runs: []})}`,
+				),
+			)
 		);
 	}
 
@@ -168,13 +174,25 @@ export class Compare {
 			{picture} = app,
 			other = app.otherOf();
 		if (!other || !app.other) return null;
-		const own = {...picture, isWithout: false},
-			about = JSON.stringify([other.selection, state.filters]);
-		/** @type {Side} */
-		const side = cached(app.other.model, `side ${about}`, () =>
-			makeSide(/** @type {any} */ (app.other).model, other.selection, state.filters, other.trace !== state.trace),
-		);
-		return other.isB ? [own, side] : [side, own];
+		const own = {...picture, path: app.trace.path, isWithout: false},
+			found = app.other.runs,
+			runs = app
+				.runsOf(other)
+				.map(({trace, isB, selection}, i) => ({
+					isB,
+					path: found[i].trace.path,
+					...cached(found[i].model, `side ${JSON.stringify([selection, state.filters])}`, () =>
+						makeSide(found[i].model, selection, state.filters, trace !== state.trace),
+					),
+				})),
+			[a, b] = [false, true].map((isB) => [
+				...(isB !== other.isB ? [own] : []),
+				...runs.filter((run) => run.isB === isB),
+			]);
+		return [
+			{...a[0], runs: a},
+			{...b[0], runs: b},
+		];
 	}
 
 	render() {
@@ -186,7 +204,7 @@ export class Compare {
 		fill(
 			byId("compare-head"),
 			...(sides
-				? this.drawSides(sides, /** @type {Other} */ (other))
+				? this.drawSides(sides)
 				: [
 						other
 							? "being found …"
@@ -216,15 +234,16 @@ export class Compare {
 		this.table.render(a, b);
 	}
 
-	/** @param {[Side, Side]} sides @param {Other} other */
-	drawSides(sides, other) {
+	/** @param {[Side, Side]} sides */
+	drawSides(sides) {
 		const [a, b] = totals(sides),
-			notes = [this.app.other?.said, sides.some((side) => side.isWithout) && WITHOUT];
+			isWithout = sides.some(({runs}) => runs.some((run) => run.isWithout)),
+			notes = [this.app.other?.said, isWithout && WITHOUT];
 		return sides
 			.flatMap((side, i) => [
 				make("b.side", "AB"[i]),
-				name(`${this.titleOf(side, (i === 1) === other.isB)}: `),
-				make("b", formatBytes([a, b][i])),
+				name(`${this.titleOf(side)}: `),
+				make("b", meanOf(side).slice(0, side.runs.length).map(formatBytes).join(" ± ")),
 			])
 			.concat(
 				make("b", {class: b > a ? "more" : "less"}, `${formatChange(b - a)} ${formatGrowth(a, b)}`),
@@ -233,9 +252,16 @@ export class Compare {
 	}
 }
 
+/** @param {Side} side @returns {[number, number]} bytes: the mean of its runs, and their sample standard deviation, as `diff` has them */
+function meanOf({runs}) {
+	const mean = runs.reduce((sum, {selected}) => sum + selected.bytes, 0) / runs.length,
+		squares = runs.reduce((sum, {selected}) => sum + (selected.bytes - mean) ** 2, 0);
+	return [mean, Math.sqrt(squares / (runs.length - 1 || 1))];
+}
+
 /** @param {[Side, Side]} sides @returns {[number, number]} bytes */
 function totals([a, b]) {
-	return [a.selected.bytes, b.selected.bytes];
+	return [meanOf(a)[0], meanOf(b)[0]];
 }
 
 /** Keeps the selection as A. @param {App} app */

@@ -283,8 +283,27 @@ class Page {
 	/** @returns {Other | null} what the selection is compared with: what was kept, else the same of another trace */
 	otherOf() {
 		const {state} = this.store,
-			{other, selection, trace} = state;
-		return other || !(this.trace.traces?.length > 1) ? other : {trace: trace ? 0 : 1, isB: !trace, selection};
+			{other, selection, trace} = state,
+			{runs = 1} = this.trace,
+			isB = trace < runs;
+		return other || !(this.trace.traces?.length > 1) ? other : {trace: isB ? runs : 0, isB, selection};
+	}
+
+	/** @param {Other} other @returns {Other[]} what is compared with; of several runs of each side also all other runs */
+	runsOf(other) {
+		const {trace, selection} = this.store.state,
+			{runs, traces} = this.trace,
+			isOwn = (/** @type {number} */ run) => run < runs === trace < runs;
+		if (!runs || isOwn(other.trace)) return [other];
+		return [other].concat(
+			[...traces.keys()]
+				.filter((run) => run !== trace && run !== other.trace)
+				.map((run) => ({
+					trace: run,
+					isB: isOwn(run) !== other.isB,
+					selection: isOwn(run) ? selection : other.selection,
+				})),
+		);
 	}
 
 	/** Asks for the cells to compare with. They have the times of their selection as bounds. */
@@ -301,23 +320,29 @@ class Page {
 						this.trace.live ||
 						(hasTimes(model, bounds) && (other.selection.kind !== "peak" || model.cells.peak >= 0)),
 				),
-			key = JSON.stringify([other.trace, bounds, this.filter]);
+			wanted = this.runsOf(other),
+			key = JSON.stringify([wanted.map((run) => [run.trace, boundsOf(run.selection)]), this.filter]);
 		if (known) {
 			this.otherKey = key;
-			this.other = {model: known, trace: this.trace, said: ""};
+			this.other = {model: known, trace: this.trace, said: "", runs: [{model: known, trace: this.trace}]};
 			return;
 		}
-		if (this.otherKey === key) return;
+		if (this.otherKey === key || (wanted.length > 1 && this.store.isDragging)) return;
 		this.otherKey = key;
 		this.other = null;
 		try {
-			const trace = isOwn ? this.trace : await this.source.json("trace", other.trace),
-				inTrace = bounds.filter((time) => time <= trace.duration_ns),
-				query = {n: intervals(), bounds: inTrace, filter: this.filter, lane: "other"},
-				cells = readCells(await this.source.cells(other.trace, query), trace),
-				said = isOwn ? "" : matchPrograms(cells, trace, this.whole);
-			if (key !== this.otherKey) return;
-			this.other = {model: makeModel(cells, trace), trace, said};
+			const runs = [];
+			let said = "";
+			for (const run of wanted) {
+				const trace = isOwn ? this.trace : await this.source.json("trace", run.trace),
+					inTrace = boundsOf(run.selection).filter((time) => time <= trace.duration_ns),
+					query = {n: intervals(), bounds: inTrace, filter: this.filter, lane: "other"},
+					cells = readCells(await this.source.cells(run.trace, query), trace);
+				said ||= isOwn ? "" : matchPrograms(cells, trace, this.whole);
+				if (key !== this.otherKey) return;
+				runs.push({model: makeModel(cells, trace), trace});
+			}
+			this.other = {...runs[0], said, runs};
 			this.redraw();
 		} catch (error) {
 			this.fail(error);
@@ -576,9 +601,10 @@ function intervals() {
 }
 
 /** @param {Trace} trace one of those that the server had */
-function showEnd({path, traces}) {
+function showEnd({path, traces, runs}) {
 	const chip = byId("ended"),
-		names = traces.length > 1 ? traces.map((trace) => trace.name).join(" ") : path;
+		all = traces.map((trace) => trace.name),
+		names = traces.length > 1 ? (runs ? all.toSpliced(runs, 0, "--") : all).join(" ") : path;
 	chip.textContent = `the server has ended; run xheap view ${safeText(names)} again`;
 	chip.hidden = false;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What kind of blocks: sizes by lifetimes. An area that is dragged becomes a filter of the server, which knows each block.
-import {cellWeights, groupCells} from "./cells.js";
+import {cellWeights, groupCells, largestOf} from "./cells.js";
 import {splitFilters} from "./command.js";
 import {byId, fill, make} from "./elements.js";
 import {
@@ -30,32 +30,27 @@ const OF_AREA = /^-(size|lifetime|closed)\b/i;
 
 /** @param {Model} model @param {Uint8Array} hits @param {Measure} measure @returns {{sums: Float64Array, sizes: number[], lives: number[]}} sums by `size * LIVES + life`, and the rows and columns with any, those between them too */
 export function sumKinds(model, hits, measure) {
-	const {keys: lives} = groupCells(model, "life"),
+	const {keys} = groupCells(model, "life"),
 		{size} = model.cells,
 		weights = cellWeights(model, measure),
 		sums = new Float64Array(65 * LIVES);
-	for (let i = 0; i < hits.length; i++) if (hits[i]) sums[size[i] * LIVES + lives[i]] += weights[i];
-	const present = [...sums.keys()].filter((at) => sums[at]),
-		between = (/** @type {number[]} */ all, /** @type {number[]} */ apart) => {
-			const inside = all.filter((key) => !apart.includes(key)),
-				first = inside.reduce((a, b) => Math.min(a, b), Infinity),
-				last = inside.reduce((a, b) => Math.max(a, b), -1);
-			return [
-				...Array.from({length: Math.max(0, last - first + 1)}, (_, i) => first + i),
-				...apart.filter((key) => all.includes(key)),
-			];
-		};
-	return {
-		sums,
-		sizes: between(
+	for (let i = 0; i < hits.length; i++) if (hits[i]) sums[size[i] * LIVES + keys[i]] += weights[i];
+	const present = [...sums.keys()].filter((at) => sums[at]);
+	const between = (/** @type {number[]} */ all, /** @type {number[]} */ apart) => {
+		const inside = all.filter((key) => !apart.includes(key)),
+			first = Math.min(...inside),
+			count = Math.max(0, Math.max(...inside) - first + 1);
+		return [...Array.from({length: count}, (_, i) => first + i), ...apart.filter((key) => all.includes(key))];
+	};
+	const sizes = between(
 			present.map((at) => Math.floor(at / LIVES)),
 			[ANY_SIZE],
 		),
-		lives: between(
+		lives = between(
 			present.map((at) => at % LIVES),
 			[ANY_LIFE, NEVER],
-		),
-	};
+		);
+	return {sums, sizes, lives};
 }
 
 export class Sizes {
@@ -86,75 +81,52 @@ export class Sizes {
 			{measure} = app.store.state,
 			{model, selected} = app.picture,
 			{sums, sizes, lives} = sumKinds(model, selected.hits, measure),
-			mark = selectionMark(app.picture),
+			{less, panel, ink} = app.palette,
 			of = (/** @type {number[]} */ rows, /** @type {number[]} */ columns) =>
 				rows.reduce((sum, size) => columns.reduce((more, life) => more + sums[size * LIVES + life], sum), 0),
 			total = of(sizes, lives),
-			most = sizes.reduce(
-				(max, size) => lives.reduce((more, life) => Math.max(more, sums[size * LIVES + life]), max),
-				1,
-			),
-			tell = (/** @type {number} */ value) => (value ? mark + formatMeasure(value, measure) : "");
+			most = largestOf(sums).value,
+			isWide = (box.clientWidth - 260) / lives.length >= NUMBER_WIDTH,
+			tell = (/** @type {number} */ value) =>
+				value ? selectionMark(app.picture) + formatMeasure(value, measure) : "",
+			brief = (/** @type {number} */ value) =>
+				isWide && value ? formatMeasure(value, measure).replace("\u2009", "").replace("iB", "") : "",
+			put = (/** @type {string} */ role, /** @type {string} */ words, kind = "", title = "") =>
+				make("div", {role, title, class: kind}, words),
+			line = (/** @type {Child[]} */ ...children) => make("div.kinds-row", {role: "row"}, ...children);
 		byId("nothing").hidden = total > 0;
 		this.sizes = sizes;
 		this.lives = lives;
-		const isWide = (box.clientWidth - 260) / Math.max(1, lives.length) >= NUMBER_WIDTH;
 		box.style.gridTemplateColumns = `auto repeat(${lives.length}, minmax(0, 1fr)) auto`;
-		const cell = (
-			/** @type {number} */ size,
-			/** @type {number} */ row,
-			/** @type {number} */ life,
-			/** @type {number} */ column,
-		) => {
+		/** @type {(size: number, row: number, life: number, column: number) => HTMLElement} */
+		const cell = (size, row, life, column) => {
 			const value = sums[size * LIVES + life],
-				ground = value
-					? mixColors(app.palette.less, app.palette.panel, 0.06 + 0.84 * (value / most) ** SHADE_POWER)
-					: app.palette.panel,
-				element = make(
-					life === NEVER ? "div.kind.never" : "div.kind",
-					{
-						role: "gridcell",
-						"data-place": `${row} ${column}`,
-						title: value
-							? `${sizeName(size)}, ${lifeWords(life)}: ${tell(value)}, ${formatShare(value / total)}`
-							: "",
-					},
-					isWide && value ? shorten(formatMeasure(value, measure)) : "",
-				);
+				words = `${sizeName(size)}, ${lifeWords(life)}: ${tell(value)}, ${formatShare(value / total)}`,
+				kind = life === NEVER ? "kind never" : "kind",
+				element = put("gridcell", brief(value), kind, value ? words : ""),
+				ground = value ? mixColors(less, panel, 0.06 + 0.84 * (value / most) ** SHADE_POWER) : panel;
+			element.dataset.place = `${row} ${column}`;
 			element.style.background = ground;
-			element.style.color = readable(ground, [app.palette.ink, "#000000", "#ffffff"]);
+			element.style.color = readable(ground, [ink, "#000000", "#ffffff"]);
 			return element;
 		};
-		const line = (/** @type {Child[]} */ ...children) => make("div.kinds-row", {role: "row"}, ...children);
 		fill(
 			box,
 			line(
-				make("div", {role: "columnheader"}, "size"),
-				...lives.map((life) =>
-					make("div.kind-life", {role: "columnheader", title: lifeWords(life)}, shortLife(life)),
-				),
-				make("div.kind-sum", {role: "columnheader"}, "all"),
+				put("columnheader", "size"),
+				...lives.map((life) => put("columnheader", shortLife(life), "kind-life", lifeWords(life))),
+				put("columnheader", "all", "kind-sum"),
 			),
 			...sizes.map((size, row) =>
 				line(
-					make(
-						"div",
-						{role: "rowheader"},
-						size === ANY_SIZE || !size ? sizeName(size) : `from ${formatBytes(2 ** (size - 1))}`,
-					),
+					put("rowheader", size % ANY_SIZE ? `from ${formatBytes(2 ** (size - 1))}` : sizeName(size)),
 					...lives.map((life, column) => cell(size, row, life, column)),
-					make("div.kind-sum", {role: "gridcell"}, tell(of([size], lives))),
+					put("gridcell", tell(of([size], lives)), "kind-sum"),
 				),
 			),
 			line(
-				make("div", {role: "rowheader"}, "all"),
-				...lives.map((life) =>
-					make(
-						"div.kind-all",
-						{role: "gridcell", title: tell(of(sizes, [life]))},
-						isWide ? shorten(formatMeasure(of(sizes, [life]), measure)) : "",
-					),
-				),
+				put("rowheader", "all"),
+				...lives.map((life) => put("gridcell", brief(of(sizes, [life])), "kind-all", tell(of(sizes, [life])))),
 				make("div.kind-sum", {role: "gridcell"}, make("b", tell(total))),
 			),
 			this.frame,
@@ -253,9 +225,4 @@ function shortLife(life) {
 	if (life === NEVER) return "never";
 	if (life === ANY_LIFE) return "any";
 	return life % 2 ? formatTick(lifeLimit(life), lifeLimit(life)) : "";
-}
-
-/** @param {string} words @returns {string} in a narrow place */
-function shorten(words) {
-	return words.replace("\u2009", "").replace("iB", "");
 }

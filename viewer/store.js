@@ -8,6 +8,7 @@ export const WHOLE_RUN = {kind: /** @type {const} */ ("window"), from: -1, to: I
 /** The key of blocks that were never freed, among lifetimes. */
 export const NEVER_FREED = "40";
 
+/** In the order of their keys. */
 /** What the colours of pages say. */
 export const MAP_COLORS = /** @type {const} */ (["fullness", "function", "age"]);
 

@@ -237,7 +237,8 @@ interface App {
 	say: (text: string) => void; // to screen readers
 	warn: (text: string) => void; // a line of text
 	isResidentOff: () => boolean; // whether resident memory is left out of the timeline
-	other: {model: Model; trace: any; said: string} | null; // cells to compare with, when they are there; how they match
+	other: {model: Model; trace: any; said: string; runs: {model: Model; trace: any}[]} | null; // cells to compare with, when they are there; how they match; those of all of runsOf()
+	runsOf: (other: Other) => Other[];
 	otherOf: () => Other | null; // what is compared with
 	panel: any; // views that others ask
 	timeline: any;
@@ -270,7 +271,9 @@ type Column = GridColumn & {
 	value?: (sums: GroupSums, key: number, table: import("./table.js").Table) => number;
 	text?: (value: number, app: App) => string;
 };
-type Side = ReturnType<typeof import("./compare.js").makeSide>;
+type Run = ReturnType<typeof import("./compare.js").makeSide> & {path: string};
+/** Of several runs the first one, for all that is not a sum. */
+type Side = Run & {runs: Run[]};
 /** Of A and B. */
 type ComparedRow = {id: string; name: string; detail: string; bytes: [number, number]; blocks: [number, number]};
 /** *. */

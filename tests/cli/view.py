@@ -624,6 +624,18 @@ def lines():
         expect(server.json("/source?trace=0&function=lines!make")["is_newer"], "the file was changed")
 
 
+def runs():
+    """Runs of each side: said to the page, and to nobody else."""
+    traces = [TRACES / "c.xht", TRACES / "libcxx.xht", TRACES / "rust.xht"]
+    with served("--no-open", *traces[:2], "--", traces[2]) as server:
+        expect([server.json(f"/trace?trace={i}")["runs"] for i in range(3)] == [2, 2, 2], "runs")
+    with served("--no-open", *traces) as server:
+        expect("runs" not in server.json("/trace?trace=0"), "no sides")
+    for words, said in ((["--", traces[0], "--"], "a FILE is missing behind --"), ([traces[0], "--", traces[1], "--", traces[2]], "a second --"), ([traces[0], "--"], "a FILE is missing behind --")):
+        expect(said in xheap("view", "--no-open", *words, status=2), f"{words}")
+    expect("octet-stream" in xheap("view", traces[0], "--", traces[1], "--html", "-"), "a page of runs")
+
+
 def several():
     """Several traces; a damaged one says so and shows what it has; what is no trace says so; names are data."""
     hostile = "<script>alert(1)<\u202eevil\x1b]0;.xht"
@@ -757,7 +769,7 @@ def kept():
 def main():
     failed, most_files = 0, resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most_files, most_files))
-    for test in (files, others, bad_requests, oversized, crowd, strangers, disturbed, numbers, large, marks, evidence, frees, frees_of_functions, blocks, maps, lines, several, kept, ends, html):
+    for test in (files, others, bad_requests, oversized, crowd, strangers, disturbed, numbers, large, marks, evidence, frees, frees_of_functions, blocks, maps, lines, runs, several, kept, ends, html):
         if sys.argv[1:] and test.__name__ not in sys.argv[1:]:
             continue
         try:

@@ -680,6 +680,42 @@ test("check 16: what is compared is what xheap diff says, row by row", async () 
 	await close(page);
 });
 
+test("several runs of each side: the means and spreads of xheap diff", async () => {
+	const files = TRACES.map((name) => path.join(FOLDER, name)),
+		[own, url] = await serve(files[0], files[2], "--", files[2], files[1], files[2]),
+		page = await open(`${url}&view=compare`),
+		name = {function: "-frames", inclusive: "-frames", stack: "-stacks", image: "-image"};
+	await page.setViewportSize({width: 1280, height: 14000});
+	for (const [selection, key] of [
+		["peak", "peak"],
+		["-1~~AIFI+AIFO", "total"],
+		["-1~~AIFO", "outstanding"],
+	])
+		for (const [rows, trace] of [["function", 0], ["inclusive", 1], ["stack", 3], ["image", 4]]) {
+			await page.goto(`${url.split("#")[0]}?${rows}${key}#${new URLSearchParams({trace, view: "compare", rows, selection})}`);
+			await page.waitForSelector("#compare:not(.empty) .table-row");
+			const command = await page.getAttribute("#command", "title"),
+				told = JSON.parse(spawnSync("bash", ["-c", `${command.replace(/^xheap/, '"$0"')} -top 100000 -format json -noIndex`, XHEAP], {encoding: "utf8", maxBuffer: 1 << 28}).stdout),
+				wanted = told.actions[0].rows;
+			assert.match(command, /^xheap diff \S+ \S+ -- \S+ \S+ \S+ -/);
+			assert.ok(command.includes(`${name[rows]} `), command);
+			const shown = await page.$$eval("#compare .table-row", (all) => all.map((row) => [...row.querySelectorAll(".column-number")].slice(0, 3).map((cell) => cell.textContent)));
+			const sums = wanted
+				.map((row) => ["a", "b"].map((side) => row[side][`${key}_bytes`]))
+				.filter(([first, second]) => first !== second)
+				.map(([first, second]) => [formatChange(second - first), formatBytes(first), formatBytes(second)]);
+			const changed = shown.filter(([change]) => change !== "0\u2009B").map(String);
+			assert.ok(changed.length > 0);
+			assert.deepEqual(changed.sort(), sums.filter(([change]) => change !== "0\u2009B").map(String).sort(), command);
+		}
+	assert.match(await text(page, "#compare-head"), /^Amean of 2 runs, .*: [\d.]+.[KM]iB ± [\d.]+.[KM]iBBmean of 3 runs, .*± /);
+	await page.click("#compare-head .button:last-child");
+	await page.waitForFunction(() => /^Amean of 3 runs.*Bmean of 2 runs/.test(document.getElementById("compare-head").textContent));
+	assert.match(await page.getAttribute("#command", "title"), /^xheap diff \S+ \S+ \S+ -- \S+ \S+ -image/);
+	await close(page);
+	own.kill();
+});
+
 test("the self-contained file has the same numbers, and asks for nothing", async () => {
 	const file = path.join(FOLDER, TRACES[0]),
 		html = path.join(WORK, "view.html");

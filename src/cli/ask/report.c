@@ -143,7 +143,7 @@ static int trace_show(struct report_options *options, char *path)
 static int page_write(const struct report_options *options, const char *path)
 {
 	const char *const paths[] = {path};
-	const struct view_file view = {options->output, paths, 1, ALONE_FILE_MOST};
+	const struct view_file view = {options->output, paths, 1, 0, ALONE_FILE_MOST};
 	const struct filter_request *asked = &options->filter.asked;
 	if (asked->note_count || asked->range.words[0] || options->has_more)
 		return cli_fail("-format html takes neither filters nor -more: the page has all of it");

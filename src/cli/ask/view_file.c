@@ -17,6 +17,7 @@ static int page_write(const struct view_file *view, const struct stat *output, s
 	const struct analysis_caller caller = asking_caller();
 	const struct alone_plan plan = {.paths = view->paths,
 					.path_count = view->path_count,
+					.runs = view->runs,
 					.options = asking_opened_options(),
 					.most_bytes = view->most_bytes,
 					.output = output};

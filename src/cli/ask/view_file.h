@@ -7,9 +7,9 @@
 
 /** What is written, and where to. */
 struct view_file {
-	const char *output;       /**< NULL: standard output */
-	const char *const *paths; /**< of traces */
-	unsigned path_count;
+	const char *output;        /**< NULL: standard output */
+	const char *const *paths;  /**< of traces */
+	unsigned path_count, runs; /**< runs: the first ones, which are those of A; 0: no sides */
 	uint64_t most_bytes;
 };
 

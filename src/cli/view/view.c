@@ -22,6 +22,7 @@ enum { LOOK_MS = 100, FILES_MAX = 64, PORT_MAX = 65535, IDLE_MS_MAX = 1000 * 864
 struct view_options {
 	const char *words[FILES_MAX];
 	unsigned word_count;
+	unsigned runs;       /* words before the "--" between the sides; 0: there was none */
 	const char *session; /* NULL: files */
 	uint32_t port, idle_ms;
 	const char *html; /* NULL: a server */
@@ -95,6 +96,7 @@ static int traces_serve(const struct view_options *options, const char *const *p
 {
 	const struct server_plan plan = {.paths = paths,
 					 .path_count = count,
+					 .runs = options->runs,
 					 .options = asking_opened_options(),
 					 .port = (uint16_t)options->port,
 					 .is_live = session};
@@ -124,7 +126,7 @@ static int traces_serve(const struct view_options *options, const char *const *p
 static int traces_show(const struct view_options *options, const char *const *paths, unsigned count)
 {
 	const struct view_file file = {strcmp(options->html ? options->html : "-", "-") ? options->html : NULL, paths,
-				       count, options->most_bytes};
+				       count, options->runs, options->most_bytes};
 	if (options->html)
 		return view_file_save(&file);
 	struct view_session *session = count == 1 ? view_session_writing(paths[0]) : NULL;
@@ -150,9 +152,16 @@ static int session_show(const struct view_options *options)
 	return status;
 }
 
+/* A "--" behind a FILE ends the runs of side A, as for diff. */
 static int add_file(void *context, char *word)
 {
 	struct view_options *options = context;
+	if (!strcmp(word, "--")) {
+		if (options->runs)
+			return cli_fail("view: a second --: there are two sides, A1 A2 -- B1 B2");
+		options->runs = options->word_count;
+		return 0;
+	}
 	if (options->word_count == FILES_MAX)
 		return cli_fail("view: at most %d traces at a time", FILES_MAX);
 	if (access(word, R_OK))
@@ -181,7 +190,8 @@ static const struct option view_rows[] = {
 };
 /* clang-format on */
 static const struct option_group view_groups[] = {{view_rows, 0, false}, {analysis_rows, 0, false}, {NULL, 0, false}};
-static const struct option_grammar grammar = {.command = "view", .groups = view_groups, .dashes = "--"};
+static const struct option_grammar grammar = {
+	.command = "view", .groups = view_groups, .dashes = "--", .takes_separator = true};
 
 static int view_run(int argc, char **argv)
 {
@@ -190,6 +200,8 @@ static int view_run(int argc, char **argv)
 		return CLI_FAILED;
 	if (options.opens && options.stays)
 		return cli_fail("view: --open and --no-open do not go together");
+	if (options.runs && options.runs == options.word_count)
+		return cli_fail("view: a FILE is missing behind --");
 	if (options.session && options.word_count)
 		return cli_fail("view: --session shows one session, and no files");
 	if (options.session)
@@ -205,12 +217,14 @@ static int view_run(int argc, char **argv)
 
 const struct command command_view = {
 	.name = "view",
-	.usage = "[FILE... | --session NAME] [OPTIONS]",
+	.usage = "[FILE... [-- FILE...] | --session NAME] [OPTIONS]",
 	.summary = "show traces in the browser: over time, as flames and tables",
 	.run = view_run,
 	.options = &grammar,
 	.help = "A server on this machine shows the traces on one page, whose address is printed. The address has a\n"
 		"secret, so that no other user and no other page can ask. Ctrl-C ends the server.\n\n"
+		"Several runs of each side stand around a --, as for diff: Compare then shows the means of the "
+		"runs.\n\n"
 		"The page of a session, or of a file that is being written, goes on by itself, and shows the whole\n"
 		"trace when recording ends.\n\n"
 		"Without FILE: the newest xheap.*.xht here.\n\n"

@@ -54,7 +54,7 @@ static int trace_add(struct alone_data *data, struct shown_trace *trace, struct 
 	sink_to_memory(&facts);
 	sink_to_memory(&cells);
 	left_out_write(data, left_out, sizeof(left_out));
-	const struct trace_answer_plan about = {plan->paths, plan->path_count, left_out};
+	const struct trace_answer_plan about = {plan->paths, plan->path_count, plan->runs, left_out};
 	int error = trace_answer_write(trace, &about, &facts, data->caller, diag);
 	error = error ? error : cells_answer_write(trace, &question, &cells, data->caller, diag);
 	parts_add(&data->plain, &facts, &cells);

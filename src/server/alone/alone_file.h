@@ -17,6 +17,7 @@ struct sink;
 struct alone_plan {
 	const char *const *paths; /**< of traces; at least one */
 	unsigned path_count;
+	unsigned runs;                 /**< the first ones, which are the runs of A; 0: no sides */
 	struct opened_options options; /**< how they are opened */
 	/** that is to be written, if it is there already: it may be none of those that names are read from; or NULL */
 	const struct stat *output;

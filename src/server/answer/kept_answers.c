@@ -27,7 +27,7 @@ static uint64_t key_of(const struct shown_trace *shown, const struct trace_answe
 	if (stat("/proc/self/exe", &own))
 		return 0;
 	const uint64_t numbers[] = {(uint64_t)own.st_size, (uint64_t)own.st_mtim.tv_sec, (uint64_t)own.st_mtim.tv_nsec,
-				    opened_trace_names_hash(shown->opened)};
+				    opened_trace_names_hash(shown->opened), plan->runs};
 	uint64_t key = XXH3_64bits(numbers, sizeof(numbers));
 	key = XXH3_64bits_withSeed(shown->path, strlen(shown->path) + 1, key);
 	for (unsigned i = 0; i < plan->path_count; i++)

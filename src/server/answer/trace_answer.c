@@ -287,6 +287,8 @@ static void answer_write(struct trace_answer *answer)
 	json_begin_object(json, NULL);
 	json_count(json, "schema", 1);
 	json_traces(answer);
+	if (answer->plan->runs)
+		json_count(json, "runs", answer->plan->runs);
 	json_text(json, "path", answer->shown->path);
 	json_text(json, "command", dictionary->process_count ? dictionary->processes[0].command : "");
 	json_number(json, "duration_ns", dictionary->duration_ns);

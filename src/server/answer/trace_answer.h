@@ -11,6 +11,7 @@ struct sink;
 struct trace_answer_plan {
 	const char *const *paths; /**< of all traces that the page may show */
 	unsigned path_count;
+	unsigned runs;        /**< the first ones, which are the runs of A: the others are those of B; 0: no sides */
 	const char *left_out; /**< what the page does not have; NULL: it can ask for all */
 };
 

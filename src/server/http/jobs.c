@@ -177,7 +177,7 @@ static bool kept_add(struct shown_slot *slot, const struct question *question, s
 
 static struct trace_answer_plan plan_of(const struct jobs *jobs)
 {
-	return (struct trace_answer_plan){jobs->plan.paths, jobs->plan.path_count, NULL};
+	return (struct trace_answer_plan){jobs->plan.paths, jobs->plan.path_count, jobs->plan.runs, NULL};
 }
 
 /* The trace's index keeps them, for other servers. */

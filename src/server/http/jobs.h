@@ -38,6 +38,7 @@ struct job {
 struct jobs_plan {
 	const char *const *paths; /**< of traces, the caller's */
 	unsigned path_count;
+	unsigned runs;                 /**< as in server_plan */
 	struct opened_options options; /**< how they are opened */
 	bool is_live;                  /**< the first one is recorded now; jobs_note() says how that goes */
 	uint64_t deadline_ms;          /**< a job that runs for longer ends */

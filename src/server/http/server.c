@@ -279,6 +279,7 @@ struct server *server_begin(const struct server_plan *plan, struct diag *diag)
 	struct server *server = memory_zeroed(1, sizeof(*server));
 	const struct jobs_plan jobs = {.paths = plan->paths,
 				       .path_count = plan->path_count,
+				       .runs = plan->runs,
 				       .options = plan->options,
 				       .is_live = plan->is_live,
 				       .deadline_ms = DEADLINE_MS,

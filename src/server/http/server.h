@@ -20,6 +20,7 @@ enum { SERVER_ADDRESS_BYTES = 80 };
 struct server_plan {
 	const char *const *paths; /**< of traces; at least one */
 	unsigned path_count;
+	unsigned runs; /**< the first ones, which are the runs of A: the others are those of B; 0: no sides */
 	struct opened_options options; /**< how they are opened */
 	uint16_t port;                 /**< 0: any that is free */
 	bool is_live;                  /**< the first trace is recorded now; server_note() says how that goes */
