@@ -9,6 +9,7 @@ export const WHOLE_RUN = {kind: /** @type {const} */ ("window"), from: -1, to: I
 export const NEVER_FREED = "40";
 
 /** In the order of their keys. */
+export const VIEW_NAMES = /** @type {const} */ (["flame", "table", "blocks", "sizes", "map", "compare"]);
 /** What the colours of pages say. */
 export const MAP_COLORS = /** @type {const} */ (["fullness", "function", "age"]);
 
