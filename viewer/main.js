@@ -601,9 +601,10 @@ function intervals() {
 }
 
 /** @param {Trace} trace one of those that the server had */
-function showEnd({path, traces}) {
+function showEnd({path, traces, runs}) {
 	const chip = byId("ended"),
-		names = traces.length > 1 ? traces.map((trace) => trace.name).join(" ") : path;
+		all = traces.map((trace) => trace.name),
+		names = traces.length > 1 ? (runs ? all.toSpliced(runs, 0, "--") : all).join(" ") : path;
 	chip.textContent = `the server has ended; run xheap view ${safeText(names)} again`;
 	chip.hidden = false;
 }
