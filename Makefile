@@ -82,7 +82,7 @@ fuzz: setup-check
 	@scripts/fuzz --with $(ENGINE) $(SECONDS_EACH)
 
 # Hours of what check does in minutes: hundreds of kill rounds, a thousand rounds of hostile targets (live/strangers/hostile), whole test suites, every stack compared, half an
-# hour of long recordings beside 50 busy processes (live/session/long_run), twenty leaks in foreign programs (live/report/seeded), 200 power cuts (live/boot/power_cuts), all tests
+# hour of long recordings beside 50 busy processes (live/session/long_run), twenty leaks in foreign programs (live/report/seeded), 1,000 looks at a server (live/report/leaking_servers), 200 power cuts (live/boot/power_cuts), all tests
 # beside hostile sessions of another user (live/strangers/beside), a boot of an emulated machine (live/boot/emulated); then a thousand attaches to each of some foreign
 # programs, which continue where they ended (tests/soak); then ten minutes of a busy session in an open page, whose memory stays flat (tests/viewer/soak.mjs).
 soak: setup-check all

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Which single blocks: rows of the server, a page at a time, and all that is known of one of them.
 import {byId, make} from "./elements.js";
-import {formatBytes, formatCount, formatTime, formatWhole} from "./format.js";
+import {formatBlocks, formatBytes, formatCount, formatTime} from "./format.js";
 import {Grid, nameColumn, numberColumn, ROW} from "./grid.js";
 import {safeText} from "./hostile.js";
 import {ENDED_FIRST} from "./live.js";
@@ -103,7 +103,7 @@ export class Blocks extends Grid {
 			const isMore = answer.blocks > REACH_ROWS,
 				mark = selectionMark(this.app.picture);
 			byId("blocks-controls").textContent =
-				`${mark}${formatWhole(answer.blocks)} blocks, ${mark}${formatBytes(answer.bytes)}${isMore ? `; the first ${formatCount(REACH_ROWS)} can be reached` : ""}${this.lacks}`;
+				`${mark}${formatBlocks(answer.blocks)}, ${mark}${formatBytes(answer.bytes)}${isMore ? `; the first ${formatCount(REACH_ROWS)} can be reached` : ""}${this.lacks}`;
 			this.drawHead();
 			this.drawRows();
 		} catch (error) {

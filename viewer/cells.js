@@ -454,6 +454,13 @@ export function liveCurve(model, mask) {
 	return steps.subarray(0, model.last + 1);
 }
 
+/** @param {Model} model @returns {number[]} live bytes of each process at the peak */
+export function processPeaks(model) {
+	return cached(model, "process peaks", () =>
+		model.trace.processes.map((_, i) => groupCurve(model, "process", i, null)[Math.max(0, model.cells.peak)]),
+	);
+}
+
 /** Resident bytes in each interval: what was measured last, since it is measured when it has grown. @param {Model} model @returns {Float64Array} NaN before the first one */
 export function residentCurve(model) {
 	let last = NaN;

@@ -77,12 +77,15 @@ export function prepareCanvas(canvas, width, height) {
 	return context;
 }
 
+/** As in style.css. */
+export const FONT_FAMILY = "system-ui, -apple-system, 'Segoe UI', 'Adwaita Sans', Inter, 'Noto Sans', sans-serif";
+
 /** By font, then by text. @type {Map<string, Map<string, number>>} */
 const widths = new Map();
 const WIDTHS_MAX = 20000;
 
 /** @param {CanvasRenderingContext2D} context @param {string} text @returns {number} its width, remembered */
-function textWidth(context, text) {
+export function textWidth(context, text) {
 	const {font} = context;
 	let known = widths.get(font);
 	if (!known || known.size > WIDTHS_MAX) widths.set(font, (known = new Map()));

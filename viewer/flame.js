@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Through which calls: frames on a canvas. tree.js has the layout.
 import {formatMeasure, formatShare, formatWhole} from "./format.js";
-import {byId, fill, fitText, make, name, placeTip, prepareCanvas} from "./elements.js";
+import {byId, fill, fitText, FONT_FAMILY, make, name, placeTip, prepareCanvas, textWidth} from "./elements.js";
 import {cutText, DRAWN_MAX, safeText} from "./hostile.js";
 import {cellsOnPath, layoutFlame} from "./tree.js";
 import {frameColors} from "./palette.js";
@@ -15,9 +15,10 @@ const FRAME_ROW = 24,
 	EDGE = 2.5,
 	EDGE_MIN = 14,
 	VALUE_MIN = 170,
+	VALUE_TRY = 80,
 	PAD = 8,
 	TEXT_MIN = 24;
-const FRAME_FONT = "12px system-ui, -apple-system, 'Segoe UI', 'Adwaita Sans', Inter, 'Noto Sans', sans-serif";
+const FRAME_FONT = `12px ${FONT_FAMILY}`;
 const FRAME_FONT_STRONG = `500 ${FRAME_FONT}`;
 /** Places of the frames around one, by key. */
 const STEPS = /** @type {Record<string, [number, number]>} */ ({
@@ -202,19 +203,22 @@ export class Flame {
 	drawText(context, frame, y, width, colors) {
 		let room = width - 2 * PAD;
 		context.font = frame.kind === "chain" || frame.kind === "small" ? FRAME_FONT : FRAME_FONT_STRONG;
-		if (width > VALUE_MIN) {
-			const value = this.valueOf(frame);
-			context.textAlign = "right";
-			context.fillStyle = colors.value;
-			context.fillText(value, frame.x + width - PAD, y);
-			room -= context.measureText(value).width + PAD;
-		}
-		context.textAlign = "left";
-		context.fillStyle = colors.text;
 		const words =
 			frame.kind === "chain"
 				? `≡ ${cutText(frame.name, DRAWN_MAX)}   ${frame.count} frames`
 				: cutText(frame.name, DRAWN_MAX);
+		if (width > VALUE_TRY) {
+			const value = this.valueOf(frame),
+				rest = room - textWidth(context, value) - PAD;
+			if (width > VALUE_MIN || textWidth(context, words) <= rest) {
+				context.textAlign = "right";
+				context.fillStyle = colors.value;
+				context.fillText(value, frame.x + width - PAD, y);
+				room = rest;
+			}
+		}
+		context.textAlign = "left";
+		context.fillStyle = colors.text;
 		const text = fitText(context, words, room);
 		if (text) context.fillText(text, frame.x + PAD, y);
 	}

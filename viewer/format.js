@@ -45,6 +45,11 @@ export function formatWhole(count) {
 	);
 }
 
+/** @param {number} count @returns {string} such as 1 block */
+export function formatBlocks(count) {
+	return `${formatWhole(count)} ${count === 1 ? "block" : "blocks"}`;
+}
+
 /** @param {number | null | undefined} count @returns {string} with commas up to 9,999, then such as 40.1 k */
 export function formatCount(count) {
 	if (count == null || Number.isNaN(count)) return MISSING;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Makes the parts of the page and connects them: a change of the state becomes one picture, which each view draws.
-import {makeModel, keepColors, pathKey} from "./cells.js";
+import {makeModel, keepColors, pathKey, processPeaks} from "./cells.js";
 import {decodeCells} from "./decode.js";
 import {byId, fill, make} from "./elements.js";
 import {formatBytes, formatCount, formatShare, formatTime} from "./format.js";
@@ -31,6 +31,8 @@ const INTERVALS = 256,
 	WIDE = 1500;
 /** How long a zoom waits for the next step before it asks for cells. Milliseconds. */
 const ZOOM_PAUSE_MS = 120;
+/** A process with so much of the peak is divided by functions at first. */
+const MOST_OF_ALL = 0.9;
 const THEME = "xheap-theme";
 const MEASURES = /** @type {Record<Measure, string>} */ ({
 	bytes: "bytes",
@@ -572,7 +574,7 @@ class Page {
 	/** @param {unknown} error */
 	fail(error) {
 		if (error instanceof Replaced) return;
-		if (error instanceof Unreachable) showEnd(this.trace.path);
+		if (error instanceof Unreachable) showEnd(this.trace);
 		else this.warn(safeText(/** @type {Error} */ (error).message));
 	}
 }
@@ -593,10 +595,11 @@ function intervals() {
 	return window.innerWidth > WIDE ? INTERVALS_WIDE : INTERVALS;
 }
 
-/** @param {string} path of the trace */
-function showEnd(path) {
-	const chip = byId("ended");
-	chip.textContent = `the server has ended; run xheap view ${safeText(path)} again`;
+/** @param {Trace} trace one of those that the server had */
+function showEnd({path, traces}) {
+	const chip = byId("ended"),
+		names = traces.length > 1 ? traces.map((trace) => trace.name).join(" ") : path;
+	chip.textContent = `the server has ended; run xheap view ${safeText(names)} again`;
 	chip.hidden = false;
 }
 
@@ -620,9 +623,12 @@ async function load(source) {
 	/** @type {Page | null} */
 	let page = null;
 	const store = new Store((before) => page?.changed(before));
-	if (trace.processes.length > 1 && !new URLSearchParams(location.hash.slice(1)).has("by"))
+	const whole = makeModel(readCells(bytes, trace), trace),
+		shares = processPeaks(whole),
+		most = MOST_OF_ALL * shares.reduce((sum, bytes) => sum + bytes, 0);
+	if (shares.every((bytes) => bytes < most) && !new URLSearchParams(location.hash.slice(1)).has("by"))
 		store.set({by: "process"}, "replace");
-	page = new Page(source, store, trace, makeModel(readCells(bytes, trace), trace));
+	page = new Page(source, store, trace, whole);
 	drawHeader(page, (number) => {
 		location.hash = addressOfTrace(number, store.state.other);
 		location.reload();

@@ -8,12 +8,13 @@ import {
 	groupName,
 	pathKey,
 	pathsWith,
+	processPeaks,
 	stackId,
 	sumGroups,
 } from "./cells.js";
 import {optionsOf, splitWords} from "./command.js";
 import {keyOf, MARK_LIBRARY, MARK_WORD, readFrame} from "./decode.js";
-import {formatBytes, formatCount, formatShare, formatTime, formatWhole} from "./format.js";
+import {formatBlocks, formatBytes, formatShare, formatTime, formatWhole, MISSING} from "./format.js";
 import {byId, fill, make, name} from "./elements.js";
 import {cutText, safeText, TITLE_MAX} from "./hostile.js";
 import {askedSelection, selectionMark} from "./picture.js";
@@ -68,6 +69,11 @@ const RESIDENT_OTHERS = /** @type {Record<string, string>} */ ({
 /** @param {string} title @param {string} [right] */
 function section(title, right = "") {
 	return make("h2", make("span", title), make("span.right", right));
+}
+
+/** @param {string} text a report's @returns {string} with the sign of microseconds that the page has */
+function tellTime(text) {
+	return safeText(text).replace(/(\d) us\b/g, "$1 µs");
 }
 
 /** @param {string[][]} numbers with their words */
@@ -199,24 +205,24 @@ export class Panel {
 			{answer} = found;
 		const head = [section("Block"), this.closer({block: ""})];
 		if (!answer) return [...head, tellNone(found)];
+		const {size, birth_ns: birth, end_ns: end} = answer,
+			time = formatTime(end),
+			told = tellEnd(answer);
 		const numbers = [
-			[formatBytes(answer.size), "size"],
-			[answer.birth_ns === undefined ? "before the trace" : formatTime(answer.birth_ns), "made"],
-			[tellEnd(answer), "ended"],
+			[formatBytes(size), size < 1024 ? "size" : `size, ${formatWhole(size)} bytes`],
+			birth === undefined ? ["before", "made, before the trace"] : [formatTime(birth), "made"],
+			[time, told === time ? "ended" : told],
+			[birth === undefined ? MISSING : formatTime(end - birth), "lived"],
 		];
 		const list = (/** @type {string} */ title, /** @type {number} */ count, /** @type {any[]} */ rows) =>
 			count
 				? [
 						section(title, rows.length < count ? `${rows.length} of ${formatWhole(count)}` : ""),
 						...rows.map((row) =>
-							make(
-								"button.part.link-row",
-								{onclick: () => app.store.set({block: String(row.id)})},
-								make("span", formatBytes(row.size)),
-								make(
-									"span.value",
-									`${row.birth_ns === undefined ? "before" : formatTime(row.birth_ns)} to ${tellEnd(row)}`,
-								),
+							this.linkRow(
+								formatBytes(row.size),
+								`${row.birth_ns === undefined ? "before" : formatTime(row.birth_ns)} to ${tellEnd(row)}`,
+								{block: String(row.id)},
 							),
 						),
 					]
@@ -272,13 +278,15 @@ export class Panel {
 	/** @param {number} frame index of frames @param {string} value */
 	drawFunction(frame, value) {
 		const {short, key, full} = this.picture.model.cells.frames[frame];
+		return this.linkRow(cutText(short, 200), value, {item: {kind: "group", by: "inclusive", key}}, full);
+	}
+
+	/** @param {string} words @param {string} value @param {Partial<State>} members that a click sets @param {string} [title] */
+	linkRow(words, value, members, title = "") {
 		return make(
 			"button.part.link-row",
-			{
-				title: cutText(full, TITLE_MAX),
-				onclick: () => this.app.store.set({item: {kind: "group", by: "inclusive", key}}),
-			},
-			name(cutText(short, 200)),
+			{title: cutText(title, TITLE_MAX), onclick: () => this.app.store.set(members)},
+			name(words),
 			make("span.value", value),
 		);
 	}
@@ -332,7 +340,7 @@ export class Panel {
 		return make(
 			"button.finding",
 			{
-				title: cutText(safeText(finding.command), 400),
+				title: [finding.text, finding.command].map((text) => cutText(tellTime(text), 600)).join("\n"),
 				onclick: () => this.app.store.set({...(selection ? {selection} : {}), item}),
 			},
 			make(
@@ -347,10 +355,10 @@ export class Panel {
 				"span",
 				make(
 					"span.finding-text",
-					cutText(safeText(finding.title ?? finding.text), 300) +
+					cutText(tellTime(finding.title ?? finding.text), 300) +
 						(finding.stack && ONE_STACK.includes(finding.kind) ? ", in one stack" : ""),
 				),
-				finding.evidence && make("span.evidence", cutText(safeText(finding.evidence), 300)),
+				finding.evidence && make("span.evidence", cutText(tellTime(finding.evidence), 300)),
 			),
 		);
 	}
@@ -400,23 +408,21 @@ export class Panel {
 
 	/** @returns {Child[]} */
 	drawProcesses() {
-		const {processes} = this.app.trace;
-		if (processes.length < 2) return [];
+		const {whole} = this.app,
+			bytes = processPeaks(whole),
+			rows = [...bytes.keys()].sort((a, b) => bytes[b] - bytes[a]),
+			more = rows.length - PROCESSES_MAX;
+		if (rows.length < 2) return [];
 		return [
-			section("Processes", formatWhole(processes.length)),
-			...processes
+			section(`${formatWhole(rows.length)} processes`, "at the peak"),
+			...rows
 				.slice(0, PROCESSES_MAX)
-				.map((process, i) =>
-					make(
-						"button.part.link-row",
-						{onclick: () => this.app.store.set({filters: [{by: "process", key: String(i), hide: false}]})},
-						name(`${safeText(process.name)} ${process.pid ?? ""}`),
-						make("span.value", `from ${formatTime(process.begin_ns)}`),
-					),
+				.map((i) =>
+					this.linkRow(groupName(whole, "process", i).name, formatBytes(bytes[i]), {
+						filters: [{by: "process", key: String(i), hide: false}],
+					}),
 				),
-			processes.length > PROCESSES_MAX
-				? make("p.faint", `${processes.length - PROCESSES_MAX} more: table by process`)
-				: null,
+			more > 0 && make("p.faint", `${more} more: table by process`),
 		];
 	}
 
@@ -458,7 +464,12 @@ export class Panel {
 			...this.shareOfFunction(item, about.frame, bytes),
 			[mark + formatWhole(blocks), "blocks"],
 			...(facts.isMost
-				? [[app.picture.live + formatBytes(facts.most), `at most, ${formatTime(cells.bounds[facts.mostAt])}`]]
+				? [
+						[
+							app.picture.live + formatBytes(facts.most),
+							`at most, at ${formatTime(cells.bounds[facts.mostAt])}`,
+						],
+					]
 				: []),
 			[app.picture.made + formatBytes(facts.made), cells.whole ? "made in all" : "made in range"],
 			[formatBytes(facts.neverFreed), "never freed"],
@@ -751,7 +762,7 @@ export class Panel {
 					make(
 						"p.freed",
 						make("b", formatShare(stack.bytes / bytes)),
-						` ${formatBytes(stack.bytes)} in ${formatCount(stack.blocks)} blocks`,
+						` ${formatBytes(stack.bytes)} in ${formatBlocks(stack.blocks)}`,
 					),
 					this.drawFrames(readFrames(stack.frames), i ? sameFrames(stack.frames, shown[i - 1].frames) : 0),
 				),

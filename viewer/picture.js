@@ -19,7 +19,7 @@ import {
 	AOFO,
 } from "./cells.js";
 import {cellsOnPath} from "./tree.js";
-import {formatBytes, formatTime, formatCount} from "./format.js";
+import {formatBlocks, formatBytes, formatTime} from "./format.js";
 import {classNames} from "./store.js";
 
 /** @param {Pick<App, "shown">} app @param {When} selection @returns {boolean} whether cells of the shown range have these times as bounds */
@@ -214,5 +214,5 @@ export function describe(picture) {
 		choice.kind === "moment"
 			? formatTime(bounds[choice.at])
 			: `${formatTime(bounds[choice.from])} to ${formatTime(bounds[choice.to])}, ${classNames(choice.classes)}`;
-	return `${picture.title}, ${when}: ${formatBytes(selected.bytes)} in ${formatCount(selected.blocks)} blocks`;
+	return `${picture.title}, ${when}: ${formatBytes(selected.bytes)} in ${formatBlocks(selected.blocks)}`;
 }

@@ -2,7 +2,7 @@
 // When, and who then: live bytes over time, stacked; calls; resident memory; gaps; the selection, which is dragged here.
 import {cached, largestOf, liveCurve, nearestBound, residentCurve, seriesCurves, AIFO} from "./cells.js";
 import {axisStep, formatBytes, formatTick, formatTime} from "./format.js";
-import {byId, fill, make, name, placeTip, prepareCanvas, fitText} from "./elements.js";
+import {byId, fill, fitText, FONT_FAMILY, make, name, placeTip, prepareCanvas} from "./elements.js";
 import {cutText, safeText} from "./hostile.js";
 import {currentInk, describe, inkCurve} from "./picture.js";
 import {mixColors} from "./palette.js";
@@ -28,7 +28,7 @@ const WHEEL_HALF = 120;
 const MARK_WIDTH = 6,
 	MARK_Y = 6,
 	MARKS_TOLD = 6;
-export const FONT = "11px system-ui, -apple-system, 'Segoe UI', 'Adwaita Sans', Inter, 'Noto Sans', sans-serif";
+export const FONT = `11px ${FONT_FAMILY}`;
 
 /** Of each kind of mark: its sign, what it says before and behind its text, and whether something is missing there. */
 const MARK_KINDS = /** @type {Record<string, [string, string, string, boolean]>} */ ({
@@ -94,7 +94,7 @@ export class Timeline {
 			this.setCursor(-1);
 			this.tip.hidden = true;
 		});
-		box.addEventListener("dblclick", () => this.app.store.set({selection: WHOLE_RUN}));
+		box.addEventListener("dblclick", () => this.app.store.set({selection: WHOLE_RUN, range: null}));
 		box.addEventListener(
 			"wheel",
 			(event) => {
@@ -643,7 +643,9 @@ export class Timeline {
 		context.lineTo(x + 5, y - 10);
 		context.lineTo(x, y - 3);
 		context.fill();
-		const isRight = x > width - 110;
+		const room = context.measureText(text).width + 9,
+			isCut = (this.window ?? []).some((time) => this.xOf(time) > x && this.xOf(time) < x + room),
+			isRight = x > width - 110 || (isCut && x > LEFT + room);
 		context.textAlign = isRight ? "right" : "left";
 		context.fillStyle = palette.ink2;
 		context.fillText(text, x + (isRight ? -9 : 9), Math.max(8, y - 8));

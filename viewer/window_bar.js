@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Which blocks: the moment's sum, or the window with a switch for each class; presets.
 import {AIFO, CLASSES} from "./cells.js";
-import {formatBytes, formatTime, formatWhole} from "./format.js";
+import {formatBlocks, formatBytes, formatTime} from "./format.js";
 import {byId, fill, make} from "./elements.js";
 import {NEVER_FREED, WHOLE_RUN} from "./store.js";
 
@@ -108,7 +108,7 @@ export class WindowBar {
 				"button.class-switch",
 				{onclick: (/** @type {MouseEvent} */ event) => this.toggle(1 << i, event.altKey)},
 				drawClass(i),
-				make("span.class-words", make("span", WORDS[i], make("i.wide", "")), make("b", "")),
+				make("span.class-words", make("span", WORDS[i]), make("span", make("b", ""), make("span", ""))),
 			),
 		);
 		byId("classes").replaceChildren(...this.switches);
@@ -163,9 +163,9 @@ export class WindowBar {
 				button.disabled = false;
 				const when = i & 1 ? ` at ${formatTime(bounds[choice.to])}` : "";
 				button.title = `${WORDS[i]}${when} (${CLASSES[i]}). Alt+click: only these`;
-				/** @type {HTMLElement} */ (button.querySelector(".wide")).textContent = when;
-				/** @type {HTMLElement} */ (button.querySelector("b")).textContent =
-					picture.made + formatBytes(selected.classBytes[i]);
+				const [bytes, time] = button.lastElementChild?.lastElementChild?.children ?? [];
+				bytes.textContent = picture.made + formatBytes(selected.classBytes[i]);
+				time.textContent = when;
 			});
 		} else {
 			fill(
@@ -173,7 +173,7 @@ export class WindowBar {
 				make("b", `${picture.isPeak ? "At the peak, " : "At "}${formatTime(bounds[choice.at])}`),
 				" ",
 				make("b.apart", picture.live + formatBytes(selected.bytes)),
-				` live in ${picture.live}${formatWhole(selected.blocks)} blocks`,
+				` live in ${picture.live}${formatBlocks(selected.blocks)}`,
 				picture.isUncertain &&
 					make("span.more", {title: "A free may be lost, so live bytes may be too large"}, ", uncertain"),
 				make("span.hint", "Drag on the timeline for a window; click for a moment."),

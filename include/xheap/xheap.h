@@ -1144,6 +1144,89 @@ void xheap_text_free(char *text);
 /** Free the report. */
 void xheap_report_free(xheap_report *report);
 
+/* ==== resident memory ==== */
+
+/** Which reading of a process's pages xheap_why_make() takes. */
+enum xheap_why_moment {
+	XHEAP_WHY_LARGEST, /**< the largest */
+	XHEAP_WHY_LAST,    /**< the last */
+	XHEAP_WHY_NEAREST  /**< the one nearest to a time */
+};
+
+/** Options of xheap_why_make(), as those of xheap-why(1). xheap_why_options_init() sets the defaults. */
+typedef struct xheap_why_options {
+	size_t size;     /**< set by the _init function */
+	uint32_t pid;    /**< the process; 0: the one with the largest reading, or the last one */
+	uint32_t moment; /**< enum xheap_why_moment; default the largest */
+	int64_t time_ns; /**< of XHEAP_WHY_NEAREST */
+	uint64_t top;    /**< largest number of rows of each list that xheap_why_write() writes; default all */
+} xheap_why_options;
+
+/** Fill `options` with the defaults. `size` is sizeof(*options). */
+void xheap_why_options_init(xheap_why_options *options, size_t size);
+
+/** The resident memory of a process at a reading. docs/semantics.md defines the words. */
+typedef struct xheap_why_info {
+	uint64_t resident_bytes;    /**< sum of the bytes of all classes */
+	uint64_t swapped_bytes;     /**< bytes that are swapped out, not in resident_bytes */
+	uint64_t huge_bytes;        /**< resident bytes in huge pages; UINT64_MAX: not known */
+	int64_t time_ns;            /**< time of the reading */
+	uint32_t process;           /**< process id */
+	uint32_t reading_count;     /**< readings of the process in the trace */
+	uint64_t pinned_page_bytes; /**< bytes of pages that live blocks cover by less than a quarter */
+	uint64_t pinning_bytes;     /**< bytes of these blocks on them */
+	uint64_t pinning_count;     /**< number of these blocks */
+	uint32_t class_count;       /**< for xheap_why_get_class() */
+	uint32_t stack_count;       /**< for xheap_why_get_stack() */
+} xheap_why_info;
+
+/** A class of resident memory. */
+typedef struct xheap_why_class {
+	const char *name; /**< its key in docs/schema/why.json, such as "trimmable" */
+	const char *text; /**< words for people */
+	uint64_t bytes;   /**< its resident bytes */
+} xheap_why_class;
+
+/** A culled stack that allocated live blocks. */
+typedef struct xheap_why_stack {
+	uint64_t live_bytes;        /**< requested resident bytes of its live blocks */
+	uint64_t rounding_bytes;    /**< their other usable bytes, and the allocator's */
+	uint64_t block_count;       /**< number of these blocks */
+	uint64_t pinned_page_bytes; /**< its part of the pages that few blocks keep */
+	uint64_t alone_page_bytes;  /**< bytes of pages that would come back if its blocks lay elsewhere */
+	uint64_t pinning_bytes;     /**< bytes of its blocks on such pages */
+	uint64_t pinning_count;     /**< number of these blocks */
+} xheap_why_stack;
+
+/** A handle of a finished answer about resident memory. */
+typedef struct xheap_why xheap_why;
+
+/**
+ * Account for the resident memory of a process. `options` may be NULL for the defaults. XHEAP_FAILED: the trace has no
+ * reading of the process, or is sampled or aggregated. The caller frees the answer.
+ */
+int xheap_why_make(xheap_trace *trace, const xheap_why_options *options, xheap_why **why, xheap_error *error);
+
+/** Return the sums of the answer. The answer owns them. */
+const xheap_why_info *xheap_why_get_info(const xheap_why *why);
+
+/** Return class `i`, from 0 on; NULL behind the last one. The answer owns the class. */
+const xheap_why_class *xheap_why_get_class(const xheap_why *why, uint32_t i);
+
+/** Return stack `i`, with the most live bytes first; NULL behind the last one. The answer owns the stack. */
+const xheap_why_stack *xheap_why_get_stack(const xheap_why *why, uint32_t i);
+
+/** Find the frames of a stack of the answer. The caller frees them. XHEAP_INVALID: there is no such stack. */
+int xheap_why_get_frames(xheap_why *why, uint32_t stack, xheap_frames **frames, xheap_error *error);
+
+/**
+ * Write the answer to memory, as `xheap why` prints it. The parameters are those of xheap_report_write(), without CSV.
+ */
+int xheap_why_write(xheap_why *why, uint32_t format, char **text, size_t *length, xheap_error *error);
+
+/** Free the answer. */
+void xheap_why_free(xheap_why *why);
+
 #ifdef __cplusplus
 }
 #endif

@@ -85,6 +85,9 @@ struct analysis_caller api_trace_caller(struct xheap_trace *trace);
 /** With the lock held, in api_run(): set *out to the names, which stay the trace's. Return 0 or a negative errno. */
 int api_trace_names(struct xheap_trace *trace, bool with_lines, struct heap_names **out, struct diag *diag);
 
+/** With the lock held: return the frames of a node of the names; they hold the trace. */
+xheap_frames *api_frames_new(struct xheap_trace *trace, const struct heap_names *names, uint32_t node);
+
 /** -EBADMSG when rows of the table could not be read. */
 int api_trace_check(const struct xheap_trace *trace, struct diag *diag);
 

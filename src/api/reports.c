@@ -38,8 +38,7 @@ static xheap_frame frame_of(const struct heap_names *names, uint32_t node)
 			     .kind = heap_frame_kinds[heap_frame_kind(name, frame->is_inlined)]};
 }
 
-/* With the lock held: the frames of a node of the names; they hold the trace. */
-static xheap_frames *api_frames_new(struct xheap_trace *trace, const struct heap_names *names, uint32_t node)
+xheap_frames *api_frames_new(struct xheap_trace *trace, const struct heap_names *names, uint32_t node)
 {
 	uint32_t count = 0;
 	for (uint32_t at = node; at; at = heap_names_frame(names, at)->parent)

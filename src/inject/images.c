@@ -150,6 +150,16 @@ static void tell_code(struct region_image *row, const struct proc_map *map, cons
 	}
 }
 
+/* Note where the loader's state word is, if its file could not be read when the process was prepared. Without it the
+   recorder would take the loader's first call, before threads have a thread pointer, for one with a list to read. */
+static void loader_note(struct inject *inject, pid_t pid, const struct proc_map *map, const struct hook_image *hooks)
+{
+	if (!hooks->is_loader || !hooks->loader_state || inject->loader_state || map->low != proc_auxv(pid, AT_BASE))
+		return;
+	inject->loader_state = map->low + hooks->loader_state;
+	RECORDER_WRITE(inject, loader_state, inject->loader_state);
+}
+
 static void image_add(struct inject *inject, pid_t pid, const struct proc_map *map, const struct proc_map *end,
 		      uint32_t process, uint64_t ticks)
 {
@@ -196,20 +206,30 @@ static void image_add(struct inject *inject, pid_t pid, const struct proc_map *m
 		RECORDER_WRITE(inject, mappings.doors,
 			       ((struct recorder_mapping){inject->doors.low, inject->doors.high}));
 	}
-	if (hooks)
+	if (hooks) {
+		loader_note(inject, pid, map, hooks);
 		patch_image(inject, hooks, &inject->image[inject->image_count], map->path, is_main);
-	else if (map->inode)
+	} else if (map->inode) {
 		inject_refuse(inject, "all functions", map->path, why);
+	}
 	inject->image[inject->image_count].refused = inject->refused - refused;
 	inject->is_doubtful = inject->is_doubtful || inject->image[inject->image_count].is_doubtful;
 	inject->image_count++;
+}
+
+/* Return whether the memory is shared and has no file, whatever its path is: runtimes put code there that they
+   compile. */
+static bool is_shared_memory(const struct proc_map *map)
+{
+	return !strcmp(map->path, "/dev/zero (deleted)") || !strncmp(map->path, "/SYSV", 5);
 }
 
 /* Return whether an image begins with this mapping. */
 static bool is_image(const struct proc_map *maps, int count, int i)
 {
 	bool is_vdso = strcmp(maps[i].path, "[vdso]") == 0;
-	return (is_vdso || (maps[i].inode != 0 && maps[i].offset == 0)) && has_code(maps, count, i);
+	return (is_vdso || (maps[i].inode != 0 && maps[i].offset == 0 && !is_shared_memory(&maps[i]))) &&
+	       has_code(maps, count, i);
 }
 
 /* Return a number for the images in the maps and their places; other images, or other places, have another number. */

@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "arch/registers.h"
+#include "inject/images.h"
 #include "inject/mapping.h"
 #include "inject/recorder_blob.h"
 #include "inject/remote.h"
@@ -244,9 +245,33 @@ static void test_moved(void **state)
 	process_end(&process);
 }
 
+static struct hook_image *loader_hooks(void *cookie, pid_t pid, const struct proc_map *map, bool is_main,
+				       const char **why)
+{
+	static struct hook_image loader = {.is_loader = true, .is_dynamic = true, .loader_state = 24};
+	return map->low == getauxval(AT_BASE) ? &loader : no_hooks(cookie, pid, map, is_main, why);
+}
+
+/* The loader's file could be read late only, when images are listed: its state word is known all the same. Without it
+   the recorder read the thread pointer before there was one. */
+static void test_loader_read_late(void **state)
+{
+	struct process process;
+	(void)state;
+	assert_true(process_begin(&process));
+	assert_int_equal(process_map(&process), 0);
+	process.inject.find_hooks = loader_hooks;
+	assert_int_equal(process.inject.loader_state, 0);
+	inject_refresh(&process.inject, getpid(), 0, 0);
+	const uint64_t *written = (const uint64_t *)(process.inject.recorder + offsetof(struct recorder, loader_state));
+	assert_int_equal(process.inject.loader_state, getauxval(AT_BASE) + 24);
+	assert_int_equal(*written, getauxval(AT_BASE) + 24);
+	process_end(&process);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_all), cmocka_unit_test(test_failures),
-					   cmocka_unit_test(test_moved)};
+					   cmocka_unit_test(test_moved), cmocka_unit_test(test_loader_read_late)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -144,6 +144,8 @@ static void names(void **state)
 		{"RegExp:a:1:2", "RegExp:a:1:2", "", 0},
 		{"py::Cart.load:/srv/cart.py", "Cart.load", "/srv/cart.py", 0},
 		{"py::broken", "py::broken", "", 0},
+		{"JIT$Cart::load", "Cart::load", "", 0},
+		{"JIT$$interrupt_handler", "JIT$$interrupt_handler", "", 0},
 		{"void [Shop] Cart::Load(int32)[Tier0]", "Cart::Load(int32)", "", 0},
 		{"long shop.Cart.load(int, java.lang.Object)", "shop.Cart.load(int, java.lang.Object)", "", 0},
 		{"void shop.Cart.<init>()", "shop.Cart.<init>()", "", 0},

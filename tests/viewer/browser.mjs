@@ -180,12 +180,15 @@ test("checks 8 and 3: a drag turns on AIFO alone; sums are the engine's", async 
 		[...classBytes].map((bytes, i) => [String(i === 1), formatBytes(bytes)]),
 	);
 	const end = formatTime(model.cells.bounds[140]);
-	assert.deepEqual(await page.$$eval(".class-words > span", (all) => all.map((one) => one.textContent)), [
-		"made and freed here",
-		`made here, still there at ${end}`,
-		"older, freed here",
-		`older, still there at ${end}`,
-	]);
+	assert.deepEqual(
+		await page.$$eval(".class-words", (all) => all.map((one) => one.textContent)),
+		[
+			["made and freed here", ""],
+			["made here, still there", ` at ${end}`],
+			["older, freed here", ""],
+			["older, still there", ` at ${end}`],
+		].map(([words, when], i) => words + formatBytes(classBytes[i]) + when),
+	);
 	assert.match(await text(page, "#live"), new RegExp(`^made here, still there at ${end}, `));
 	await click(page, "#classes button:nth-child(1)");
 	await click(page, "#classes button:nth-child(4)");
@@ -837,6 +840,30 @@ test("check 24: sizes and themes; the page does not scroll, no text overlaps", a
 			}
 			await close(page);
 		}
+});
+
+test("a double click shows the whole run; processes begin with the largest one", async () => {
+	const page = await open("server", {hash: '#range={"from":1000000000,"to":9000000000}&selection=2000000000'});
+	await page.mouse.dblclick(...(await boundAt(page, models.server, 100)));
+	await settle(page);
+	assert.match(await text(page, "#selection-words"), /Whole run/);
+	assert.doesNotMatch(await page.evaluate(() => location.hash), /range/);
+	assert.equal(await page.inputValue("#legend select"), "function");
+	await close(page);
+	const build = await open("build"),
+		shown = await build.$$eval("#panel .link-row .value", (all) => all.map((one) => one.textContent)),
+		peaks = engine.processPeaks(models.build).toSorted((a, b) => b - a);
+	assert.deepEqual(shown, peaks.slice(0, 12).map(formatBytes));
+	assert.equal(await build.inputValue("#legend select"), "process");
+	await close(build);
+	const {trace, cells} = made.build,
+		alone = path.join(WORK, "alone.data");
+	const first = trace.threads.map((thread) => ({...thread, process: 0}));
+	writeFileSync(alone, encodeFile([{trace: {...trace, threads: first}, cells}]));
+	writeFileSync((files.alone = path.join(WORK, "alone.html")), joinPage(alone));
+	const page2 = await open("alone");
+	assert.equal(await page2.inputValue("#legend select"), "function", "one process has it all");
+	await close(page2);
 });
 
 test("windows in between: the table stays, and its columns have room", async () => {

@@ -279,6 +279,14 @@ test("what cannot be followed is said", async () => {
 	const none = spawnSync(XHEAP, ["view", "--session", "nobody"], {encoding: "utf8", cwd: WORK});
 	assert.equal(none.status, 2);
 	assert.match(none.stderr, /there is no session nobody/);
+	if (process.getuid() === 0) {
+		run("start", "roots", "-o", "roots.xht");
+		const words = ["--reuid=nobody", "--clear-groups", XHEAP, "view", "--session", "roots"],
+			other = spawnSync("setpriv", words, {encoding: "utf8"});
+		assert.equal(other.status, 2);
+		assert.match(other.stderr, /there is no session roots/, "it is another user's");
+		run("stop", "roots");
+	}
 	const both = spawnSync(XHEAP, ["view", "--session", "nobody", "a.xht"], {encoding: "utf8", cwd: WORK});
 	assert.equal(both.status, 2);
 });

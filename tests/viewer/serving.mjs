@@ -168,6 +168,7 @@ test("the token goes from the address to a header", async () => {
 	const other = await open("");
 	await other.waitForSelector("#token-form:not([hidden])");
 	assert.match(await text(other, "#sentence"), /token/);
+	assert.equal(await other.isVisible("#progress"), false, "nothing goes on");
 	await other.fill("#token", TOKEN);
 	await other.click("#token-form button");
 	await loaded(other);
@@ -408,7 +409,7 @@ test("freeing stacks are asked for", async () => {
 	assert.match(said, /src\/cache\.cc:17/);
 	assert.match(said, /Freed by\s*of 16\.0\sKiB, not the \S+\s\S+ above\s*25\s%\s4\.0\sKiB in 3 blocks/);
 	assert.match(said, /17 more stacks, 9\.0\sKiB\s*never freed, 1\.0\sKiB/);
-	assert.match(said, /2\.0\sKiB in 1 blocks1 frame as above, thenCache::clear/, "stacks that begin alike differ at once");
+	assert.match(said, /2\.0\sKiB in 1 block1 frame as above, thenCache::clear/, "stacks that begin alike differ at once");
 	const query = asked.findLast(({name}) => name === "frees").query;
 	assert.ok(query.has("asker") && !query.has("node"), `of all stacks of the function: ${query}`);
 	await close(page);

@@ -9,7 +9,7 @@ import path from "node:path";
 import test, {after, before} from "node:test";
 import {CLASSES, makeModel, selectCells} from "../../viewer/cells.js";
 import {decodeCells} from "../../viewer/decode.js";
-import {commandTime, formatBytes, formatChange, formatCount, formatWhole, lifeLimit, lifeName, sizeName} from "../../viewer/format.js";
+import {commandTime, formatBlocks, formatBytes, formatChange, formatCount, formatWhole, lifeLimit, lifeName, sizeName} from "../../viewer/format.js";
 import {layoutFlame} from "../../viewer/tree.js";
 import {FOLDER as FOLDER_OF_BUILD, launchBrowser, SOURCE} from "./packages.mjs";
 import {randomFrom} from "./random.mjs";
@@ -416,7 +416,7 @@ test("blocks one by one: those of the dump, in any order, and all that is known 
 	await page.waitForFunction((words) => document.querySelector("#blocks .table-row .address")?.textContent === words, rows[0].address);
 	await page.click("#blocks .table-row");
 	await page.waitForSelector("#panel .stack");
-	assert.match(await text(page, "#panel"), new RegExp(`^Block.*${rows[0].address}.*size.*Made by`));
+	assert.match(await text(page, "#panel"), new RegExp(`^Block.*${rows[0].address}.*size.*lived.*Made by`));
 	assert.match(await page.evaluate(() => location.hash), /block=0/);
 	await page.keyboard.press("Escape");
 	await settle(page);
@@ -425,7 +425,7 @@ test("blocks one by one: those of the dump, in any order, and all that is known 
 	await page.click("#table .table-row");
 	const [selected, blocks] = await page.$$eval("#panel .numbers dd", (all) => [0, 2].map((i) => all[i].textContent));
 	await page.click("#panel .button >> text=Its blocks");
-	await page.waitForFunction((words) => document.getElementById("blocks-controls").textContent === words, `${blocks} blocks, ${selected}`);
+	await page.waitForFunction((words) => document.getElementById("blocks-controls").textContent === words, `${formatBlocks(Number(blocks.replaceAll(",", "")))}, ${selected}`);
 	assert.match(await text(page, "#lacks"), /: none can be told what is selected$/);
 	assert.equal(await page.isVisible("#copy-command"), false);
 	const item = (by, key) => `-1~~AIFO&item=${encodeURIComponent(JSON.stringify({kind: "group", by, key}))}`;
@@ -740,7 +740,7 @@ test("check 25: a server that has ended is said", async () => {
 	await page.focus("#timeline");
 	await page.keyboard.press("+");
 	await page.waitForSelector("#ended:not([hidden])");
-	assert.match(await text(page, "#ended"), /the server has ended; run xheap view .*libstdcxx\.xht again/);
+	assert.match(await text(page, "#ended"), /the server has ended; run xheap view libstdcxx\.xht processes\.xht libcxx\.xht c\.xht again/);
 	await page.keyboard.press("w");
 	await settle(page);
 	assert.match(await text(page, "#selection-words"), /Whole run/, "what is loaded goes on working");

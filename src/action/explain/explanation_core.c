@@ -172,8 +172,8 @@ static bool use_is_read(struct explanation *explanation, const struct explain_po
 	return false;
 }
 
-/* Return whether the code loaded the pointer that it then used from a block that is freed, or has the place of one.
-   Such a pointer may be any number, also 0. */
+/* Return whether the code tells from which block it loaded the pointer that it then used, which may be any number, also
+   0. The block is freed, or has the place of a freed one; or it is neither, and no freed block was used. */
 static bool use_is_loaded(struct explanation *explanation)
 {
 	struct core_load load;
@@ -181,10 +181,9 @@ static bool use_is_loaded(struct explanation *explanation)
 		return false;
 	struct block_history history = {.address = load.from, .process = explanation->process, .is_end = true};
 	block_history_find(&history, 1, explanation->source->table);
-	if (!is_freed(&history) && !is_given_again(&history))
-		return false;
-	use_set(explanation, load.value, &history, false);
-	return true;
+	if (is_freed(&history) || is_given_again(&history))
+		use_set(explanation, load.value, &history, false);
+	return history.before_count > 0;
 }
 
 /* Return whether the address is the first that is not mapped behind a live block that a register or a word of the stack
@@ -220,7 +219,7 @@ static void use_find(struct explanation *explanation)
 	uint64_t used[USED_MAX];
 	const struct core_facts *facts = explanation->core.facts;
 	bool is_use = facts->signal == SIGSEGV || facts->signal == SIGBUS || facts->signal == SIGILL;
-	if (!is_use || use_is_inside(explanation) || use_is_loaded(explanation) || use_is_beyond(explanation))
+	if (!is_use || use_is_inside(explanation) || use_is_beyond(explanation) || use_is_loaded(explanation))
 		return;
 	unsigned count = used_list(explanation->question.core, used);
 	for (int is_again = 0; is_again < 2; is_again++)

@@ -157,12 +157,22 @@ static void json_state(struct json *json, const struct action_source *source, co
 
 static void json_lack(struct json *json, const struct action_source *source, const struct trace_caveat *lack)
 {
-	char text[160];
+	enum { NAMES_MAX = 5 };
 	uint64_t count = lack->count(source);
+	struct sink text;
 	if (!count)
 		return;
-	snprintf(text, sizeof(text), "%s %s", text_count(count).data, count == 1 ? lack->one : lack->many);
-	json_state(json, source, lack->kind, count, text, lack->command);
+	sink_to_memory(&text);
+	sink_format(&text, "%s %s", text_count(count).data, count == 1 ? lack->one : lack->many);
+	if (lack->count == count_symbols) {
+		const char *const *names = heap_names_without_symbols(source->names, &(size_t){0});
+		for (uint64_t i = 0; i < count && i < NAMES_MAX; i++)
+			sink_format(&text, "%s%s", i ? ", " : ": ", names[i]);
+		sink_text(&text, count > NAMES_MAX ? ", ..." : "");
+	}
+	char *words = sink_take(&text, NULL);
+	json_state(json, source, lack->kind, count, words, lack->command);
+	free(words);
 }
 
 static void json_damage(struct json *json, const struct action_source *source)

@@ -102,6 +102,15 @@ static bool take_cpython(struct jit_name *name)
 	return true;
 }
 
+/* "JIT$NAME" of PHP; its own code is "JIT$$NAME". */
+static bool take_php(struct jit_name *name)
+{
+	if (strncmp(name->text, "JIT$", 4) || !name->text[4] || name->text[4] == '$')
+		return false;
+	name->function = name->text + 4;
+	return true;
+}
+
 /* "TYPE CLASS.METHOD(TYPES)" of a JVM, "TYPE [ASSEMBLY] CLASS::METHOD(TYPES)[TIER]" of .NET: without what the method
    returns, and how it was compiled. */
 static bool take_method(struct jit_name *name)
@@ -142,6 +151,6 @@ void perf_map_name(struct jit_name *name, const char *text, size_t bytes)
 	name->function = name->text;
 	name->file = "";
 	name->line = 0;
-	if (!take_v8(name) && !take_cpython(name))
+	if (!take_v8(name) && !take_cpython(name) && !take_php(name))
 		take_method(name);
 }

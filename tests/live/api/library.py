@@ -203,6 +203,22 @@ def stacks(program, trace):
     expect("!" not in alone and "+0x" in alone, f"frames of {trace} without files: {alone}")
 
 
+def resident(program):
+    """The answer about resident memory, and its classes and stacks."""
+    run(BUILD / "tests/golden/make_trace", "resident", "resident.xht")
+    for pid, words in ((0, ()), (100, ("-pid", 100))):
+        wanted = {kind: run(XHEAP, "why", "resident.xht", *words, "-top", 2**32 - 1, "-width", 100, "-format", kind).stdout for kind in ("text", "json")}
+        for kind, text in wanted.items():
+            same(f"why {words} as {kind}", run(program, "why", "resident.xht", kind, pid).stdout.splitlines(), text.splitlines())
+        answer = json.loads(wanted["json"])
+        rows = [f"{name},{count}" for name, count in answer["classes"].items()]
+        rows += [f"stack {stack['live_bytes']},{stack['count']}" for stack in answer["stacks"]]
+        seen = run(program, "why", "resident.xht", "classes", pid).stdout.splitlines()
+        same(f"why {words}", [line.rsplit(",", 2)[0] if line.startswith("stack ") else line for line in seen], rows)
+    refused = run(program, "why", "resident.xht", "text", 1)
+    expect(refused.returncode == 1 and "no process has the pid 1" in refused.stdout + refused.stderr, f"{refused}")
+
+
 def library():
     shutil.copy(SOURCE / "tests/live/programs/api.c", "api.c")
     program = compile_as("c", "api.c", "api")
@@ -218,6 +234,7 @@ def library():
         allocations(program, trace, frame)
         reports(program, trace, frame)
         stacks(program, trace)
+    resident(program)
     index(program)
     modes = [("misuse", "real.xht", "."), ("threads", "real.xht"), ("sessions", os.path.abspath("session.xht"), TARGET)]
     # libdw has assertions of its own for want of memory, so it is tried without debug information. Sanitizers need more of it than can be refused.

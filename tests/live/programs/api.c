@@ -256,6 +256,51 @@ static int print_rows(const char *path, char **words)
 	return failed > 0;
 }
 
+/* why TRACE text|json PID: the answer; or with classes, what get_class and get_stack give. */
+static int print_why(const char *path, char **words)
+{
+	xheap_trace *trace = open_trace(path);
+	xheap_why_options options;
+	xheap_frames *frames;
+	xheap_error error;
+	xheap_why *why;
+	char *text;
+	size_t length;
+	xheap_why_options_init(&options, sizeof(options));
+	options.pid = (uint32_t)strtoul(words[1], NULL, 10);
+	int status = as_printed(xheap_why_make(trace, &options, &why, &error), &error);
+	xheap_trace_close(trace);
+	if (status != XHEAP_OK)
+		return 1;
+	uint32_t format = !strcmp(words[0], "json") ? XHEAP_FORMAT_JSON : XHEAP_FORMAT_TEXT;
+	if (strcmp(words[0], "classes") != 0 &&
+	    as_printed(xheap_why_write(why, format, &text, &length, &error), &error) == XHEAP_OK) {
+		EXPECT(strlen(text) == length);
+		fputs(text, stdout);
+		xheap_text_free(text);
+	}
+	const xheap_why_info *info = xheap_why_get_info(why);
+	uint64_t sum = 0;
+	for (uint32_t i = 0; !strcmp(words[0], "classes") && i < info->class_count; i++) {
+		const xheap_why_class *class = xheap_why_get_class(why, i);
+		sum += class->bytes;
+		printf("%s,%" PRIu64 "\n", class->name, class->bytes);
+	}
+	EXPECT(!sum || sum == info->resident_bytes);
+	for (uint32_t i = 0; !strcmp(words[0], "classes") && i < info->stack_count; i++) {
+		const xheap_why_stack *stack = xheap_why_get_stack(why, i);
+		EXPECT(xheap_why_get_frames(why, i, &frames, &error) == XHEAP_OK);
+		printf("stack %" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%u\n", stack->live_bytes, stack->block_count,
+		       stack->pinned_page_bytes, xheap_frames_count(frames));
+		xheap_frames_free(frames);
+	}
+	EXPECT(!xheap_why_get_class(why, info->class_count) && !xheap_why_get_stack(why, info->stack_count));
+	EXPECT(xheap_why_get_frames(why, info->stack_count, &frames, NULL) == XHEAP_INVALID);
+	EXPECT(xheap_why_write(why, XHEAP_FORMAT_CSV, &text, NULL, NULL) == XHEAP_INVALID && !text);
+	xheap_why_free(why);
+	return failed > 0;
+}
+
 /* stacks TRACE [alone]: each with its frames, innermost first; by the trace alone. */
 static int print_stacks(const char *path, char **words)
 {
@@ -1020,7 +1065,7 @@ int main(int count, char **words)
 		{"events", print_events, 5},     {"allocations", print_allocations, 4}, {"report", print_report, 7},
 		{"rows", print_rows, 4},         {"stacks", print_stacks, 0},           {"misuse", misuse, 1},
 		{"threads", read_in_threads, 0}, {"memory", without_memory, 0},         {"sessions", run_sessions, 1},
-		{"targets", print_targets, 0},   {"stream", print_stream, 0},
+		{"targets", print_targets, 0},   {"stream", print_stream, 0},           {"why", print_why, 2},
 	};
 	for (size_t i = 0; i < sizeof(modes) / sizeof(*modes) && count > 2; i++)
 		if (!strcmp(words[1], modes[i].name) && count >= 3 + modes[i].words)

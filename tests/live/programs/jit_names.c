@@ -23,7 +23,7 @@ typedef void *(*function)(size_t);
 
 enum { PLACES = 64, NEAR_PLACES = 32, PLACE_BYTES = 64 };
 
-/* The second half of the places lies a gibibyte behind the first, and more. */
+/* The second half of the places lies a gibibyte before the first, and more, in memory that is shared. */
 static unsigned char *near_code, *far_code;
 
 static unsigned char *place_at(unsigned place)
@@ -32,10 +32,9 @@ static unsigned char *place_at(unsigned place)
 					    : far_code + place % PLACES * PLACE_BYTES;
 }
 
-static unsigned char *code_map(unsigned char *at)
+static unsigned char *code_map(unsigned char *at, int sharing)
 {
-	void *code =
-		mmap(at, PLACES * PLACE_BYTES, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *code = mmap(at, PLACES * PLACE_BYTES, PROT_READ | PROT_WRITE | PROT_EXEC, sharing | MAP_ANONYMOUS, -1, 0);
 	EXPECT(code != MAP_FAILED);
 	return code;
 }
@@ -187,8 +186,8 @@ static int obey(const char *line)
 int main(void)
 {
 	char line[3000], pid[32];
-	near_code = code_map(NULL);
-	far_code = code_map(near_code - (UINT64_C(5) << 28));
+	near_code = code_map(NULL, MAP_PRIVATE);
+	far_code = code_map(near_code - (UINT64_C(5) << 28), MAP_SHARED);
 	snprintf(pid, sizeof(pid), "%d\n", (int)getpid());
 	say(pid);
 	while (line_read(line, sizeof(line)) && obey(line))

@@ -22,7 +22,8 @@ class Runtime:
         self.pid = int(self.process.stdout.readline())
         self.map = f"/tmp/perf-{self.pid}.map"
         if is_attached:
-            xheap("start", self.session, "-o", trace, "-p", self.pid)
+            said = xheap("start", self.session, "-o", trace, "-p", self.pid)
+            expect("hooked" not in said, f"made code is taken for an image: {said}")
 
     def say(self, line):
         self.process.stdin.write(line + "\n")
