@@ -265,7 +265,7 @@ def check_followed(how, freed):
         expect(number(rows["kept_by_it"]["blocks"]) == kept and number(rows["kept_by_it"]["in blocks"]) == kept, text)
         expect(rows["freed_by_it"]["outstanding"] == "0 B" and number(rows["freed_by_it"]["in blocks"]) == freed, text)
         expect(all(row["size at the peak"] == "-" for row in rows.values()), text)
-        expect(re.search(r"live over .*, from [\d.]+ [KM]iB to [\d.]+ MiB", text), text)
+        expect(re.search(r"live over .*, from [\d.]+ (?:[KM]i)?B to [\d.]+ MiB", text), text)
 
 
 def followed():
