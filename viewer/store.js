@@ -2,7 +2,6 @@
 // The state of the page: one object. Views read it and set it; the address has all of it, so an address is a picture, and each step can be undone.
 import {AIFO, AIFI, CLASSES} from "./cells.js";
 
-export const VIEW_NAMES = /** @type {const} */ (["flame", "table", "blocks", "sizes", "map", "compare"]);
 export const WHOLE_RUN = {kind: /** @type {const} */ ("window"), from: -1, to: Infinity, classes: AIFI | AIFO};
 
 /** The key of blocks that were never freed, among lifetimes. */
