@@ -60,6 +60,7 @@ export class PageMap {
 	}
 
 	render() {
+		if (this.app.store.isDragging && this.answer) return;
 		const {app} = this,
 			{choice, model} = app.picture,
 			time = Math.max(0, model.cells.bounds[choice.kind === "moment" ? choice.at : choice.to]),

@@ -144,7 +144,8 @@ export class Panel {
 			block = view === "blocks" ? this.app.store.state.block : "",
 			{answer} = view === "map" ? this.app.map : {answer: null},
 			key = JSON.stringify([item ?? [search, filters, words, answer?.stacks], block]);
-		if (!item && !block && !answer && !search.trim() && key === this.shownItem) return;
+		const isDragging = this.app.store.isDragging;
+		if (!item && !block && (!answer || isDragging) && !search.trim() && key === this.shownItem) return;
 		if (key !== this.shownItem) {
 			this.isLong = false;
 			this.callers = null;

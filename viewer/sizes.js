@@ -9,7 +9,6 @@ import {
 	commandTime,
 	formatBytes,
 	formatMeasure,
-	formatShare,
 	formatTick,
 	lifeLimit,
 	lifeName,
@@ -63,6 +62,11 @@ export class Sizes {
 		this.sizes = [];
 		/** @type {number[]} */
 		this.lives = [];
+		/** @type {Float64Array} */
+		this.sums = new Float64Array(0);
+		this.most = 0;
+		/** @type {(() => void)[]} */
+		this.paints = [];
 		/** The corners of the area that is dragged, as places of rows and columns. @type {[number, number, number, number] | null} */
 		this.area = null;
 		this.box.addEventListener("pointerdown", (event) => {
@@ -77,39 +81,41 @@ export class Sizes {
 	}
 
 	render() {
-		const {app, box} = this,
-			{measure} = app.store.state,
-			{model, selected} = app.picture,
-			{sums, sizes, lives} = sumKinds(model, selected.hits, measure),
-			{less, panel, ink} = app.palette,
-			of = (/** @type {number[]} */ rows, /** @type {number[]} */ columns) =>
-				rows.reduce((sum, size) => columns.reduce((more, life) => more + sums[size * LIVES + life], sum), 0),
-			total = of(sizes, lives),
-			most = largestOf(sums).value,
-			isWide = (box.clientWidth - 260) / lives.length >= NUMBER_WIDTH,
-			tell = (/** @type {number} */ value) =>
-				value ? selectionMark(app.picture) + formatMeasure(value, measure) : "",
-			brief = (/** @type {number} */ value) =>
-				isWide && value ? formatMeasure(value, measure).replace("\u2009", "").replace("iB", "") : "",
-			put = (/** @type {string} */ role, /** @type {string} */ words, kind = "", title = "") =>
-				make("div", {role, title, class: kind}, words),
-			line = (/** @type {Child[]} */ ...children) => make("div.kinds-row", {role: "row"}, ...children);
-		byId("nothing").hidden = total > 0;
+		const {store, picture} = this.app,
+			{sums, sizes, lives} = sumKinds(picture.model, picture.selected.hits, store.state.measure),
+			isShown =
+				sizes.every((size) => this.sizes.includes(size)) && lives.every((life) => this.lives.includes(life));
+		this.sums = sums;
+		this.most = largestOf(sums).value;
+		byId("nothing").hidden = this.most > 0;
+		// A drag changes numbers and shades; rows and columns stay while they suffice.
+		if (!store.isDragging || !isShown) this.drawAll(sizes, lives);
+		for (const paint of this.paints) paint();
+		this.drawArea();
+	}
+
+	/** @param {number[]} sizes @param {number[]} lives rows and columns, which are filled by `paints` */
+	drawAll(sizes, lives) {
+		const {app, box} = this;
 		this.sizes = sizes;
 		this.lives = lives;
+		this.isWide = (box.clientWidth - 260) / lives.length >= NUMBER_WIDTH;
+		/** @type {(() => void)[]} */
+		this.paints = [];
+		const put = (/** @type {string} */ role, /** @type {string} */ words, kind = "", title = "") =>
+				make("div", {role, title, class: kind}, words),
+			line = (/** @type {Child[]} */ ...children) => make("div.kinds-row", {role: "row"}, ...children),
+			sum = (/** @type {number[]} */ rows, /** @type {number[]} */ columns, kind = "kind-sum") => {
+				const element = put("gridcell", "", kind);
+				this.paints.push(() => {
+					const value = this.of(rows, columns),
+						words = value ? selectionMark(app.picture) + this.tell(value) : "";
+					element.textContent = kind === "kind-all" ? this.shorten(value) : words;
+					element.title = words;
+				});
+				return element;
+			};
 		box.style.gridTemplateColumns = `auto repeat(${lives.length}, minmax(0, 1fr)) auto`;
-		/** @type {(size: number, row: number, life: number, column: number) => HTMLElement} */
-		const cell = (size, row, life, column) => {
-			const value = sums[size * LIVES + life],
-				words = `${sizeName(size)}, ${lifeWords(life)}: ${tell(value)}, ${formatShare(value / total)}`,
-				kind = life === NEVER ? "kind never" : "kind",
-				element = put("gridcell", brief(value), kind, value ? words : ""),
-				ground = value ? mixColors(less, panel, 0.06 + 0.84 * (value / most) ** SHADE_POWER) : panel;
-			element.dataset.place = `${row} ${column}`;
-			element.style.background = ground;
-			element.style.color = readable(ground, [ink, "#000000", "#ffffff"]);
-			return element;
-		};
 		fill(
 			box,
 			line(
@@ -120,18 +126,57 @@ export class Sizes {
 			...sizes.map((size, row) =>
 				line(
 					put("rowheader", size % ANY_SIZE ? `from ${formatBytes(2 ** (size - 1))}` : sizeName(size)),
-					...lives.map((life, column) => cell(size, row, life, column)),
-					put("gridcell", tell(of([size], lives)), "kind-sum"),
+					...lives.map((life, column) => {
+						const element = put("gridcell", "", life === NEVER ? "kind never" : "kind");
+						element.dataset.place = `${row} ${column}`;
+						let shown = NaN;
+						this.paints.push(() => {
+							const value = this.sums[size * LIVES + life],
+								share = value / this.most || 0;
+							if (shown === value + share) return;
+							shown = value + share;
+							this.paint(element, value, share, `${sizeName(size)}, ${lifeWords(life)}`);
+						});
+						return element;
+					}),
+					sum([size], lives),
 				),
 			),
 			line(
 				put("rowheader", "all"),
-				...lives.map((life) => put("gridcell", brief(of(sizes, [life])), "kind-all", tell(of(sizes, [life])))),
-				make("div.kind-sum", {role: "gridcell"}, make("b", tell(total))),
+				...lives.map((life) => sum(sizes, [life], "kind-all")),
+				sum(sizes, lives, "kind-sum kind-total"),
 			),
 			this.frame,
 		);
-		this.drawArea();
+	}
+
+	/** @param {HTMLElement} element @param {number} value @param {number} share of the largest one @param {string} kind of blocks */
+	paint(element, value, share, kind) {
+		const {less, panel, ink} = this.app.palette,
+			ground = value ? mixColors(less, panel, 0.06 + 0.84 * share ** SHADE_POWER) : panel;
+		element.textContent = this.shorten(value);
+		element.title = value ? `${kind}: ${selectionMark(this.app.picture)}${this.tell(value)}` : "";
+		element.style.background = ground;
+		element.style.color = readable(ground, [ink, "#000000", "#ffffff"]);
+	}
+
+	/** @param {number[]} rows @param {number[]} columns @returns {number} */
+	of(rows, columns) {
+		return rows.reduce(
+			(sum, size) => columns.reduce((more, life) => more + this.sums[size * LIVES + life], sum),
+			0,
+		);
+	}
+
+	/** @param {number} value @returns {string} */
+	tell(value) {
+		return formatMeasure(value, this.app.store.state.measure);
+	}
+
+	/** @param {number} value @returns {string} in a narrow place */
+	shorten(value) {
+		return this.isWide && value ? this.tell(value).replace("\u2009", "").replace("iB", "") : "";
 	}
 
 	/** @param {MouseEvent} event @returns {[number, number] | null} row and column there */

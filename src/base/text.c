@@ -285,6 +285,12 @@ const char *text_file_name(const char *path)
 	return slash && slash[1] ? slash + 1 : path;
 }
 
+bool text_ends_with(const char *text, const char *end)
+{
+	const size_t length = strlen(text), end_length = strlen(end);
+	return length >= end_length && !strcmp(text + length - end_length, end);
+}
+
 /* ---- texts that may be shown ---- */
 
 static bool is_continuation(unsigned char byte)

@@ -85,4 +85,7 @@ const char *text_plural(uint64_t count);
 /** Return the part of a path after its last slash. */
 const char *text_file_name(const char *path);
 
+/** Return whether the text ends with another one. */
+bool text_ends_with(const char *text, const char *end);
+
 #endif

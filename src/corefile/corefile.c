@@ -84,13 +84,21 @@ bool corefile_is_one(const char *path)
 
 COMPARE_BY(parts_compare, struct core_segment, low)
 
+/* A file that was cut, or whose table is damaged, has less than the table says; all parts together have no more than it. */
 static void parts_find(struct corefile *core)
 {
+	struct stat status;
+	uint64_t left = fstat(core->fd, &status) ? 0 : (uint64_t)status.st_size;
+	const uint64_t size = left;
 	for (size_t i = 0; i < core->segment_count; i++) {
 		const Elf64_Phdr *segment = &core->segments[i];
-		const uint64_t end = segment->p_vaddr + segment->p_filesz;
+		uint64_t bytes = segment->p_offset < size ? size - segment->p_offset : 0;
+		bytes = segment->p_filesz < bytes ? segment->p_filesz : bytes;
+		bytes = bytes < left ? bytes : left;
+		const uint64_t end = segment->p_vaddr + bytes;
 		if (segment->p_type != PT_LOAD || end <= segment->p_vaddr)
 			continue;
+		left -= bytes;
 		memory_grow(core->parts, core->facts.segment_count, core->part_capacity);
 		core->parts[core->facts.segment_count++] =
 			(struct core_segment){.low = segment->p_vaddr,

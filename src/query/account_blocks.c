@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "base/order.h"
 #include "query/cached_blocks.h"
+#include "query/glibc_heaps.h"
 #include "query/scan.h"
 #include "trace/code_rows.h"
 #include "trace/process_rows.h"
@@ -35,33 +36,10 @@ struct block_finding {
 	bool has_main;    /* the main arena is among the areas */
 };
 
-/* ---- heaps ---- */
-
-static bool ends_with(const char *text, const char *with)
+static enum glibc_heap kind_of(const struct block_finding *finding, uint32_t heap)
 {
-	size_t length = strlen(text), end = strlen(with);
-	return length >= end && strcmp(text + length - end, with) == 0;
-}
-
-/* As the recording names them (session/drain). */
-static void heap_kinds_find(struct account_blocks *blocks, const struct trace_dictionary *dictionary)
-{
-	static const struct {
-		const char *end;
-		enum account_heap_kind kind;
-	} ends[] = {{" main arena", ACCOUNT_HEAP_MAIN},
-		    {" arena", ACCOUNT_HEAP_ARENA},
-		    {" mapped blocks", ACCOUNT_HEAP_MAPPED}};
-	blocks->heap_kinds = memory_zeroed(dictionary->heap_count + 1, sizeof(*blocks->heap_kinds));
-	for (uint32_t i = 0; i < dictionary->heap_count; i++)
-		for (size_t j = sizeof(ends) / sizeof(ends[0]); j-- > 0;)
-			if (ends_with(dictionary->heaps[i].name, ends[j].end))
-				blocks->heap_kinds[i] = ends[j].kind;
-}
-
-static enum account_heap_kind kind_of(const struct block_finding *finding, uint32_t heap)
-{
-	return heap < finding->table->dictionary->heap_count ? finding->to->heap_kinds[heap] : ACCOUNT_HEAP_OTHER;
+	return heap < finding->table->dictionary->heap_count ? (enum glibc_heap)finding->to->heap_kinds[heap]
+							     : GLIBC_HEAP_NONE;
 }
 
 /* ---- what a block is ---- */
@@ -98,19 +76,18 @@ static void block_add(struct block_finding *finding, const struct account_block 
 static void live_add(struct block_finding *finding, const struct heap_allocation *row,
 		     const struct heap_details *details)
 {
-	enum account_heap_kind kind = kind_of(finding, row->heap);
-	uint64_t head = kind == ACCOUNT_HEAP_MAPPED ? MAPPED_HEAD
-			: kind                      ? CHUNK_HEAD
-						    : 0,
+	enum glibc_heap kind = kind_of(finding, row->heap);
+	uint64_t head = kind == GLIBC_HEAP_MAPPED ? MAPPED_HEAD
+			: kind                    ? CHUNK_HEAD
+						  : 0,
 		 end = details->address + row->size_bytes;
-	block_add(finding,
-		  &(struct account_block){.low = details->address < head ? 0 : details->address - head,
-					  .high = end + heap_slack(details),
-					  .address = details->address,
-					  .end = end,
-					  .site = row->site,
-					  .heap = row->heap,
-					  .is_glibc = kind == ACCOUNT_HEAP_MAIN || kind == ACCOUNT_HEAP_ARENA});
+	block_add(finding, &(struct account_block){.low = details->address < head ? 0 : details->address - head,
+						   .high = end + heap_slack(details),
+						   .address = details->address,
+						   .end = end,
+						   .site = row->site,
+						   .heap = row->heap,
+						   .is_glibc = kind == GLIBC_HEAP_MAIN || kind == GLIBC_HEAP_ARENA});
 }
 
 /* ---- caches of threads ---- */
@@ -118,8 +95,8 @@ static void live_add(struct block_finding *finding, const struct heap_allocation
 static bool may_be_cached(const struct block_finding *finding, const struct heap_allocation *row,
 			  const struct heap_details *details)
 {
-	enum account_heap_kind kind = kind_of(finding, row->heap);
-	return finding->account->has_caches && (kind == ACCOUNT_HEAP_MAIN || kind == ACCOUNT_HEAP_ARENA) &&
+	enum glibc_heap kind = kind_of(finding, row->heap);
+	return finding->account->has_caches && (kind == GLIBC_HEAP_MAIN || kind == GLIBC_HEAP_ARENA) &&
 	       row->size_bytes + heap_slack(details) <= THREAD_CACHE_USABLE_MAX;
 }
 
@@ -205,7 +182,7 @@ static void row_take(struct block_finding *finding, const struct heap_allocation
 	uint32_t process = finding->table->dictionary->threads[row->thread].process;
 	int64_t until_ns = finding->until_ns[process];
 	bool is_own = process == finding->account->process;
-	enum account_heap_kind kind = kind_of(finding, row->heap);
+	enum glibc_heap kind = kind_of(finding, row->heap);
 	if ((row->birth_ns > until_ns && !(row->flags & HEAP_EARLIER)) || until_ns == INT64_MIN ||
 	    row->flags & HEAP_NESTED)
 		return;
@@ -213,12 +190,12 @@ static void row_take(struct block_finding *finding, const struct heap_allocation
 		live_add(finding, row, details);
 	if (is_own && may_be_cached(finding, row, details))
 		thread_caches_note(&finding->caches, row, details);
-	if (kind == ACCOUNT_HEAP_ARENA)
+	if (kind == GLIBC_HEAP_ARENA)
 		area_note(finding, row, details);
-	if (kind == ACCOUNT_HEAP_MAIN && !finding->has_main)
+	if (kind == GLIBC_HEAP_MAIN && !finding->has_main)
 		main_area_add(finding, row->heap);
-	finding->account->has_glibc |= kind != ACCOUNT_HEAP_OTHER;
-	if (kind == ACCOUNT_HEAP_OTHER && row->heap != TRACE_NONE)
+	finding->account->has_glibc |= kind != GLIBC_HEAP_NONE;
+	if (kind == GLIBC_HEAP_NONE && row->heap != TRACE_NONE)
 		mapping_note(finding, row->heap, details->address);
 }
 
@@ -281,7 +258,7 @@ void account_blocks_find(struct account_blocks *blocks, struct account *account,
 	struct heap_scan scan;
 	const struct heap_rows *rows;
 	thread_caches_begin(&finding.caches, table->dictionary->thread_count, account->time_ns);
-	heap_kinds_find(blocks, table->dictionary);
+	blocks->heap_kinds = glibc_heaps_find(table->dictionary);
 	lineage_find(&finding);
 	heap_scan_begin(&scan, table, &plan, NULL);
 	while ((rows = heap_scan_next(&scan)))

@@ -15,9 +15,6 @@ struct account_block {
 	bool is_glibc;         /**< its chunk ends 8 bytes before `high` */
 };
 
-/** How glibc keeps the blocks of a heap. */
-enum account_heap_kind { ACCOUNT_HEAP_OTHER, ACCOUNT_HEAP_MAIN, ACCOUNT_HEAP_ARENA, ACCOUNT_HEAP_MAPPED };
-
 /** Memory of an arena of glibc: the main one, or one of the 64 MiB of another. */
 struct account_area {
 	uint64_t low, high;
@@ -34,7 +31,7 @@ struct account_blocks {
 	size_t count, capacity;
 	struct account_area *areas; /**< by address */
 	size_t area_count, area_capacity;
-	enum account_heap_kind *heap_kinds; /**< by heap of the trace */
+	uint8_t *heap_kinds; /**< by heap of the trace: enum glibc_heap */
 };
 
 /** Find the blocks of the account's process at its time. Set what the account says of allocators, and the heaps of its

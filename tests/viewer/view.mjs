@@ -515,8 +515,8 @@ test("check 17: sizes by lifetimes are those of single blocks; an area becomes a
 	const page = await open(`${address}&trace=0&view=sizes&selection=-1~~AIFI%2BAIFO`),
 		file = path.join(FOLDER, TRACES[0]),
 		sums = new Map(),
-		kinds = () => page.$$eval("#sizes .kind[title]", (all) => all.map((one) => one.title.split(", ").slice(0, -1).join(", ")).filter(Boolean)),
-		total = () => text(page, "#sizes b");
+		kinds = () => page.$$eval("#sizes .kind[title]", (all) => all.map((one) => one.title).filter(Boolean)),
+		total = () => text(page, "#sizes .kind-total");
 	for (const line of run("dump", file, "-allocations", "-format", "json").trim().split("\n")) {
 		const row = JSON.parse(line),
 			size = row.size ? Math.floor(Math.log2(row.size)) + 1 : 0,
@@ -547,7 +547,7 @@ test("check 17: sizes by lifetimes are those of single blocks; an area becomes a
 			await page.mouse.up();
 		};
 	await drag([5, 3], [2, 8]);
-	await page.waitForFunction((all) => document.querySelector("#sizes b").textContent !== all, await (async () => formatBytes(heap(file, "-totals").totals.total_bytes))());
+	await page.waitForFunction((all) => document.querySelector("#sizes .kind-total").textContent !== all, await (async () => formatBytes(heap(file, "-totals").totals.total_bytes))());
 	const shown = await text(page, "#command"),
 		words = /-size \d+ \d+ -closed -lifetime \S+ \S+$/.exec(shown)[0].split(" ");
 	assert.equal(await total(), formatBytes(heap(file, "-totals", ...words).totals.total_bytes));

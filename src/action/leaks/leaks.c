@@ -12,6 +12,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "query/folded.h"
+#include "query/glibc_heaps.h"
 #include "query/scan.h"
 #include "trace/code_rows.h"
 #include "trace/option_names.h"
@@ -34,33 +35,9 @@ struct leak_blocks {
 	struct reach_block *items; /* ids: numbers in the table; HEAP_NONE: of a parent, and not shown */
 	size_t count, capacity;
 	uint8_t *is_loader; /* by site: the program's loader allocates there */
-	uint8_t *kinds;     /* by heap: enum leak_heap_kind */
+	uint8_t *kinds;     /* by heap: enum glibc_heap */
 	struct leak_heaps heaps;
 };
-
-/* What is known of a heap's memory. */
-enum leak_heap_kind { LEAK_HEAP_OTHER, LEAK_HEAP_MAIN, LEAK_HEAP_ARENA, LEAK_HEAP_MAPPED };
-
-static bool ends_with(const char *text, const char *end)
-{
-	const size_t length = strlen(text), end_length = strlen(end);
-	return length >= end_length && !strcmp(text + length - end_length, end);
-}
-
-static void kinds_find(struct leak_blocks *blocks)
-{
-	static const struct {
-		const char *end;
-		enum leak_heap_kind kind;
-	} names[] = {
-		{" main arena", LEAK_HEAP_MAIN}, {" arena", LEAK_HEAP_ARENA}, {" mapped blocks", LEAK_HEAP_MAPPED}};
-	const struct trace_dictionary *dictionary = dictionary_of(blocks->leaks);
-	blocks->kinds = memory_zeroed((size_t)dictionary->heap_count + 1, 1);
-	for (uint32_t i = 0; i < dictionary->heap_count; i++)
-		for (size_t j = 0; j < sizeof(names) / sizeof(*names) && !blocks->kinds[i]; j++)
-			if (ends_with(dictionary->heaps[i].name, names[j].end))
-				blocks->kinds[i] = (uint8_t)names[j].kind;
-}
 
 /* The loader keeps what it allocates by means of its own, such as thread-local storage. */
 static void loader_sites_find(struct leak_blocks *blocks)
@@ -91,14 +68,14 @@ static void heap_note(struct leak_blocks *blocks, const struct heap_allocation *
 {
 	struct leak_heaps *heaps = &blocks->heaps;
 	const uint32_t heap_count = dictionary_of(blocks->leaks)->heap_count;
-	const uint8_t kind = row->heap < heap_count ? blocks->kinds[row->heap] : LEAK_HEAP_OTHER;
-	if (kind == LEAK_HEAP_MAIN && details->address < heaps->break_low)
+	const uint8_t kind = row->heap < heap_count ? blocks->kinds[row->heap] : GLIBC_HEAP_NONE;
+	if (kind == GLIBC_HEAP_MAIN && details->address < heaps->break_low)
 		heaps->break_low = details->address;
 	/* Memory that glibc has given back to the kernel may have become anything. */
-	if (kind == LEAK_HEAP_ARENA && is_live)
+	if (kind == GLIBC_HEAP_ARENA && is_live)
 		heap_extents_add(&heaps->pages, 0, &(struct heap_allocation){.size_bytes = ARENA_BYTES},
 				 &(struct heap_details){.address = details->address & ~(ARENA_BYTES - 1)});
-	else if (is_live || kind == LEAK_HEAP_OTHER)
+	else if (is_live || kind == GLIBC_HEAP_NONE)
 		heap_extents_add(&heaps->pages, 0, row, details);
 }
 
@@ -317,7 +294,7 @@ int leaks_make(struct leaks *leaks, struct action_input *input, const struct lea
 	if (error)
 		return error;
 	leaks->at_ns = question->is_running ? question->at_ns : table->processes[leaks->process].end_ns;
-	kinds_find(&blocks);
+	blocks.kinds = glibc_heaps_find(dictionary_of(leaks));
 	loader_sites_find(&blocks);
 	blocks_find(&blocks);
 	overlaps_drop(&blocks);

@@ -14,7 +14,7 @@
 
 enum {
 	PARENTS_MAX = 8,
-	FRAMES_MAX = 1 << 22,            /* addresses of processes, of a region */
+	FRAMES_MAX = 1 << 20,            /* addresses of processes, of a region */
 	NAME_LATE_NS = 500 * 1000 * 1000 /* from one search for late names to the next */
 };
 #define ADDRESS_MASK ((UINT64_C(1) << TRACE_FRAME_ADDRESS_BITS) - 1)

@@ -127,13 +127,15 @@ static inline __attribute__((always_inline)) bool push_frames(struct decode *dec
 	for (uint32_t i = 0; i < count; i++) {
 		uint32_t id = record_get_half(ids + 4 * (uint64_t)i);
 		uint32_t frame = translate_frame_id(decode->translate, id);
-		if (UNLIKELY(frame == TRANSLATE_FRAME_OUTSIDE))
-			frame = jit_frames_find(decode->translate, id, decode->process_index, ticks);
-		if (UNLIKELY(frame >= TRANSLATE_FRAME_CUT)) {
-			if (frame != TRANSLATE_FRAME_CUT)
+		if (UNLIKELY(frame >= TRANSLATE_FRAME_OUTSIDE)) {
+			if (frame == TRANSLATE_FRAME_OUTSIDE)
+				frame = jit_frames_find(decode->translate, id, decode->process_index, ticks);
+			if (frame == UINT32_MAX)
 				return damaged(decode, "a program counter that does not exist");
-			frame = decode->translate->cut_frame;
-			node = TRUNCATED_NODE;
+			if (frame == TRANSLATE_FRAME_CUT) {
+				frame = decode->translate->cut_frame;
+				node = TRUNCATED_NODE;
+			}
 		}
 		uint32_t mark = node & MARKED_NODE;
 		if (UNLIKELY(id < PC_FIRST))

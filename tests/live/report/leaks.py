@@ -118,6 +118,14 @@ def cores():
         expect(said in reason, f"{words} is refused by {reason}, not by {said}")
     whole, chance = pathlib.Path("tree.core").read_bytes(), random.Random(34)
     statuses = collections.Counter()
+    # A table that says more than the file has: as of a file that was cut, none of it is read for hours.
+    heads, count = struct.unpack_from("<Q", whole, 32)[0], struct.unpack_from("<H", whole, 56)[0]
+    large = bytearray(whole)
+    for head in (heads + 56 * i for i in range(count)):
+        if struct.unpack_from("<II", large, head) == (1, 6):
+            struct.pack_into("<QQ", large, head + 32, 1 << 44, 1 << 44)
+    pathlib.Path("large.core").write_bytes(large)
+    answer_of("large.core", "-trace", "tree.xht")
     for i in range(40):
         changed = bytearray(whole)
         if i % 3 == 0:

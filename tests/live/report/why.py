@@ -117,7 +117,7 @@ COMMANDS = {
     "python3": ("python3", "-c", PYTHON), "python3, malloc": ("env", "PYTHONMALLOC=malloc", "python3", "-c", PYTHON), "perl": ("perl", "-e", PERL), "gawk": ("gawk", AWK), "mawk": ("mawk", AWK),
     "bash": ("bash", "-c", SHELL), "zsh": ("zsh", "-fc", SHELL), "sort": ("sort",), "bc": ("bc", "-q"), "sed": ("sed", "$!N;s/a/b/"), "jq": ("jq", "."), "sqlite3": ("sqlite3", ":memory:"),
     "xz": ("xz", "-9", "-c"), "zstd": ("zstd", "-19", "-c"), "gzip": ("gzip", "-c"), "gdb": ("gdb", "-q", "-nx", "python3"), "node": ("node", "-e", "let a = []; for (let i = 0; i < 200000; i++) a.push({i}); setTimeout(() => a, 1e9)"),
-    "vim": ("vim", "-es"), "git": ("git", "-C", SOURCE, "cat-file", "--batch"), "make": ("make", "-f", "-"), "xmllint": ("xmllint", "-")}
+    "vim": ("vim", "-es"), "git": ("git", f"--git-dir={SOURCE}/.git", "cat-file", "--batch"), "make": ("make", "-f", "-"), "xmllint": ("xmllint", "-")}
 # It unblocks all signals.
 NOT_TRIMMED = {"node"}
 INPUT = {"sort": b"some line of a file\n" * 50000, "sqlite3": SQL.encode(), "jq": b"[" + b'{"a": [1, 2, "three"]},' * 20000, "bc": b"2^9999\n" * 20, "xz": os.urandom(1 << 20), "zstd": os.urandom(1 << 20),
