@@ -84,7 +84,8 @@ bool corefile_is_one(const char *path)
 
 COMPARE_BY(parts_compare, struct core_segment, low)
 
-/* A file that was cut, or whose table is damaged, has less than the table says; all parts together have no more than it. */
+/* A file that was cut, or whose table is damaged, has less than the table says; all parts together have no more than
+   it. */
 static void parts_find(struct corefile *core)
 {
 	struct stat status;
