@@ -7,11 +7,9 @@
 
 #include "base/json.h"
 #include "base/memory.h"
-#include "query/scan.h"
 #include "server/answer/function_json.h"
 #include "server/answer/question.h"
 #include "server/answer/question_stacks.h"
-#include "table/weight.h"
 
 /* Blocks that a stack freed. */
 struct freed_sum {
@@ -24,6 +22,7 @@ struct frees_answer {
 	const struct question *question;
 	struct sink *out;
 	struct freed_sum *freed; /* by site */
+	uint32_t site_count;
 	struct freed_sum asked, never_freed;
 };
 
@@ -35,26 +34,14 @@ static void sum_add(struct freed_sum *sum, struct heap_weight weight)
 	sum->bytes += weight.bytes;
 }
 
-static void blocks_add(struct frees_answer *answer, const struct action_source *source, const bool *sites)
+static void block_add(void *context, const struct heap_allocation *block, struct heap_weight weight)
 {
-	const struct heap_scan_plan plan = {INT64_MIN, INT64_MAX, INT64_MIN, PACK_ALL, source->filter, sites};
-	struct heap_scan scan;
-	const struct heap_rows *rows;
-	heap_scan_begin(&scan, source->table, &plan, NULL);
-	while ((rows = heap_scan_next(&scan))) {
-		heap_rows_each (rows, i) {
-			const struct heap_allocation block = heap_rows_get(rows, i);
-			if (!sites[block.site] || !question_selects(answer->question, &block))
-				continue;
-			const struct heap_weight weight = heap_weigh(source->table, &block);
-			sum_add(&answer->asked, weight);
-			if (!heap_end_is_given_back(block.end))
-				sum_add(&answer->never_freed, weight);
-			else if (block.end_site < source->table->site_count)
-				sum_add(&answer->freed[block.end_site], weight);
-		}
-	}
-	heap_scan_end(&scan);
+	struct frees_answer *answer = context;
+	sum_add(&answer->asked, weight);
+	if (!heap_end_is_given_back(block->end))
+		sum_add(&answer->never_freed, weight);
+	else if (block->end_site < answer->site_count)
+		sum_add(&answer->freed[block->end_site], weight);
 }
 
 /* ---- the answer ---- */
@@ -116,7 +103,8 @@ static int answer_make(void *context, struct analysis *analysis, struct diag *di
 		return question_stacks_missing(diag);
 	answer->asked = answer->never_freed = (struct freed_sum){.blocks = 0};
 	answer->freed = memory_zeroed((size_t)site_count + 1, sizeof(*answer->freed));
-	blocks_add(answer, source, sites);
+	answer->site_count = site_count;
+	question_blocks_each(answer->question, source, sites, block_add, answer);
 	for (uint32_t i = 0; i < site_count; i++)
 		if (answer->freed[i].blocks)
 			answer->freed[count++] = (struct freed_sum){i, answer->freed[i].blocks, answer->freed[i].bytes};

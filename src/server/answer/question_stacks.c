@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "cells/cell_below.h"
 #include "cells/cell_names.h"
+#include "query/scan.h"
 
 /* ---- stacks with a function ---- */
 
@@ -190,6 +191,23 @@ bool *question_stacks_choose(const struct question *question, const struct actio
 		return sites;
 	free(sites);
 	return NULL;
+}
+
+void question_blocks_each(const struct question *question, const struct action_source *source, const bool *sites,
+			  question_block_take *take, void *context)
+{
+	const struct heap_scan_plan plan = {INT64_MIN, INT64_MAX, INT64_MIN, PACK_ALL, source->filter, sites};
+	struct heap_scan scan;
+	const struct heap_rows *rows;
+	heap_scan_begin(&scan, source->table, &plan, NULL);
+	while ((rows = heap_scan_next(&scan))) {
+		heap_rows_each (rows, i) {
+			const struct heap_allocation block = heap_rows_get(rows, i);
+			if (sites[block.site] && question_selects(question, &block))
+				take(context, &block, heap_weigh(source->table, &block));
+		}
+	}
+	heap_scan_end(&scan);
 }
 
 int question_stacks_missing(struct diag *diag)

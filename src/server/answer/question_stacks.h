@@ -5,6 +5,7 @@
 
 #include "action/report/action.h"
 #include "server/answer/question.h"
+#include "table/weight.h"
 
 /** Return by site of the source's table whether its stack is asked for: the caller's. NULL: none is. nodes: by site,
     its node. */
@@ -13,6 +14,13 @@ bool *question_stacks_choose(const struct question *question, const struct actio
 
 /** Return whether a block is in the moment or the classes of the window that are asked about. */
 bool question_selects(const struct question *question, const struct heap_allocation *block);
+
+/** Takes a block that is asked for. */
+typedef void question_block_take(void *context, const struct heap_allocation *block, struct heap_weight weight);
+
+/** Call `take` with each block of the source that is selected, and whose site is among `sites`. */
+void question_blocks_each(const struct question *question, const struct action_source *source, const bool *sites,
+			  question_block_take *take, void *context);
 
 /** Say in `diag` that no stack is asked for. Return -ENOENT. */
 int question_stacks_missing(struct diag *diag);

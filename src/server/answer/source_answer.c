@@ -12,10 +12,8 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "cells/cell_names.h"
-#include "query/scan.h"
 #include "server/answer/question.h"
 #include "server/answer/question_stacks.h"
-#include "table/weight.h"
 #include "trace/reader.h"
 #include "trace/trace.h"
 
@@ -61,27 +59,11 @@ static struct line_sum *line_sum(struct line_sums *sums, uint32_t line)
 	return &sums->items[*place];
 }
 
-/* Return by site the sums of the selected blocks; the caller frees them. */
-static struct line_sum *blocks_sum(const struct source_answer *answer, const struct action_source *source,
-				   const bool *sites)
+static void block_add(void *of_sites, const struct heap_allocation *block, struct heap_weight weight)
 {
-	struct line_sum *found = memory_zeroed((size_t)source->table->site_count + 1, sizeof(*found));
-	const struct heap_scan_plan plan = {INT64_MIN, INT64_MAX, INT64_MIN, PACK_ALL, source->filter, sites};
-	struct heap_scan scan;
-	const struct heap_rows *rows;
-	heap_scan_begin(&scan, source->table, &plan, NULL);
-	while ((rows = heap_scan_next(&scan))) {
-		heap_rows_each (rows, i) {
-			const struct heap_allocation block = heap_rows_get(rows, i);
-			if (!sites[block.site] || !question_selects(answer->question, &block))
-				continue;
-			const struct heap_weight weight = heap_weigh(source->table, &block);
-			found[block.site].bytes += weight.bytes;
-			found[block.site].blocks += weight.count;
-		}
-	}
-	heap_scan_end(&scan);
-	return found;
+	struct line_sum *sum = (struct line_sum *)of_sites + block->site;
+	sum->bytes += weight.bytes;
+	sum->blocks += weight.count;
 }
 
 /* Return the line of a node, if it is one of the file; 0: it is not. */
@@ -215,8 +197,9 @@ static void answer_write(struct source_answer *answer)
 /* Name all sites with lines, and sum the blocks of the chosen ones by node. The caller frees the sums. */
 static struct line_sum *nodes_sum(struct source_answer *answer, const struct action_source *source, const bool *sites)
 {
-	struct line_sum *of_sites = blocks_sum(answer, source, sites);
 	const uint32_t site_count = source->table->site_count;
+	struct line_sum *of_sites = memory_zeroed((size_t)site_count + 1, sizeof(*of_sites));
+	question_blocks_each(answer->question, source, sites, block_add, of_sites);
 	heap_names_name_sites(answer->names, source->table);
 	struct line_sum *of_nodes = memory_zeroed(heap_names_node_count(answer->names), sizeof(*of_nodes));
 	for (uint32_t i = 0; i < site_count; i++) {
