@@ -17,6 +17,8 @@ import subprocess
 import sys
 import time
 
+from protobuf import fields, numbers
+
 XHEAP, BUILD, SOURCE = os.environ["XHEAP"], os.environ["BUILD"], pathlib.Path(os.environ["SOURCE"])
 TRACES = SOURCE / "tests/golden/traces"
 FIGURES = ["total_count", "total_bytes", "outstanding_count", "outstanding_bytes", "peak_count", "peak_bytes"]
@@ -52,48 +54,6 @@ def figures_of_heap(trace, figures, options):
 
 
 # ---- pprof ----
-
-def fields(data):
-    """A message of protocol buffers: (field, number or bytes)."""
-    at = 0
-
-    def number():
-        nonlocal at
-        value = shift = 0
-        while True:
-            byte = data[at]
-            at += 1
-            value |= (byte & 127) << shift
-            shift += 7
-            if byte < 128:
-                return value
-
-    while at < len(data):
-        key = number()
-        if key & 7 == 0:
-            yield key >> 3, number()
-        elif key & 7 == 1:
-            yield key >> 3, int.from_bytes(data[at:at + 8], "little")
-            at += 8
-        else:
-            expect(key & 7 == 2, f"type {key & 7} of a field")
-            size = number()
-            yield key >> 3, data[at:at + size]
-            at += size
-    expect(at == len(data), "a message is cut")
-
-
-def numbers(data):
-    return [value for _, value in fields(b"".join(b"\x00" + digit for digit in digits(data)))]
-
-
-def digits(data):
-    begin = 0
-    for i, byte in enumerate(data):
-        if byte < 128:
-            yield data[begin:i + 1]
-            begin = i + 1
-
 
 def read_pprof(data):
     profile = collections.defaultdict(list)

@@ -7,8 +7,9 @@ import signal
 import subprocess
 import sys
 
-from image.lab import FILES, OPTIONS, PERL, ROOT, TRACES, Watching, clear, enter, listed, prepare, register, run, wait_for_starts, wait_until_in_force
+from image.lab import FILES, OPTIONS, PERL, ROOT, TRACES, Watching, clear, enter, prepare, register, run, wait_for_starts, wait_until_in_force
 from live import PATIENCE, XHEAP, expect, run_tests, told, wait_for, xheap
+from protobuf import fields, numbers
 
 PROFILES = ROOT / "profiles"
 BLOCK, COUNT = 3000000, 4
@@ -28,43 +29,9 @@ class Pushing:
         self.said = self.process.stderr.read()
 
 
-def fields(data):
-    """Number and value of each field of a message of Protocol Buffers."""
-    at = 0
-
-    def varint():
-        nonlocal at
-        value = shift = 0
-        while True:
-            byte = data[at]
-            at += 1
-            value |= (byte & 127) << shift
-            shift += 7
-            if byte < 128:
-                return value
-
-    while at < len(data):
-        key = varint()
-        value = varint()
-        if key & 7 == 2:
-            at += value
-            value = data[at - value:at]
-        yield key >> 3, value
-
-
-def numbers(packed):
-    value = shift = 0
-    for byte in packed:
-        value |= (byte & 127) << shift
-        shift += 7
-        if byte < 128:
-            yield value
-            value = shift = 0
-
-
 def allocated():
     """The bytes of alloc_space of all profiles, which is the second figure."""
-    return sum(list(numbers(value))[1] for file in PROFILES.glob("*.pb.gz") for key, sample in fields(gzip.decompress(file.read_bytes())) if key == 2
+    return sum(numbers(value)[1] for file in PROFILES.glob("*.pb.gz") for key, sample in fields(gzip.decompress(file.read_bytes())) if key == 2
                for number, value in fields(sample) if number == 2)
 
 
