@@ -20,7 +20,7 @@
 enum {
 	SESSION_NAME_BYTES = 128,
 	WORDS_BYTES = 1024,
-	WORDS_MAX = 64,
+	WORDS_MAX = WORDS_BYTES / 2,
 	PUSHED_MAX = 256, /* at once; a process for each */
 	LOOK_MS = 1000,
 };
