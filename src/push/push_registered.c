@@ -35,7 +35,6 @@ struct pushed {
 
 struct push_list {
 	push_find *find;
-	void *cookie;
 	struct pushed *items;
 	size_t count, capacity;
 };
@@ -82,7 +81,7 @@ static void look_at(void *cookie, const char *session)
 	struct push_list *all = cookie;
 	char words[WORDS_BYTES];
 	if (pushed_is_known(all, session) || all->count == PUSHED_MAX || strlen(session) >= SESSION_NAME_BYTES ||
-	    !all->find(all->cookie, session, words, sizeof(words)))
+	    !all->find(session, words, sizeof(words)))
 		return;
 	memory_grow(all->items, all->count, all->capacity);
 	struct pushed *pushed = &all->items[all->count++];
@@ -132,9 +131,9 @@ static void end_all(struct push_list *all, int signals)
 		wait_for_signal(signals);
 }
 
-int push_registered(push_find *find, void *cookie)
+int push_registered(push_find *find)
 {
-	struct push_list all = {.find = find, .cookie = cookie};
+	struct push_list all = {.find = find};
 	sigset_t taken;
 	sigemptyset(&taken);
 	sigaddset(&taken, SIGTERM);

@@ -11,10 +11,10 @@
 
 /** Fill `words` with "PLACE OPTIONS", separated by blanks, for the session of this name. Return false: it is not to be
     pushed. */
-typedef bool push_find(void *cookie, const char *session, char *words, size_t size);
+typedef bool push_find(const char *session, char *words, size_t size);
 
 /** Push sessions as they come, until SIGTERM or SIGINT; then those commands are ended, which takes as long as they need
     for a last profile. Return 0, or a negative errno. */
-int push_registered(push_find *find, void *cookie);
+int push_registered(push_find *find);
 
 #endif

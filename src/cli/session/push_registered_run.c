@@ -39,14 +39,13 @@ static bool autologger_find(const char *session, char *words, size_t size)
 	return words[0];
 }
 
-static bool session_find(void *cookie, const char *session, char *words, size_t size)
+static bool session_find(const char *session, char *words, size_t size)
 {
-	(void)cookie;
 	return image_find(session, words, size) || autologger_find(session, words, size);
 }
 
 int push_registered_run(void)
 {
-	int error = push_registered(session_find, NULL);
+	int error = push_registered(session_find);
 	return error ? cli_fail("push: %s", strerror(-error)) : CLI_OK;
 }
