@@ -7,6 +7,7 @@
 #include <curl/curl.h>
 #include <errno.h>
 #include <grp.h>
+#include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +17,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "push/push_place.h"
 #include "push/push_send.h"
+
+/* Keys of fields of protocol buffers. */
+#define FIELD_NUMBER(field) ((field) << 3)
+#define FIELD_MESSAGE(field) ((field) << 3 | 2)
 
 enum {
 	NOBODY = 65534,
@@ -52,6 +58,43 @@ static size_t answer_take(char *data, size_t size, size_t count, void *context)
 	answer->size += taken;
 	answer->text[answer->size] = 0;
 	return bytes;
+}
+
+/* Take a number of a message of protocol buffers; beyond the end it is 0. */
+static uint64_t varint_take(const unsigned char **at, const unsigned char *end)
+{
+	uint64_t value = 0;
+	for (unsigned shift = 0; *at < end && shift < 64; shift += 7) {
+		const unsigned char byte = *(*at)++;
+		value |= (uint64_t)(byte & 127) << shift;
+		if (byte < 128)
+			break;
+	}
+	return value;
+}
+
+/* Return how many profiles an OpenTelemetry server has not taken, although it answers 200; the answer's text becomes
+   its reason. A message {1: {1: the number, 2: the reason}}; what does not look like one says nothing. */
+static uint64_t answer_rejected(struct server_answer *answer)
+{
+	const unsigned char *at = (const unsigned char *)answer->text, *end = at + answer->size;
+	uint64_t rejected = 0, length;
+	char reason[ANSWER_BYTES_MAX] = "";
+	if (varint_take(&at, end) != FIELD_MESSAGE(1) || varint_take(&at, end) > (uint64_t)(end - at))
+		return 0;
+	while (at < end) {
+		const uint64_t key = varint_take(&at, end);
+		if (key == FIELD_NUMBER(1)) {
+			rejected = varint_take(&at, end);
+			continue;
+		}
+		if (key != FIELD_MESSAGE(2) || (length = varint_take(&at, end)) > (uint64_t)(end - at))
+			break;
+		snprintf(reason, sizeof(reason), "%.*s", (int)length, (const char *)at);
+		at += length;
+	}
+	strcpy(answer->text, reason);
+	return rejected;
 }
 
 /* A line of text that is harmless on a terminal. */
@@ -124,15 +167,21 @@ static CURLcode curl_send(CURL *curl, const char *url, struct curl_slist *header
 }
 
 /* What a status of HTTP means for the profile. */
-static int judge(CURL *curl, struct server_answer *answer)
+static int judge(CURL *curl, const char *type, struct server_answer *answer)
 {
 	char what[80];
 	curl_off_t wait_s = 0;
 	long status = 0;
 	curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
 	curl_easy_getinfo(curl, CURLINFO_RETRY_AFTER, &wait_s);
+	const bool is_taken = status >= STATUS_OK && status < STATUS_OK_END;
+	const uint64_t rejected = is_taken && !strcmp(type, PUSH_TYPE_OTLP) ? answer_rejected(answer) : 0;
 	answer_settle(answer);
-	if (status >= STATUS_OK && status < STATUS_OK_END)
+	if (rejected) {
+		snprintf(what, sizeof(what), "the server rejects %" PRIu64 " of the profiles", rejected);
+		return say(PUSH_REFUSED, 0, what, answer->text);
+	}
+	if (is_taken)
 		return say(PUSH_SENT, 0, "", "");
 	snprintf(what, sizeof(what), "the server answers %ld", status);
 	const bool is_later = status == STATUS_TIMEOUT || status == STATUS_BUSY || status >= STATUS_SERVER;
@@ -167,8 +216,8 @@ int main(int count, char **words)
 	const off_t begin = lseek(STDIN_FILENO, 0, SEEK_CUR);
 	const curl_off_t size = status.st_size - (begin > 0 ? begin : 0);
 	const CURLcode code = curl_send(curl, words[1], headers, size, &answer, reason);
-	const int result =
-		code == CURLE_OK ? judge(curl, &answer) : say(PUSH_LATER, 0, curl_easy_strerror(code), reason);
+	const int result = code == CURLE_OK ? judge(curl, words[2], &answer)
+					    : say(PUSH_LATER, 0, curl_easy_strerror(code), reason);
 	curl_slist_free_all(headers);
 	curl_easy_cleanup(curl);
 	free(token);

@@ -234,6 +234,38 @@ def nonsense(handler):
     handler.close_connection = True
 
 
+def answer_of(body):
+    def handle(handler):
+        handler.send_response(200)
+        handler.send_header("Content-Length", str(len(body)))
+        handler.end_headers()
+        handler.wfile.write(body)
+    return handle
+
+
+def check_partial():
+    """A server that answers 200 and takes only a part, as OpenTelemetry's may: that is dropped, with its reason. Any other answer of 200 is a success."""
+    from opentelemetry.proto.collector.profiles.v1development import profiles_service_pb2 as service
+    partial = service.ExportProfilesServiceResponse()
+    partial.partial_success.rejected_profiles = 300
+    partial.partial_success.error_message = "no \x1b[31m room"
+    refusal, warning = partial.SerializeToString(), service.ExportProfilesServiceResponse()
+    warning.partial_success.error_message = "an old version"
+    target = Target("partial", "-o", "partial.xht")
+    target.step()
+    good = [b"", b"\n", warning.SerializeToString(), refusal[:1] + b"\x7f" + refusal[2:], b"\n\xff" * 2000, b"OK"]
+    server = Server([answer_of(refusal)] + [answer_of(body) for body in good])
+    place = f"otlp+http://127.0.0.1:{server.port}"
+    said = run("push", "partial", place, "--once", status=2).stderr
+    expect("the server rejects 300 of the profiles: no ?[31m room" in said and target.query()["dropped"] == 1, f"{said} {target.query()}")
+    for _ in good:
+        run("push", "partial", place, "--once")
+    push = target.query()
+    expect(not server.answers and push["pushed"] == len(good) and push["dropped"] == 1 and "error" not in push, push)
+    server.close()
+    target.stop()
+
+
 def check_failures():
     """500, a broken answer and 429 are tried again; 400 drops; what waits is sent in the end. The session never notices."""
     server = Server([500, nonsense, (429, {"Retry-After": "1"})])
@@ -339,6 +371,7 @@ def main():
         check_sums()
         check_pyroscope()
         check_failures()
+        check_partial()
         check_hanging()
         check_restart()
         check_words()
