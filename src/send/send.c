@@ -17,12 +17,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/protobuf_read.h"
 #include "push/push_place.h"
 #include "push/push_send.h"
-
-/* Keys of fields of protocol buffers. */
-#define FIELD_NUMBER(field) ((field) << 3)
-#define FIELD_MESSAGE(field) ((field) << 3 | 2)
 
 enum {
 	NOBODY = 65534,
@@ -60,38 +57,22 @@ static size_t answer_take(char *data, size_t size, size_t count, void *context)
 	return bytes;
 }
 
-/* Take a number of a message of protocol buffers; beyond the end it is 0. */
-static uint64_t varint_take(const unsigned char **at, const unsigned char *end)
-{
-	uint64_t value = 0;
-	for (unsigned shift = 0; *at < end && shift < 64; shift += 7) {
-		const unsigned char byte = *(*at)++;
-		value |= (uint64_t)(byte & 127) << shift;
-		if (byte < 128)
-			break;
-	}
-	return value;
-}
-
 /* Return how many profiles an OpenTelemetry server has not taken, although it answers 200; the answer's text becomes
    its reason. A message {1: {1: the number, 2: the reason}}; what does not look like one says nothing. */
 static uint64_t answer_rejected(struct server_answer *answer)
 {
-	const unsigned char *at = (const unsigned char *)answer->text, *end = at + answer->size;
-	uint64_t rejected = 0, length;
+	struct protobuf_rest rest = protobuf_begin(answer->text, answer->size);
+	struct protobuf_field field;
+	uint64_t rejected = 0;
 	char reason[ANSWER_BYTES_MAX] = "";
-	if (varint_take(&at, end) != FIELD_MESSAGE(1) || varint_take(&at, end) > (uint64_t)(end - at))
+	if (!protobuf_next(&rest, &field) || field.number != 1)
 		return 0;
-	while (at < end) {
-		const uint64_t key = varint_take(&at, end);
-		if (key == FIELD_NUMBER(1)) {
-			rejected = varint_take(&at, end);
-			continue;
-		}
-		if (key != FIELD_MESSAGE(2) || (length = varint_take(&at, end)) > (uint64_t)(end - at))
-			break;
-		snprintf(reason, sizeof(reason), "%.*s", (int)length, (const char *)at);
-		at += length;
+	rest = protobuf_inside(&field);
+	while (protobuf_next(&rest, &field)) {
+		if (field.number == 1)
+			rejected = field.value;
+		if (field.number == 2)
+			snprintf(reason, sizeof(reason), "%.*s", (int)field.size, (const char *)field.bytes);
 	}
 	strcpy(answer->text, reason);
 	return rejected;
