@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "fleet/fleet.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +19,13 @@ int fleet_ask(const char *place, const struct fleet_question *question, struct f
 	while (i + 1 < SOURCE_COUNT && strncmp(place, sources[i]->prefix, strlen(sources[i]->prefix)) != 0)
 		i++;
 	int error = sources[i]->ask(place, question, answer, diag);
+	for (int side = 0; side < FLEET_SIDES && !error && question->asked == FLEET_DIFF; side++) {
+		const char *version = side == FLEET_BEFORE ? question->before : question->after;
+		if (!answer->hosts_of[side])
+			error = diag_fail(diag, ENOENT,
+					  "no session of %s%s has pushed; xheap fleet versions lists them",
+					  version ? "version " : "another version", version ? version : "");
+	}
 	if (!error)
 		fleet_answer_settle(answer, question);
 	return error;

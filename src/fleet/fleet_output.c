@@ -98,7 +98,12 @@ enum {
 	VERSIONS = 1 << FLEET_VERSIONS
 };
 
-/* docs/schema/fleet.json has them. */
+/* A sample chooses one byte of so many. */
+static bool is_sample(const struct fleet_answer *answer)
+{
+	return answer->period_bytes > 1;
+}
+
 static const struct fleet_column columns[] = {
 	{"change_per_host", ">change/host", COLUMN_CHANGE, DIFF, 0, change, NULL},
 	{"growth_per_hour", ">growth/hour", COLUMN_CHANGE, GROWTH, 0, change, NULL},
@@ -131,6 +136,13 @@ enum { COLUMN_TOTAL = sizeof(columns) / sizeof(*columns) };
 static bool has_column(const struct fleet_output *output, const struct fleet_column *column)
 {
 	return column->asked >> output->question->asked & 1;
+}
+
+/* People need no column of errors that are all 0. */
+static bool has_text_column(const struct fleet_output *output, const struct fleet_column *column)
+{
+	return has_column(output, column) && (column->number != row_error || output->question->asked == FLEET_DIFF ||
+					      output->question->asked == FLEET_GROWTH || is_sample(output->answer));
 }
 
 static bool has_group(const struct fleet_output *output)
@@ -195,7 +207,7 @@ static void text_rows(const struct fleet_output *output, struct sink *out)
 	const bool has_name = has_group(output) && output->question->by != FLEET_BY_STACK;
 	unsigned count = 0;
 	for (const struct fleet_column *column = columns; column < columns + COLUMN_TOTAL; column++)
-		if (has_column(output, column)) {
+		if (has_text_column(output, column)) {
 			grid.rank[count] = column->rank;
 			grid.is_text[count] = column->kind == COLUMN_TEXT;
 			titles[count++] = column->title;
@@ -210,7 +222,7 @@ static void text_rows(const struct fleet_output *output, struct sink *out)
 		const struct fleet_row *row = &output->answer->rows[i];
 		grid_row(&grid);
 		for (const struct fleet_column *column = columns; column < columns + COLUMN_TOTAL; column++)
-			if (has_column(output, column))
+			if (has_text_column(output, column))
 				grid_cell(&grid,
 					  column->text ? shown_text(column->text(row)) : number_text(column, row).data);
 		if (has_name)
@@ -230,7 +242,7 @@ static void text_head(const struct fleet_output *output, struct sink *out)
 		    text_count(answer->pushes).data, answer->pushes == 1 ? "" : "es", text_count(answer->sessions).data,
 		    text_plural(answer->sessions), text_count(answer->hosts).data, text_plural(answer->hosts));
 	sink_format(out, span_ns > 0 ? ", %s\n" : "\n", text_duration(span_ns).data);
-	if (answer->period_bytes > 1)
+	if (is_sample(answer))
 		sink_format(out, "  a sample: one byte of each %s is chosen; numbers are estimates\n",
 			    text_bytes(answer->period_bytes).data);
 	if (answer->old_sessions)
@@ -243,6 +255,16 @@ static void text_head(const struct fleet_output *output, struct sink *out)
 		sink_format(out, "  not complete: %s passed over\n", text_count(answer->missing).data);
 	for (size_t i = 0; i < answer->note_count; i++)
 		sink_format(out, "    %s: %s\n", text_shown(answer->notes[i].what), text_shown(answer->notes[i].why));
+}
+
+static void text_totals(const struct fleet_output *output, struct sink *out)
+{
+	const uint64_t *totals = output->answer->totals;
+	if (output->question->asked == FLEET_TOP)
+		sink_format(out, "  outstanding: %s in %s blocks; total: %s in %s blocks\n",
+			    text_bytes(totals[FLEET_OUTSTANDING_BYTES]).data,
+			    text_count(totals[FLEET_OUTSTANDING_COUNT]).data,
+			    text_bytes(totals[FLEET_TOTAL_BYTES]).data, text_count(totals[FLEET_TOTAL_COUNT]).data);
 }
 
 static void text_heading(const struct fleet_output *output, struct sink *out)
@@ -269,6 +291,7 @@ static void text_heading(const struct fleet_output *output, struct sink *out)
 void fleet_output_text(const struct fleet_output *output, struct sink *out)
 {
 	text_head(output, out);
+	text_totals(output, out);
 	text_heading(output, out);
 	if (output->answer->shown)
 		text_rows(output, out);
@@ -380,7 +403,7 @@ void fleet_output_json(const struct fleet_output *output, struct sink *out)
 	json_count(&json, "pushes", answer->pushes);
 	json_count(&json, "pushed_twice", answer->twice);
 	json_count(&json, "old_sessions", answer->old_sessions);
-	json_count(&json, "sample_bytes", answer->period_bytes > 1 ? answer->period_bytes : 0);
+	json_count(&json, "sample_bytes", is_sample(answer) ? answer->period_bytes : 0);
 	json_number(&json, "from_ns", answer->from_ns);
 	json_number(&json, "until_ns", answer->until_ns);
 	if (output->question->asked == FLEET_DIFF) {

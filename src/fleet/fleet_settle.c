@@ -8,7 +8,7 @@
  * blamed for one host that has more of it, and a row of a few sampled blocks is not blamed at all.
  *
  * Thousands of stacks are looked at together, of which one in a hundred lies beyond its 99 % interval by chance. The
- * limit is that of one chance in a hundred that ANY row is blamed.
+ * limit is that of one chance in a thousand that any row is blamed.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@
 
 /* Beyond so many hosts, a side's own deviation is known well enough. */
 enum { HOSTS_MANY = 10 };
-#define CHANCE 0.01
+#define CHANCE 0.001
 
 /* ---- distributions ---- */
 

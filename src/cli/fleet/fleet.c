@@ -88,15 +88,15 @@ static const struct option_choice stack_choices[] = {
 	}
 
 static const struct option top_rows[] = {BY_ROW(top_choices), {.type = VALUE_END}};
-static const struct option growth_rows[] = {BY_ROW(stack_choices), {.type = VALUE_END}};
-static const struct option diff_rows[] = {
-	{"before", .type = VALUE_TEXT, AT(question.before), .value = "VERSION",
-	 .help = "the version to compare with (all others of the service)"},
+static const struct option stack_rows[] = {BY_ROW(stack_choices), {.type = VALUE_END}};
+static const struct option version_rows[] = {
 	{"after", .type = VALUE_TEXT, AT(question.after), .value = "VERSION",
-	 .help = "the version that may have grown"},
+	 .help = "diff: the version that may have grown"},
+	{"before", .type = VALUE_TEXT, AT(question.before), .value = "VERSION",
+	 .help = "diff: the version to compare with (default all others of the service)"},
 	{"fail-above", .others = "failAbove", .type = VALUE_PARSED, .parse = take_limit, .value = "LIMIT",
-	 .help = "exit with status 1 if a row grew by more than chance, and by more than LIMIT per host: 5% or 64K"},
-	BY_ROW(stack_choices),
+	 .help = "diff: exit with status 1 if a row grew by more than chance, and by more than LIMIT per host: 5% or "
+		 "64K"},
 	{.type = VALUE_END},
 };
 static const struct option filter_rows[] = {
@@ -114,21 +114,26 @@ static const struct option output_rows[] = {
 	{.type = VALUE_END},
 };
 
-#define GRAMMAR(name, own) \
+#define GRAMMAR(name, command_words, ...) \
 	static const struct option_group name##_groups[] = { \
-		{own, 0, false}, \
+		__VA_ARGS__, \
 		{filter_rows, 0, false}, \
 		{output_rows, 0, false}, \
 		{layout_info_rows, offsetof(struct fleet_options, layout), false}, \
 		{NULL, 0, false}}; \
 	static const struct option_grammar name##_grammar = { \
-		.command = "fleet " #name, .groups = name##_groups, .dashes = "--"}
+		.command = command_words, .groups = name##_groups, .dashes = "--"}
+#define ROWS(rows) \
+	{ \
+		rows, 0, false \
+	}
 static const struct option no_rows[] = {{.type = VALUE_END}};
-GRAMMAR(top, top_rows);
-GRAMMAR(diff, diff_rows);
-GRAMMAR(growth, growth_rows);
-GRAMMAR(hosts, no_rows);
-GRAMMAR(versions, no_rows);
+GRAMMAR(all, "fleet", ROWS(top_rows), ROWS(version_rows));
+GRAMMAR(top, "fleet top", ROWS(top_rows));
+GRAMMAR(diff, "fleet diff", ROWS(version_rows), ROWS(stack_rows));
+GRAMMAR(growth, "fleet growth", ROWS(stack_rows));
+GRAMMAR(hosts, "fleet hosts", ROWS(no_rows));
+GRAMMAR(versions, "fleet versions", ROWS(no_rows));
 
 /* ---- the answer ---- */
 
@@ -243,7 +248,7 @@ const struct command command_fleet = {
 	.verbs = verbs,
 	.summary = "ask about all hosts whose sessions push profiles",
 	.run = fleet_run,
-	.options = &top_grammar,
+	.options = &all_grammar,
 	.help = "PLACE is a directory of files that xheap push has written (file:DIR), of any number of hosts.\n"
 		"Exit status: 0, or 1 if a row grew by more than --fail-above, 2 for an error.\n\n"
 		"Examples:\n  xheap fleet top profiles --by function --last 1h\n"
