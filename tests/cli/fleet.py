@@ -224,6 +224,19 @@ def check_versions(rate=MIB):
     expect("no session of version nosuch" in run("fleet", "diff", place, "--after", "nosuch", status=2).stderr, "a version that there is not")
 
 
+def check_frames():
+    """Frames are asked for as those of xheap heap: a name of C++ as a whole, without parameters and arguments of templates, or by its last part; brackets are letters."""
+    place = room("frames")
+    names = ["shop!ns::table<int>::find(int const&)", "shop!ns::table<int>::operator[](int)", "libodd.so.1!find", "app.py!load"]
+    stacks = Stacks([(name, "shop!main") for name in names])
+    for i, name in enumerate(names):
+        write(place, stacks, [(1, 100 + i, 1, 100 + i) if i == j else None for j in range(len(names))], host=f"h{i}")
+    for frame, hosts in (("find", "02"), ("shop!find", "0"), ("ns::table::find", "0"), ("ns::table<int>::find(int const&)", "0"), ("operator[]", "1"), ("ns::*", "01"), ("libodd*!", "2"),
+                         ("LOAD", "3"), ("app.py!load", "3"), ("fin", ""), ("main", "0123")):
+        found = "".join(sorted(row["host"][1:] for row in ask("hosts", place, frame)["rows"]))
+        expect(found == hosts, f"{frame}: hosts {found}, not {hosts}")
+
+
 def check_growth():
     """On ten hosts, a stack that grows by 2 MiB a minute in a sample is named by its rate; one that only changes up and down is not."""
     place, chance, stacks = room("growth"), random.Random(11), Stacks(STACKS[-2:])
@@ -301,5 +314,5 @@ def check_words():
         expect(subprocess.run([XHEAP, "fleet", "top", place], stdout=full, stderr=subprocess.PIPE).returncode == 2, "a full disk")
 
 
-for check in (check_words, check_twice, check_clocks, check_damage, check_growth, check_versions, check_sums):
+for check in (check_words, check_frames, check_twice, check_clocks, check_damage, check_growth, check_versions, check_sums):
     check()
