@@ -164,7 +164,7 @@ static int push_order(const void *a, const void *b)
 	return order ? order : strcmp(one->path, other->path);
 }
 
-/* Sort the pushes, and keep one of those that are there twice. */
+/* Sort the pushes, and keep one file of each. */
 static void pushes_sort(struct directory *directory)
 {
 	size_t kept = 0;
