@@ -119,16 +119,17 @@ static bool function_matches(const char *name, const char *pattern)
 	return heap_glob(pattern, name) || heap_glob(pattern, plain) || heap_glob(pattern, heap_last_part(plain));
 }
 
-/* As the patterns of xheap heap: "image!", "image!function", "function". */
+/* As the patterns of xheap heap: "image!", "image!function", "function". Code without a name, "image+0x1234", is of its
+   image, too. */
 static bool label_matches(const char *label, const char *pattern)
 {
 	const char *split = strchr(label, '!'), *asked = strchr(pattern, '!');
-	const char *function = split ? split + 1 : label;
+	const char *function = split ? split + 1 : label, *end = split ? split : strstr(label, "+0x");
 	if (!asked)
 		return function_matches(function, pattern);
-	if (!split)
+	if (!end)
 		return false;
-	char *image = strndup(label, (size_t)(split - label)), *of = strndup(pattern, (size_t)(asked - pattern));
+	char *image = strndup(label, (size_t)(end - label)), *of = strndup(pattern, (size_t)(asked - pattern));
 	const bool is_match =
 		image && of && heap_glob(of, image) && (!asked[1] || function_matches(function, asked + 1));
 	free(image);
