@@ -344,7 +344,8 @@ static bool string_take(struct pushed_reader *reader, struct protobuf_rest messa
 
 static bool frames_name(struct pushed_reader *reader)
 {
-	for (struct pushed_frame *frame = reader->frames; frame < reader->frames + reader->frame_count; frame++) {
+	for (size_t i = 0; i < reader->frame_count; i++) {
+		struct pushed_frame *frame = &reader->frames[i];
 		if (frame->function.size >= reader->string_count || frame->image.size >= reader->string_count)
 			return false;
 		frame->function = reader->strings[frame->function.size];
