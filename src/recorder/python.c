@@ -644,6 +644,13 @@ static void stack_cut(struct thread *thread, struct stack_writing *writing, uint
 	BUMP(&thread->slot->truncated, 1);
 }
 
+/* Return whether a frame is that of a hook, which calls the allocator of Python's objects as a debugger sees it. */
+static inline int is_hook(const struct thread *thread, uint32_t native)
+{
+	const struct recorder *recorder = thread->recorder;
+	return thread->memo[native].pc - 1 - recorder->text_low < recorder->text_high - recorder->text_low;
+}
+
 /* Write the stack: native frames, and in the place of evaluations their parts of the chain. kept: native frames that
    are the same; same_evals, same_frames: of the evaluations among these, and of the chain. */
 static struct stack_writing stack_write(struct thread *thread, const struct python_chain *chain, uint32_t kept,
@@ -669,7 +676,10 @@ static struct stack_writing stack_write(struct thread *thread, const struct pyth
 	for (; native < thread->memo_count; native++) {
 		if (at == evals || eval[at].native != native || at < unmatched) {
 			at += at < evals && eval[at].native == native;
-			put_id(&writing, thread->id[native]);
+			if (UNLIKELY(is_hook(thread, native)))
+				is_matched = 0;
+			else
+				put_id(&writing, thread->id[native]);
 			continue;
 		}
 		eval[at].stack = writing.at;
