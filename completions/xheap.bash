@@ -34,7 +34,7 @@ _xheap_recording() {
 	--trigger) _xheap_reply "rss= memory-limit exit crash" "$1" ;;
 	-p | --pid) _xheap_reply "$(ps -u "$(id -u)" -o pid= 2>/dev/null)" "$1" ;;
 	--duration | --stack-depth | --wait-limit | --buffer-size | --min-buffers | --max-buffers | --sample | --max-file | --permissions | --flush-timer | --generations) ;;
-	*) _xheap_reply "-o --output -p --pid --duration --stackwalk --stack-depth --no-duration --no-follow --until-exit --on-full --wait-limit --buffer-size --min-buffers --max-buffers --sample --max-file --file-mode --keep --clock --trigger --permissions --flush-timer --generations --late-file --index --real-time --check-stacks --jit-names --quiet --help" "$1" ;;
+	*) _xheap_reply "-o --output -p --pid --duration --stackwalk --stack-depth --no-duration --no-follow --until-exit --python-objects --on-full --wait-limit --buffer-size --min-buffers --max-buffers --sample --max-file --file-mode --keep --clock --trigger --permissions --flush-timer --generations --late-file --index --real-time --check-stacks --jit-names --quiet --help" "$1" ;;
 	esac
 }
 

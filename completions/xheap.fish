@@ -168,6 +168,7 @@ complete -c xheap -n __xheap_before_command -l wait-limit -x -d 'Wait at most th
 complete -c xheap -n __xheap_before_command -l buffer-size -x -d 'Set the size of a buffer'
 complete -c xheap -n __xheap_before_command -l min-buffers -x -d 'Let each process keep at least N buffers'
 complete -c xheap -n __xheap_before_command -l max-buffers -x -d 'Let each process have at most N buffers'
+complete -c xheap -n __xheap_before_command -l python-objects -d 'Record each object of a Python program'
 complete -c xheap -n __xheap_before_command -l sample -x -d 'Record a sample: one byte in BYTES'
 complete -c xheap -n __xheap_before_command -l generations -x -d 'Write to FILE.0001 up to FILE.N'
 complete -c xheap -n __xheap_before_command -l late-file -d 'Keep events in memory while the directory is missing'
