@@ -161,7 +161,7 @@ def arenas():
         expect(own > 0.8 * len(taken) * size and not facts["unknown_frees"] and not facts["order_conflicts"], f"{path}: {own} of {len(taken)} arenas")
         report = xheap("report", "arenas.xht", "-width", 120)
         # Which objects lie in them, only another run can say.
-        expect(re.search(r"arenas\.py!\S+  arenas\.py:4$", "\n".join(report.splitlines()[:24]), re.M) and report.count("PYTHONMALLOC") == 1, f"{path}: {report}")
+        expect(re.search(r"arenas\.py!\S+  arenas\.py:4$", "\n".join(report.splitlines()[:24]), re.M) and report.count("--python-objects") == 1, f"{path}: {report}")
 
 
 if __name__ == "__main__":
