@@ -11,7 +11,7 @@ import re
 import subprocess
 import sys
 
-from live import XHEAP, attach, dump_each, expect, info, run_tests, told, xheap
+from live import XHEAP, attach, dump_each, expect, info, kill, run_tests, told, xheap
 from python_frames import interpreters
 
 NONE = ("", "-", "0x0")
@@ -234,6 +234,60 @@ def beside_tracemalloc():
         worker.end()
 
 
+LINES = """
+import sys, tracemalloc
+class Point:
+    __slots__ = ("x", "y")
+def texts(count):
+    return [str(i) * 5 for i in range(count)]
+def points(count):
+    return [Point() for i in range(count)]
+def lists(count):
+    return [[i] for i in range(count)]
+tracemalloc.start(1)
+kept = [texts(3000), points(2000), lists(1000)]
+for i in range(20):
+    texts(500), points(500)
+counts = {at.traceback[0].lineno: at.count for at in tracemalloc.take_snapshot().statistics("lineno") if at.traceback[0].filename == __file__}
+print(*(counts[line] for line in (6, 8, 10)), flush=True)
+import os
+os._exit(0)
+"""
+
+
+def by_line():
+    """Each line has as many live objects as tracemalloc counts there, but for the one list that malloc has."""
+    pathlib.Path("lines.py").write_text(LINES)
+    for _, path in sorted(interpreters().items()):
+        run = subprocess.run([XHEAP, "record", "-q", "--python-objects", "-o", "lines.xht", path, os.path.abspath("lines.py")], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=True)
+        counted, found = list(map(int, run.stdout.split())), collections.Counter()
+        for row in told("heap", "lines.xht", "-heap", "python objects", "-stacks", "-noDefaultCull")["actions"][0]["rows"]:
+            line = next((frame.get("line") for frame in row["stack"] if frame.get("kind") == "python"), None)
+            found[line] += row["outstanding_count"]
+        # The list itself is one more object, and its items are a block of malloc.
+        differences = [found[line] - count for line, count in zip((6, 8, 10), counted)]
+        expect(min(counted) >= 1000 and all(-2 <= difference <= 1 for difference in differences), f"{path}: {counted} counted, {[found[line] for line in (6, 8, 10)]} found")
+
+
+def logger_killed():
+    """What is left of a recording whose logger was killed does no harm, and another one begins."""
+    for _, path in sorted(interpreters().items()):
+        worker, name = Worker(path), f"xheap-objects-{os.getpid()}"
+        attach("start", name, "-p", worker.process.pid, "--python-objects", "-o", "killed.xht")
+        worker.ask("trace", "on")
+        kill(next(row["logger_pid"] for row in told("sessions") if row["name"] == name))
+        worker.ask("work", 1000)
+        worker.ask("trace", "off")
+        worker.ask("work", 1000)
+        xheap("recover", "killed.xht", status=None)
+        os.unlink("killed.xht")
+        attach("start", name, "-p", worker.process.pid, "--python-objects", "-o", "calls.xht")
+        did, _ = worker.ask("work", 1000)
+        xheap("stop", name)
+        has_each(path, "calls.xht", did)
+        worker.end()
+
+
 def forked():
     """A child ends objects that it has from its parent, which stay the parent's."""
     for _, path in sorted(interpreters().items()):
@@ -263,4 +317,4 @@ def left_alone():
 
 
 if __name__ == "__main__":
-    sys.exit(run_tests(by_allocator, counted_once, each_call, attached, beside_tracemalloc, forked, left_alone))
+    sys.exit(run_tests(by_allocator, counted_once, by_line, each_call, attached, beside_tracemalloc, logger_killed, forked, left_alone))
