@@ -249,6 +249,29 @@ static uint32_t python_version(const struct finder *finder)
 	return number >> 24 == 3 && (number >> 4 & 0xf) == FINAL ? number >> 16 & 0xff : 0;
 }
 
+/* Find the part of the evaluation that the compiler has split off, where no symbol names it: jumps lead into the midst
+   of what is no function of its own. */
+static void find_cold(const struct elf *elf, struct hook_python *python)
+{
+	const uint64_t end = python->eval + python->eval_bytes;
+	struct code code;
+	for (uint64_t at = python->eval; at < end; at += code.length) {
+		uint64_t available = elf_code_bytes(elf, at);
+		const uint8_t *bytes = elf_at_address(elf, at, available);
+		if (!available || !bytes || !code_decode_branch(&code, bytes, available, at))
+			return;
+		bool is_jump = code.kind == CODE_JUMP || code.kind == CODE_CONDITION;
+		if (!is_jump || code.target - python->eval < python->eval_bytes)
+			continue;
+		uint64_t start = elf_unwind_start(elf, code.target), next = elf_unwind_next(elf, code.target);
+		if (!start || start == code.target || !next)
+			continue;
+		python->cold = start;
+		python->cold_bytes = next - start;
+		return;
+	}
+}
+
 /* Describe the Python interpreter, if the image has one. */
 static void describe_python(struct finder *finder)
 {
@@ -271,6 +294,8 @@ static void describe_python(struct finder *finder)
 			     !python->code_type || !python->text_type || !python->bytes_type;
 	if (python->is_unknown)
 		python->version = 0;
+	else if (!python->cold)
+		find_cold(&finder->elf, python);
 }
 
 /* Find the functions by which Python takes memory for its objects, and gives it back. */

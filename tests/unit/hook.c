@@ -269,6 +269,8 @@ static void objects_of_python_are_targets(void **state)
 		assert_int_equal(target->address, objects->functions[i]);
 		assert_true(target->displaced >= HOOK_PATCH_BYTES && function_is_annotation(target->function));
 	}
+	/* Its evaluation is split, too, and no symbol names the other part. */
+	assert_true(image.python.cold && image.python.cold_bytes && image.python.cold != image.python.eval);
 	/* The spare bytes are of the page that the code ends in, and not of the code. */
 	assert_true(objects->ways > objects->functions[0] &&
 		    objects->ways % 4096 + HOOK_PYTHON_WAYS_BYTES <= 4096);
