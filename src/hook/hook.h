@@ -21,7 +21,7 @@ enum {
 	HOOK_RELOCATED_MAX = 160,
 	HOOK_INTERNAL_MAX = 32,
 	HOOK_PYTHON_FIRST = 8, /* minor versions of CPython whose structures are known */
-	HOOK_PYTHON_LAST = 13,
+	HOOK_PYTHON_LAST = 14,
 	HOOK_PYTHON_TABLES = 2,    /* of objects, and of memory */
 	HOOK_PYTHON_FUNCTIONS = 4, /* that each names: malloc, calloc, realloc, free */
 	HOOK_PYTHON_WAYS_BYTES = HOOK_PYTHON_FUNCTIONS * PATCH_MARKED_JUMP_BYTES

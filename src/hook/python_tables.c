@@ -30,7 +30,7 @@ enum {
 };
 
 /* Where the tables lie in _PyRuntime, by minor version from RUNTIME_FIRST on: objects, memory. */
-static const uint16_t table_offsets[][HOOK_PYTHON_TABLES] = {{0xb0, 0x88}, {0x310, 0x2e8}};
+static const uint16_t table_offsets[][HOOK_PYTHON_TABLES] = {{0xb0, 0x88}, {0x310, 0x2e8}, {0x3c0, 0x398}};
 
 /* Get the functions that a table names. Return false if it is none of CPython's own allocator. */
 static bool table_read(const struct elf *elf, uint64_t table, uint64_t functions[HOOK_PYTHON_FUNCTIONS])

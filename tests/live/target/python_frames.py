@@ -17,7 +17,7 @@ PROGRAM = SOURCE / "tests/live/programs/python_calls.py"
 DAMAGED = SOURCE / "tests/live/programs/python_damaged.py"
 DAMAGES, FIRST_SIZE = 100000 if SOAK else 1000, 1000000
 COUNT = 1000000 if SOAK else 1500
-OLDEST, NEWEST = (3, 8), (3, 13)
+OLDEST, NEWEST = (3, 8), (3, 14)
 
 
 def interpreters():
