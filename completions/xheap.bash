@@ -263,7 +263,7 @@ _xheap_image() {
 # Offer what follows xheap autologger.
 _xheap_autologger() {
 	# made from src/autologger/autologger_values.h by tests/cli/autologger_values --update
-	local options="--Guid --Start --Boot --BufferSize --MinimumBuffers --MaximumBuffers --MaxFileSize --LogFileMode --FileName --FileMax --FlushTimer --ClockType --DisableRealtimePersistence --StackWalkingFilter --EnableFlags --AllProcesses --SampleSize --Push --all --help"
+	local options="--Guid --Start --Boot --BufferSize --MinimumBuffers --MaximumBuffers --MaxFileSize --LogFileMode --FileName --FileMax --FlushTimer --ClockType --DisableRealtimePersistence --StackWalkingFilter --EnableFlags --AllProcesses --SampleSize --PythonObjects --Push --all --help"
 	# end of autologger_values
 	if [ "$COMP_CWORD" -eq 2 ]; then
 		_xheap_reply "add list show enable disable remove run stop --help" "$1"

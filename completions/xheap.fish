@@ -57,6 +57,7 @@ complete -c xheap -n '__fish_seen_subcommand_from autologger' -l StackWalkingFil
 complete -c xheap -n '__fish_seen_subcommand_from autologger' -l EnableFlags -x -d 'always 0: heap tracing has no flags'
 complete -c xheap -n '__fish_seen_subcommand_from autologger' -l AllProcesses -x -d '1: record process 1 and all its descendants (not a documented value)'
 complete -c xheap -n '__fish_seen_subcommand_from autologger' -l SampleSize -x -d 'record about one block of each so many KB; 0: all blocks (not a documented value)'
+complete -c xheap -n '__fish_seen_subcommand_from autologger' -l PythonObjects -x -d '1: record each object of Python programs (not a documented value)'
 complete -c xheap -n '__fish_seen_subcommand_from autologger' -l Push -x -d 'send profiles: a place, and options of xheap push; FileName has a window and sums (not a documented value)'
 # end of autologger_values
 complete -c xheap -n __fish_use_subcommand -a boottrace -d 'Record a scenario several times, and compare'
