@@ -155,8 +155,7 @@ static void chains_find(struct chain_sums *sums, const struct action_source *sou
 	free(chains.items);
 }
 
-/* Find the sums of the source once. */
-static void chains_settle(struct action_source *source)
+void action_chains_settle(struct action_source *source)
 {
 	struct chain_sums sums = {.count = 0};
 	if (source->chains)
@@ -169,7 +168,7 @@ static void chains_settle(struct action_source *source)
 
 static void chains_extend(struct action_input *input, struct action_source *source, struct action_rows *rows)
 {
-	chains_settle(source);
+	action_chains_settle(source);
 	for (size_t i = 0; i < source->chains_count; i++) {
 		const struct action_chains_sum *sum = &source->chains[i];
 		uint32_t node = action_site_node(input, source, &sum->cell),
