@@ -3,6 +3,7 @@
 """Python functions are frames: each stack of a block that a Python program takes has the function and the line of each of its frames, as Python itself has them.
 
 usage: python_frames.py [TEST...]"""
+import bisect
 import csv
 import json
 import operator
@@ -12,13 +13,14 @@ import re
 import subprocess
 import sys
 
-from live import PROGRAMS, SOAK, SOURCE, dump_each, expect, info, run_tests, told, wait_for, xheap
+from live import PROGRAMS, SOAK, SOURCE, dump, dump_each, expect, info, run_tests, told, wait_for, xheap
 from pythons import environment, has, interpreters
 
 PROGRAM = SOURCE / "tests/live/programs/python_calls.py"
 DAMAGED = SOURCE / "tests/live/programs/python_damaged.py"
+TRACED = SOURCE / "tests/live/programs/python_traced.py"
 DAMAGES, FIRST_SIZE = 100000 if SOAK else 1000, 1000000
-COUNT = 1500
+COUNT, TRACED_COUNT = 1500, 150 if SOAK else 15
 MARKS = 1000000 if SOAK else 0  # of all versions together, at least
 
 
@@ -82,6 +84,26 @@ def each_frame():
             without.update(f"{module} in {major}.{minor}" for module in ("greenlet", "numpy") if not has(path, module))
             total += found
     return f"{total} stacks of {len(interpreters())} versions" + "".join(f", without {name}" for name in sorted(without))
+
+
+def of_objects():
+    """Each object of many kinds, a block of its own, was made in the files and lines that tracemalloc saw, wherever in the interpreter that was."""
+    total, paths = 0, [path for _, path in sorted(interpreters().items())]
+    if not SOAK:
+        paths = sorted({*paths[:1], *paths[len(paths) // 2:][:1], *paths[-1:]})
+    for path in paths:
+        xheap("record", "-q", "-o", "objects.xht", "--", path, TRACED, "log", TRACED_COUNT, env=environment(path, PYTHONMALLOC="malloc"))
+        live = sorted((int(row["address"], 16), int(row["size"]), row["stack_id"]) for row in dump("objects.xht", "-allocations", "-window", "AIFO", 0, "100000s"))
+        of, wrong, count = stacks_of("objects.xht"), [], 0
+        for address, kind, frames in map(json.loads, pathlib.Path("log").read_text().splitlines()):
+            begin, size, stack = live[bisect.bisect(live, (address, 1 << 64)) - 1]
+            expect(begin <= address < begin + size, f"{path}: no block has the {kind} at {address:#x}")
+            python = [[file, line] for file, _, line in of(stack) if file]
+            wrong += [(kind, frames, python)] if python != frames else []
+            count += 1
+        expect(not wrong and count > 50 * TRACED_COUNT, f"{path}: {len(wrong)} of {count} objects have other frames, such as {wrong[:1]}")
+        total += count
+    return f"{total} objects of {len(paths)} versions"
 
 
 def of_attached():
@@ -169,4 +191,4 @@ def arenas():
 
 
 if __name__ == "__main__":
-    sys.exit(run_tests(each_frame, of_attached, damaged, in_reports, arenas))
+    sys.exit(run_tests(each_frame, of_objects, of_attached, damaged, in_reports, arenas))
