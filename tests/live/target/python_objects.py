@@ -13,7 +13,7 @@ import subprocess
 import sys
 
 from live import XHEAP, attach, expect, info, kill, run_tests, told, xheap
-from python_frames import interpreters
+from pythons import interpreters
 
 NONE = ("", "-", "0x0")
 
