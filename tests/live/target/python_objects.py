@@ -286,7 +286,7 @@ def by_line():
     for _, path in sorted(interpreters().items()):
         run = subprocess.run([XHEAP, "record", "-q", "--python-objects", "-o", "lines.xht", path, os.path.abspath("lines.py")], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=True)
         counted, found = list(map(int, run.stdout.split())), collections.Counter()
-        for row in told("heap", "lines.xht", "-heap", "python objects", "-stacks", "-noDefaultCull")["actions"][0]["rows"]:
+        for row in told("heap", "lines.xht", "-heap", "python objects", "-stacks", "soc", "-top", "500", "-noDefaultCull")["actions"][0]["rows"]:
             line = next((frame.get("line") for frame in row["stack"] if frame.get("kind") == "python"), None)
             found[line] += row["outstanding_count"]
         differences = [found[line] - count for line, count in zip((6, 8, 10), counted)]
