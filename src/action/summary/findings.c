@@ -269,18 +269,17 @@ static void short_find(struct summary *summary)
 {
 	const struct survey *survey = &summary->survey;
 	uint64_t whole = summary->source->window->totals.total_count;
-	const struct summary_list *list = &summary->lists[SUMMARY_SHORT];
+	const struct function_sum sum = largest_function(summary, SUMMARY_SHORT);
 	struct sink text, command;
-	if (!list->count || survey->short_count < NOTABLE_BLOCKS ||
+	if (!sum.stack_count || survey->short_count < NOTABLE_BLOCKS ||
 	    text_percent(survey->short_count, whole) < NOTABLE_PERCENT)
 		return;
-	const struct action_row *row = list->rows.rows[0];
 	sink_to_memory(&text);
 	sink_format(&text, "%u %% of all blocks live for less than %s", text_percent(survey->short_count, whole),
 		    text_duration(survey->plan.short_ns).data);
 	const size_t title = text.used;
-	sink_format(&text, "; most of them (%s) are from %s.",
-		    count_of(summary, row->figures->extra[SURVEYED_SHORT]).data, summary_function(summary, row->group));
+	sink_format(&text, "; %s of them are from %s, the most from one function.",
+		    count_of(summary, sum.figures.extra[SURVEYED_SHORT]).data, summary_function(summary, sum.node));
 	command_begin(summary, &command, "heap");
 	sink_format(&command, " -stacks stc -top 3 -lifetime 0 %s", text_microseconds(survey->plan.short_ns).data);
 	command_filter(summary, &command);
@@ -289,19 +288,19 @@ static void short_find(struct summary *summary)
 
 static void realloc_find(struct summary *summary)
 {
-	const struct summary_list *list = &summary->lists[SUMMARY_REALLOC];
+	const struct function_sum sum = largest_function(summary, SUMMARY_REALLOC);
+	const uint64_t *extra = sum.figures.extra;
 	struct sink text, command;
-	if (!list->count || list->rows.rows[0]->figures->extra[CHAINS_COPIED] < NOTABLE_BYTES)
+	if (!sum.stack_count || extra[CHAINS_COPIED] < NOTABLE_BYTES)
 		return;
-	const struct action_row *row = list->rows.rows[0];
 	sink_to_memory(&text);
-	sink_format(&text, "%s grows blocks by realloc", summary_function(summary, row->group));
+	sink_format(&text, "%s grows blocks by realloc", summary_function(summary, sum.node));
 	const size_t title = text.used;
-	sink_format(&text, " in %s steps, which copy %s.", text_count(row->figures->extra[CHAINS_STEPS]).data,
-		    text_bytes(row->figures->extra[CHAINS_COPIED]).data);
+	sink_format(&text, " in %s steps, which copy %s.", text_count(extra[CHAINS_STEPS]).data,
+		    text_bytes(extra[CHAINS_COPIED]).data);
 	command_begin(summary, &command, "heap");
 	sink_text(&command, " -chains src -top 3");
-	command_require(summary, &command, "-requireFrames", row->group);
+	command_require(summary, &command, "-requireFrames", sum.node);
 	command_filter(summary, &command);
 	finding_add(summary, FINDING_REALLOC, &text, title, &command);
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""A function that holds much of the peak is a finding of report, with the sum of its stacks; also where one of them alone has much of it."""
+"""Findings of report are of functions: each has the sum of its stacks, also where one of them alone has much of it."""
 import os
 import subprocess
 import sys
@@ -48,4 +48,16 @@ def large_and_small_stacks():
     expect(rows.splitlines()[-1].split()[:4] == ["293.0", "KiB", "21", "293.0"], rows)
 
 
-sys.exit(run_tests(several_stacks, one_stack, large_and_small_stacks))
+def short_lived_of_several_stacks():
+    """1,500 blocks by three stacks of table_make, of which each has fewer than the 700 of node_make."""
+    loops = ["table_make"] * 3 + ["node_make"]
+    functions = [f"__attribute__((noinline)) void loop{i}(int n) {{ while (n--) free({make}(16)); made++; }}" for i, make in enumerate(loops)]
+    with open("loops.c", "w") as file:
+        file.write(PROGRAM.replace("int main", "\n".join(functions) + "\nint main") % ("", "loop0(500); loop1(500); loop2(500); loop3(700);"))
+    subprocess.run([os.environ.get("CC", "cc"), "-O1", "-g", "-o", "loops", "loops.c"], check=True)
+    xheap("record", "-q", "-o", "loops.xht", "./loops")
+    said = " ".join(xheap("report", "loops.xht", "-shortLived", "1s").split())
+    expect("1,500 of them are from loops!table_make, the most from one function." in said, said)
+
+
+sys.exit(run_tests(several_stacks, one_stack, short_lived_of_several_stacks, large_and_small_stacks))
