@@ -60,4 +60,21 @@ def short_lived_of_several_stacks():
     expect("1,500 of them are from loops!table_make, the most from one function." in said, said)
 
 
-sys.exit(run_tests(several_stacks, one_stack, short_lived_of_several_stacks, large_and_small_stacks))
+def of_a_library():
+    """-frames has a row of a library's function (of Rust's namespace test), which report adds to its caller, and says so."""
+    with open("table.c", "w") as file:
+        file.write(PROGRAM.replace("int main", 'void *core_make(int size) __asm__("_ZN4test4makeEi");\n'
+                                   "__attribute__((noinline)) void *core_make(int size) { void *volatile core = malloc(size); made++; return core; }\nint main")
+                   % ("", "core_make(200000); table_make(100000);"))
+    subprocess.run([os.environ.get("CC", "cc"), "-O1", "-g", "-o", "table", "table.c"], check=True)
+    xheap("record", "-q", "-o", "table.xht", "./table")
+    note = "  table!test::make is of a library: report adds it to the function of yours that called it\n"
+    rows = xheap("heap", "table.xht", "-frames", "sp")
+    expect(note in rows, rows)
+    for words in ("-frames -requireFrames table_make", "-frames -allFrames", "-frames -inclusive"):
+        expect(note not in xheap("heap", "table.xht", *words.split()), words)
+    said = " ".join(xheap("report", "table.xht").split())
+    expect("table!main holds 66 % of the peak: 195.3 KiB in 1 block." in said, said)
+
+
+sys.exit(run_tests(several_stacks, one_stack, short_lived_of_several_stacks, large_and_small_stacks, of_a_library))
