@@ -600,8 +600,8 @@ static void attaches_wait(struct tracer *tracer)
 		monotonic_pause(LOOK_FIRST_NS);
 }
 
-/* Wait until earlier cores of the process are written. Each takes the marks of written pages away, which are those of the
-   process: of two at a time, both would lack what the other one took. Return false if the recording ends first. */
+/* Wait until earlier cores of the process are written. Each takes the marks of written pages away, which are those of
+   the process: of two at a time, both would lack what the other one took. Return false if the recording ends first. */
 static bool turn_await(struct tracer_job *job)
 {
 	struct tracer *tracer = job->tracer;
