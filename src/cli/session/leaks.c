@@ -368,20 +368,29 @@ static int processes_look(struct leaks_answer *answer, struct leaks_options *opt
 	return status;
 }
 
-/* Wait for the next look. Return false if a signal ends the looks. */
+/* Wait for the next look. Return false if a signal, which is blocked, ends the looks. */
 static bool look_await(uint64_t due_ns)
 {
 	const sigset_t ends = end_signals();
-	sigset_t before;
-	int signal = -1;
-	sigprocmask(SIG_BLOCK, &ends, &before);
-	for (uint64_t now_ns; signal < 0 && (now_ns = monotonic_now_ns()) < due_ns;) {
-		const uint64_t left_ns = due_ns - now_ns;
+	uint64_t left_ns;
+	int signal;
+	do {
+		const uint64_t now_ns = monotonic_now_ns();
+		left_ns = now_ns < due_ns ? due_ns - now_ns : 0;
 		const struct timespec left = {(time_t)(left_ns / NS_PER_S), (long)(left_ns % NS_PER_S)};
 		signal = sigtimedwait(&ends, NULL, &left);
-	}
-	sigprocmask(SIG_SETMASK, &before, NULL);
+	} while (signal < 0 && left_ns);
 	return signal < 0;
+}
+
+/* The signals that have come while they were blocked wanted what is done now: the answer. */
+static void signals_release(const sigset_t *before)
+{
+	const sigset_t ends = end_signals();
+	const struct timespec none = {0, 0};
+	while (sigtimedwait(&ends, NULL, &none) > 0)
+		continue;
+	sigprocmask(SIG_SETMASK, before, NULL);
 }
 
 static void look_tell(const struct leaks_answer *answer, uint32_t look)
@@ -411,7 +420,8 @@ static void ended_tell(const struct leaks_answer *answer)
 	}
 }
 
-/* Look as often as is wanted, until the processes or a signal end it. The answer is the one of the last look. */
+/* Look as often as is wanted, until the processes or a signal end it. The answer is the one of the last look: from the
+   first one on, a signal waits until there is none to lose. */
 static int running_show(struct leaks_options *options)
 {
 	char found[600];
@@ -419,6 +429,8 @@ static int running_show(struct leaks_options *options)
 	struct leaks_histories histories = {.count = 0};
 	struct leaks_answer answers[2] = {{.options = options}, {.options = options}}, *last = NULL;
 	const uint64_t begun_ns = monotonic_now_ns(), every_ns = options->every_ms * NS_PER_MS;
+	const sigset_t ends = end_signals();
+	sigset_t before;
 	int status = name ? CLI_OK : CLI_FAILED;
 	for (uint32_t look = 1; look <= options->looks && status == CLI_OK; look++) {
 		struct leaks_answer *answer = &answers[look % 2];
@@ -432,11 +444,14 @@ static int running_show(struct leaks_options *options)
 			break;
 		if (last)
 			answer_fini(last);
+		else
+			sigprocmask(SIG_BLOCK, &ends, &before);
 		last = answer;
 	}
 	if (last && status != CLI_OK)
 		cli_say("the answer is that of the look before");
 	if (last) {
+		signals_release(&before);
 		ended_tell(last);
 		status = answer_print(last);
 	}

@@ -15,6 +15,7 @@ import re
 import struct
 import subprocess
 import sys
+import time
 
 from live import PROGRAMS, SOAK, SOURCE, XHEAP, expect, run_tests, stop_session, told, xheap
 
@@ -436,9 +437,9 @@ def several():
                 server.stdin.flush()
                 expect(server.stdout.read(1) == letter.encode(), "the server does not answer")
 
-        def between(count, *steps, words=("-p", server.pid), format=None):
+        def between(count, *steps, words=("-p", server.pid), format=None, every="1s"):
             """Looks, with steps between them; the text, what is said beside it, and the status."""
-            run = subprocess.Popen([XHEAP, "leaks", *map(str, words), "-looks", str(count), "-every", "100ms" if not steps else "1s", *(["-format", format] if format else [])],
+            run = subprocess.Popen([XHEAP, "leaks", *map(str, words), "-looks", str(count), "-every", every if steps else "100ms", *(["-format", format] if format else [])],
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": os.path.abspath("copies")})
             told = []
             for step in steps:
@@ -478,6 +479,14 @@ def several():
             expect(len(rows) == 1 and rows[0]["since_look"] == 1 and rows[0]["since_us"] == process["looks"]["first_us"] < process["at_us"] and rows[0]["since_count"] == rows[0]["count"], rows)
             shown, status = between(1000, lambda run: run.send_signal(2))
             expect(status == 1 and "look 1, " in shown and "own_lost" in shown, f"{status}: {shown}")
+
+            def interrupt(run):
+                """At any moment of the looks that follow, also while one of them is read."""
+                time.sleep(random.random() * 0.3)
+                run.send_signal(2)
+            for _ in range(8):
+                shown, status = between(1000, interrupt, every="100ms")
+                expect(status == 1 and "own_lost" in shown, f"{status}: {shown}")
             shown, status = between(1000, "", lambda run: server.kill())
             expect(status == 1 and "look 2, " in shown and row(shown, "own_lost")[1].startswith("lost since look 1 of 2"), f"{status}: {shown}")
         finally:
