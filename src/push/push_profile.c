@@ -111,8 +111,8 @@ static int past_take(struct profile *profile, int64_t start_ns, struct diag *dia
 	/* A relative path is another place elsewhere. */
 	if (!push_place_is_remote(maker->place))
 		profile->directory = realpath(maker->place->address, NULL);
-	profile->key = (struct push_past_key){profile->directory ? profile->directory : maker->place->address, start_ns,
-					      maker->past.with_lines};
+	profile->key =
+		(struct push_past_key){profile->directory ? profile->directory : maker->place->address, start_ns};
 	if (maker->has_past)
 		return 0;
 	maker->has_past = true;
@@ -240,7 +240,7 @@ int push_profile_make(struct push_maker *maker, const char *trace, struct diag *
 						 .part_count = 1,
 						 .cull = &cull,
 						 .forgets_ended = true,
-						 .with_lines = maker->past.with_lines,
+						 .with_lines = maker->with_lines,
 						 .layout = {.has_full_names = true}};
 	int error = analysis_open(&profile.analysis, &request, diag);
 	if (!error)
