@@ -2,7 +2,7 @@
 /**
  * What profiles are of, as OpenTelemetry names it. The first that says a key wins: the user's labels, the variables
  * OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES of this command, host.name, service.instance.id, what the recorded
- * process says of itself, then what is found: service.name (the program's file name), service.version (its build-id),
+ * process says of itself, then what is found: service.name (the program's file name), service.version (its build-id; of the process that runs now),
  * container.id, k8s.pod.uid.
  */
 #ifndef XHEAP_PUSH_LABELS_H

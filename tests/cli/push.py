@@ -362,6 +362,9 @@ def check_ended():
     target.step()
     again = push()
     expect(3050000 < again[1] < 3600000 and 3500000 < again[0] - first[0] < 4100000, f"{first}, and started again {again}")
+    versions = [text.decode() for file in sorted(pathlib.Path("ended").iterdir(), key=lambda file: int(file.name.split(".")[-3])) for key, text in fields(gzip.decompress(file.read_bytes()))
+                if key == 6 and text.startswith(b"service.version=")]
+    expect(versions[0] == versions[1] != versions[2] == "service.version=2222222222", versions)
     target.stop()
     os.rename("steps.old", "steps")
 
