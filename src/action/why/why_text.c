@@ -176,7 +176,15 @@ static void stack_put(const struct why *why, uint32_t node, struct sink *out)
 {
 	const struct stack_view view = {
 		.input = why->input, .indent = 2 * INDENT, .lines_max = LINES_OF_STACK, .has_places = true};
+	struct heap_names *names = action_names(why->input);
+	const struct heap_site earlier = {.entry = HEAP_NONE};
 	stack_view_print(&view, node, out);
+	if (node == heap_names_site(names, &earlier))
+		text_wrap(
+			out,
+			"    allocated before the attach, so their stacks are unknown: xheap record from the start has "
+			"them",
+			&why->input->layout);
 }
 
 static void pins_put(const struct why *why, struct sink *out)

@@ -298,6 +298,7 @@ def attached():
         answer = account(pid, "attached")
         expect(answer["classes"]["live"] >= MIB // 4, f"{answer['classes']}")
         said = xheap("why", "-p", pid, "-top", 100)
+        expect("    [before the trace]\n    allocated before the attach, so their stacks are unknown: xheap record from the start has them\n" in said, said)
         expect(re.search(r"KiB image data or code  0x[0-9a-f]+ anonymous\n", said) and " files  0x" not in said, said)
         return "trimmed " + check_trim(pid, answer, "attached")
     finally:
