@@ -12,6 +12,7 @@
 #include "action/summary/findings.h"
 #include "action/summary/survey.h"
 #include "base/memory.h"
+#include "query/block_history.h"
 #include "trace/code_rows.h"
 #include "trace/memory_rows.h"
 #include "trace/process_rows.h"
@@ -362,6 +363,8 @@ void summary_make(struct summary *summary, struct action_input *input, const str
 	summary->hides_objects = hides_objects(source->table->dictionary);
 	for (int id = 0; id < SUMMARY_LIST_COUNT && !plan->is_brief; id++)
 		list_make(summary, (enum summary_list_id)id, plan->top);
+	if (!plan->is_brief && is_exact(summary))
+		source->double_frees = block_history_double_frees(source->table);
 	if (!plan->is_brief)
 		summary->pinned = pinned_find(summary);
 	if (!plan->is_brief)
