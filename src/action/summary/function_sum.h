@@ -5,7 +5,7 @@
 
 #include "action/report/report_rows.h"
 
-/** A function and what its stacks have together; zero: the there are no rows. */
+/** A function and what its stacks have together; zero: there are no rows. */
 struct function_sum {
 	uint32_t node;                 /**< one of the stacks */
 	size_t stack_count;            /**< with some of the number */
