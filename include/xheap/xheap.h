@@ -322,6 +322,15 @@ int xheap_session_launch(xheap_session *session, const char *file, char *const a
 /** Write all events that the targets have recorded until now to the trace. */
 int xheap_session_flush(xheap_session *session, xheap_error *error);
 
+/**
+ * Write the memory and the registers of a process of the session, at one moment, to a new file: a core for
+ * xheap_leaks_make(). `path` is absolute. All threads of the process are paused at that moment, briefly; `may_stop` 1
+ * allows a pause as long as copying the memory takes. `*time_ns` gets the time of the moment in the trace, and
+ * `*pause_ns` how long the pause was. The trace has the blocks of the moment after xheap_session_flush().
+ */
+int xheap_session_copy(xheap_session *session, int32_t pid, const char *path, uint32_t may_stop, int64_t *time_ns,
+		       uint64_t *pause_ns, xheap_error *error);
+
 /** The totals of a session that has ended. */
 typedef struct xheap_summary {
 	size_t size;                 /**< set by the _init function */
@@ -1226,6 +1235,80 @@ int xheap_why_write(xheap_why *why, uint32_t format, char **text, size_t *length
 
 /** Free the answer. */
 void xheap_why_free(xheap_why *why);
+
+/* ==== lost blocks ==== */
+
+/** Options of xheap_leaks_make(), as those of xheap-leaks(1). xheap_leaks_options_init() sets the defaults. */
+typedef struct xheap_leaks_options {
+	size_t size;                /**< set by the _init function */
+	const char *core;           /**< path of a core of a process of the trace; it has no default */
+	const xheap_filter *filter; /**< blocks that count; all are followed. NULL: all of them */
+	/** 1: xheap_session_copy() wrote the core, and the process ran on; the next two are what it gave */
+	uint32_t is_running;
+	int64_t time_ns;   /**< when the process was paused */
+	uint64_t pause_ns; /**< for how long */
+	uint64_t top;      /**< largest number of rows that xheap_leaks_write() writes; default all */
+} xheap_leaks_options;
+
+/** Fill `options` with the defaults. `size` is sizeof(*options). */
+void xheap_leaks_options_init(xheap_leaks_options *options, size_t size);
+
+/** How a block is reached. */
+enum xheap_reach {
+	XHEAP_REACH_LOST,     /**< by no pointer */
+	XHEAP_REACH_INDIRECT, /**< only by pointers of lost blocks */
+	XHEAP_REACH_INTERIOR, /**< by pointers that are not the address of its first byte */
+	XHEAP_REACH_START     /**< by the address of its first byte */
+};
+
+/** Sums over the live blocks that pass the filter. Each array has a value for each enum xheap_reach. */
+typedef struct xheap_leaks_info {
+	uint64_t counts[4]; /**< numbers of blocks */
+	uint64_t bytes[4];  /**< their requested bytes */
+	int64_t time_ns;    /**< time of the ages */
+	uint32_t process;   /**< process id */
+	uint32_t row_count; /**< for xheap_leaks_get_row() */
+} xheap_leaks_info;
+
+/** Blocks of a culled stack that are reached in one way. */
+typedef struct xheap_leaks_row {
+	uint32_t reach;      /**< enum xheap_reach, never XHEAP_REACH_START */
+	uint32_t thread;     /**< thread id that allocated all of them, or XHEAP_NONE */
+	uint64_t count;      /**< number of blocks */
+	uint64_t bytes;      /**< their requested bytes */
+	uint32_t is_earlier; /**< 1: some are pre-existing: they have no stack, and are older than oldest_ns */
+	int64_t oldest_ns;   /**< age of the oldest one */
+	int64_t newest_ns;   /**< age of the newest one */
+} xheap_leaks_row;
+
+/** A handle of a finished answer about lost blocks. */
+typedef struct xheap_leaks xheap_leaks;
+
+/**
+ * Find the blocks of a process that no pointer leads to. XHEAP_INVALID: options->core is NULL, or no core of a process
+ * of the trace. XHEAP_FAILED: the trace is sampled, or lacks blocks from before an attach. The caller frees the answer.
+ */
+int xheap_leaks_make(xheap_trace *trace, const xheap_leaks_options *options, xheap_leaks **leaks, xheap_error *error);
+
+/** Return the sums of the answer. The answer owns them. */
+const xheap_leaks_info *xheap_leaks_get_info(const xheap_leaks *leaks);
+
+/**
+ * Return row `i`, from 0 on, lost ones first and of these the ones with most bytes; NULL behind the last one. The answer
+ * owns the row.
+ */
+const xheap_leaks_row *xheap_leaks_get_row(const xheap_leaks *leaks, uint32_t i);
+
+/** Find the frames of a row's stack. The caller frees them. XHEAP_INVALID: there is no such row. */
+int xheap_leaks_get_frames(xheap_leaks *leaks, uint32_t row, xheap_frames **frames, xheap_error *error);
+
+/**
+ * Write the answer to memory, as `xheap leaks` prints it. The parameters are those of xheap_report_write(), without CSV.
+ */
+int xheap_leaks_write(xheap_leaks *leaks, uint32_t format, char **text, size_t *length, xheap_error *error);
+
+/** Free the answer. */
+void xheap_leaks_free(xheap_leaks *leaks);
 
 #ifdef __cplusplus
 }
