@@ -167,6 +167,8 @@ struct action {
 	char *(*label_text)(struct action_input *input, uint32_t group);
 	/** Write the same under the key `label` of an open object. */
 	void (*json)(struct action_input *input, uint32_t group, struct json *json);
+	/** Write a line for people before the rows, where they need one. NULL: they need none. */
+	void (*note)(struct action_input *input, const struct action_rows *rows, struct sink *out);
 	/** Return lines for people beneath the row; the caller frees them. NULL: the text is the last column
 	    instead. */
 	char *(*lines)(struct action_input *input, uint32_t group);
