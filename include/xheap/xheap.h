@@ -1310,6 +1310,94 @@ int xheap_leaks_write(xheap_leaks *leaks, uint32_t format, char **text, size_t *
 /** Free the answer. */
 void xheap_leaks_free(xheap_leaks *leaks);
 
+/* ==== explanations ==== */
+
+/** Options of xheap_explain_make(), as those of xheap-explain(1). xheap_explain_options_init() sets the defaults. */
+typedef struct xheap_explain_options {
+	size_t size;          /**< set by the _init function */
+	const char *core;     /**< path of a core of a process of the trace; NULL: none */
+	uint32_t pid;         /**< the process; 0: it is found */
+	uint32_t has_address; /**< 1: what happened at `address`? 0: how did the process end? */
+	uint64_t address;
+	const char *at; /**< with an address: a time or a position, as -at has it; NULL: the end */
+} xheap_explain_options;
+
+/** Fill `options` with the defaults. `size` is sizeof(*options). */
+void xheap_explain_options_init(xheap_explain_options *options, size_t size);
+
+/** What a heap call did wrong. */
+enum xheap_fault {
+	XHEAP_FAULT_NONE,          /**< nothing */
+	XHEAP_FAULT_DOUBLE_FREE,   /**< it freed or resized a block that had ended */
+	XHEAP_FAULT_INTERIOR_FREE, /**< it freed or resized an address inside a block */
+	XHEAP_FAULT_FOREIGN_FREE,  /**< it freed or resized an address that no heap call had returned */
+	XHEAP_FAULT_DAMAGED_HEAP   /**< it found the allocator's data damaged */
+};
+
+/** How sure a statement is. */
+enum xheap_certainty { XHEAP_CERTAINTY_UNKNOWN, XHEAP_CERTAINTY_LIKELY, XHEAP_CERTAINTY_CERTAIN };
+
+/** What an explanation is about, and what the core of a process tells. Blocks are NULL where there are none. */
+typedef struct xheap_explain_info {
+	uint32_t process;              /**< process id */
+	uint32_t call_count;           /**< for xheap_explain_get_call() */
+	uint64_t under_way_count;      /**< calls that had not returned when the process ended */
+	uint64_t fault_count;          /**< earlier frees of what was not live */
+	const xheap_allocation *block; /**< that the address is in, or was in last */
+	uint32_t is_live;              /**< 1: it was live at the moment */
+	uint32_t use_certainty;        /**< enum xheap_certainty: of used_block */
+	uint64_t used;                 /**< address that the process used when it crashed; 0: not known */
+	/** the freed block that was used, or the live one beyond which something was used */
+	const xheap_allocation *used_block;
+	const xheap_allocation *damaged_block; /**< likely beyond, before or into which the process wrote */
+	const char *message;                   /**< with which the C library ended the process; "": none */
+} xheap_explain_info;
+
+/** A heap call that had not returned when the process ended, or that was wrong. */
+typedef struct xheap_explain_call {
+	uint32_t fault;        /**< enum xheap_fault */
+	uint32_t certainty;    /**< enum xheap_certainty: of the fault */
+	uint32_t is_under_way; /**< 1: it had not returned */
+	uint32_t function;     /**< function that was called, or XHEAP_NONE */
+	uint32_t stack;        /**< stack of the call; 0: none */
+	uint32_t thread;       /**< thread id, or XHEAP_NONE */
+	int64_t time_ns;       /**< time of the call */
+	uint64_t address;      /**< address that it frees or resizes; 0: none */
+	uint64_t size;         /**< bytes that were asked for */
+	/** block that the address was in before the call, or was in last; NULL: there was none */
+	const xheap_allocation *block;
+	uint32_t is_live; /**< 1: that block was live */
+} xheap_explain_call;
+
+/** A handle of a finished explanation. */
+typedef struct xheap_explain xheap_explain;
+
+/**
+ * Explain how a process ended, or what happened at an address. `options` may be NULL for the defaults. The frames of a
+ * stack are those of xheap_trace_get_frames(). XHEAP_NOT_FOUND: there is nothing to explain. XHEAP_INVALID: the core is
+ * of no process of the trace, or several processes have had a block at the address. The caller frees the explanation.
+ */
+int xheap_explain_make(xheap_trace *trace, const xheap_explain_options *options, xheap_explain **explain,
+		       xheap_error *error);
+
+/** Return the facts of the explanation. The explanation owns them, and their blocks. */
+const xheap_explain_info *xheap_explain_get_info(const xheap_explain *explain);
+
+/**
+ * Return call `i`, from 0 on, the one that explains the end best first; NULL behind the last one. The explanation owns
+ * it.
+ */
+const xheap_explain_call *xheap_explain_get_call(const xheap_explain *explain, uint32_t i);
+
+/**
+ * Write the explanation to memory, as `xheap explain` prints it. The parameters are those of xheap_report_write(),
+ * without CSV.
+ */
+int xheap_explain_write(xheap_explain *explain, uint32_t format, char **text, size_t *length, xheap_error *error);
+
+/** Free the explanation. */
+void xheap_explain_free(xheap_explain *explain);
+
 #ifdef __cplusplus
 }
 #endif

@@ -376,6 +376,62 @@ static int print_leaks(const char *path, char **words)
 	return failed > 0;
 }
 
+static void print_block(const char *name, const xheap_allocation *block, uint32_t is_live)
+{
+	if (block)
+		printf("%s %u,0x%" PRIx64 ",%" PRIu64 ",%u,%u,%u\n", name, block->number, block->address, block->size,
+		       block->stack != 0, block->end, is_live);
+}
+
+static void print_explained_rows(const xheap_explain *explain)
+{
+	const xheap_explain_info *info = xheap_explain_get_info(explain);
+	printf("%u,%" PRIu64 ",%" PRIu64 ",%s\n", info->process, info->under_way_count, info->fault_count,
+	       info->message);
+	print_block("block", info->block, info->is_live);
+	print_block("used", info->used_block, info->use_certainty);
+	print_block("damaged", info->damaged_block, 0);
+	for (uint32_t i = 0; i < info->call_count; i++) {
+		const xheap_explain_call *call = xheap_explain_get_call(explain, i);
+		printf("call %u,%u,%u,%u,%" PRId64 ",0x%" PRIx64 "\n", call->fault, call->certainty, call->is_under_way,
+		       call->thread, call->time_ns, call->address);
+		print_block("of call", call->block, call->is_live);
+	}
+}
+
+/* explain TRACE text|json|rows CORE|- ADDRESS|- AT|- PID: a crash or an address; PID: 0, or of the process. */
+static int print_explained(const char *path, char **words)
+{
+	xheap_trace *trace = open_trace(path);
+	xheap_explain_options options;
+	xheap_explain *explain;
+	xheap_error error;
+	char *text;
+	size_t length;
+	xheap_explain_options_init(&options, sizeof(options));
+	options.core = words[1][0] == '-' ? NULL : words[1];
+	options.has_address = words[2][0] != '-';
+	options.address = strtoull(words[2], NULL, 16);
+	options.at = words[3][0] == '-' ? NULL : words[3];
+	options.pid = (uint32_t)strtoul(words[4], NULL, 10);
+	int status = as_printed(xheap_explain_make(trace, &options, &explain, &error), &error);
+	xheap_trace_close(trace);
+	if (status != XHEAP_OK)
+		return 1;
+	uint32_t format = !strcmp(words[0], "json") ? XHEAP_FORMAT_JSON : XHEAP_FORMAT_TEXT;
+	if (!strcmp(words[0], "rows"))
+		print_explained_rows(explain);
+	else if (as_printed(xheap_explain_write(explain, format, &text, &length, &error), &error) == XHEAP_OK) {
+		EXPECT(strlen(text) == length);
+		fputs(text, stdout);
+		xheap_text_free(text);
+	}
+	EXPECT(!xheap_explain_get_call(explain, xheap_explain_get_info(explain)->call_count));
+	EXPECT(xheap_explain_write(explain, XHEAP_FORMAT_CSV, &text, NULL, NULL) == XHEAP_INVALID && !text);
+	xheap_explain_free(explain);
+	return failed > 0;
+}
+
 /* stacks TRACE [alone]: each with its frames, innermost first; by the trace alone. */
 static int print_stacks(const char *path, char **words)
 {
@@ -1144,6 +1200,7 @@ int main(int count, char **words)
 		{"sessions", run_sessions, 1},   {"targets", print_targets, 0},
 		{"stream", print_stream, 0},     {"why", print_why, 2},
 		{"copy", copy_process, 2},       {"leaks", print_leaks, 5},
+		{"explain", print_explained, 5},
 	};
 	for (size_t i = 0; i < sizeof(modes) / sizeof(*modes) && count > 2; i++)
 		if (!strcmp(words[1], modes[i].name) && count >= 3 + modes[i].words)
