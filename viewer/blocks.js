@@ -67,13 +67,13 @@ export class Blocks extends Grid {
 
 	render() {
 		if (this.app.store.isDragging) return;
+		this.drawHead();
 		if (this.app.trace.live) {
 			byId("blocks-controls").textContent = ENDED_FIRST;
 			return;
 		}
 		const query = this.query(),
 			key = JSON.stringify(query);
-		this.drawHead();
 		if (key !== this.rowsOf) {
 			this.rowsOf = key;
 			this.rows = [];

@@ -10,6 +10,7 @@ import path from "node:path";
 import {createInterface} from "node:readline";
 import test, {after, before} from "node:test";
 import {formatBytes, formatWhole} from "../../viewer/format.js";
+import {faultsOf} from "./axe.mjs";
 import {FOLDER, launchBrowser, SOURCE} from "./packages.mjs";
 
 const BUILD = path.dirname(FOLDER),
@@ -149,6 +150,10 @@ test("a session goes on, holds, and becomes its trace", async () => {
 	assert.match(await page.evaluate(() => location.hash), /selection=\d+%7E%7EAIFO/, "its end is that of the recording");
 	await page.keyboard.press("3");
 	await says(page, "#blocks-controls", "when the recording has ended");
+	for (const colorScheme of ["light", "dark"]) {
+		await page.emulateMedia({colorScheme});
+		assert.deepEqual(await faultsOf(page), [], `while it is recorded, ${colorScheme}`);
+	}
 	await page.keyboard.press("1");
 	await page.keyboard.press("p");
 	await says(page, "#selection-words", "live in 11,100 blocks");
