@@ -34,7 +34,7 @@ _xheap_recording() {
 	--trigger) _xheap_reply "rss= memory-limit exit crash" "$1" ;;
 	-p | --pid) _xheap_reply "$(ps -u "$(id -u)" -o pid= 2>/dev/null)" "$1" ;;
 	--duration | --stack-depth | --wait-limit | --buffer-size | --min-buffers | --max-buffers | --sample | --max-file | --permissions | --flush-timer | --generations) ;;
-	*) _xheap_reply "-o --output -p --pid --duration --stackwalk --stack-depth --no-duration --no-follow --until-exit --on-full --wait-limit --buffer-size --min-buffers --max-buffers --sample --max-file --file-mode --keep --clock --trigger --permissions --flush-timer --generations --late-file --index --real-time --check-stacks --jit-names --quiet --help" "$1" ;;
+	*) _xheap_reply "-o --output -p --pid --duration --stackwalk --stack-depth --no-duration --no-follow --until-exit --python-objects --on-full --wait-limit --buffer-size --min-buffers --max-buffers --sample --max-file --file-mode --keep --clock --trigger --permissions --flush-timer --generations --late-file --index --real-time --check-stacks --jit-names --quiet --help" "$1" ;;
 	esac
 }
 
@@ -218,6 +218,30 @@ _xheap_session() {
 	esac
 }
 
+# Offer what follows xheap fleet.
+_xheap_fleet() {
+	if [ "$COMP_CWORD" -eq 2 ]; then
+		_xheap_reply "top diff growth hosts versions --help" "$1"
+		return
+	fi
+	case $2 in
+	--by) [ "${COMP_WORDS[2]}" = top ] && _xheap_reply "stack function service host" "$1" || _xheap_reply "stack function" "$1" ;;
+	--format) _xheap_reply "text csv json" "$1" ;;
+	--after | --before | --fail-above | --last | --service | --host | --version | --top | --width) ;;
+	*)
+		case $1 in
+		-*)
+			local options="--last --service --host --version --top --format --width --fullNames --help"
+			case ${COMP_WORDS[2]} in
+			top | growth) options="--by $options" ;;
+			diff) options="--by --after --before --fail-above $options" ;;
+			esac
+			_xheap_reply "$options" "$1" ;;
+		*) COMPREPLY=($(compgen -d -- "$1")) ;;
+		esac ;;
+	esac
+}
+
 # Offer what follows xheap image.
 _xheap_image() {
 	if [ "$COMP_CWORD" -eq 2 ]; then
@@ -239,7 +263,7 @@ _xheap_image() {
 # Offer what follows xheap autologger.
 _xheap_autologger() {
 	# made from src/autologger/autologger_values.h by tests/cli/autologger_values --update
-	local options="--Guid --Start --Boot --BufferSize --MinimumBuffers --MaximumBuffers --MaxFileSize --LogFileMode --FileName --FileMax --FlushTimer --ClockType --DisableRealtimePersistence --StackWalkingFilter --EnableFlags --AllProcesses --SampleSize --Push --all --help"
+	local options="--Guid --Start --Boot --BufferSize --MinimumBuffers --MaximumBuffers --MaxFileSize --LogFileMode --FileName --FileMax --FlushTimer --ClockType --DisableRealtimePersistence --StackWalkingFilter --EnableFlags --AllProcesses --SampleSize --PythonObjects --Push --all --help"
 	# end of autologger_values
 	if [ "$COMP_CWORD" -eq 2 ]; then
 		_xheap_reply "add list show enable disable remove run stop --help" "$1"
@@ -270,12 +294,13 @@ _xheap() {
 
 	COMPREPLY=()
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		_xheap_reply "record start update query sessions flush stop launch push image autologger boottrace top report view recover heap diff check explain leaks why symbols merge clean dump export dx info help version" "$current"
+		_xheap_reply "record start update query sessions flush stop launch push fleet image autologger boottrace top report view recover heap diff check explain leaks why symbols merge clean dump export dx info help version" "$current"
 		return
 	fi
 	case ${COMP_WORDS[1]} in
 	record) _xheap_record "$current" "$previous" ;;
 	start | update | query | flush | stop | launch | push | top) _xheap_session "${COMP_WORDS[1]}" "$current" "$previous" ;;
+	fleet) _xheap_fleet "$current" "$previous" ;;
 	image) _xheap_image "$current" "$previous" ;;
 	autologger) _xheap_autologger "$current" "$previous" ;;
 	boottrace) _xheap_boottrace "$current" "$previous" ;;
@@ -338,9 +363,10 @@ _xheap() {
 	info) _xheap_info "$current" "$previous" ;;
 	help)
 		case $previous in
+		fleet) _xheap_reply "top diff growth hosts versions" "$current" ;;
 		image) _xheap_reply "add list show remove enable disable watch" "$current" ;;
 		autologger) _xheap_reply "add list show enable disable remove run stop" "$current" ;;
-		*) _xheap_reply "record start update query sessions flush stop launch push image autologger boottrace top report view recover heap diff check explain leaks why symbols merge clean dump export dx info version --help" "$current" ;;
+		*) _xheap_reply "record start update query sessions flush stop launch push fleet image autologger boottrace top report view recover heap diff check explain leaks why symbols merge clean dump export dx info version --help" "$current" ;;
 		esac ;;
 	version) _xheap_reply "--help" "$current" ;;
 	esac

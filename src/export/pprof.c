@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The format of pprof: a message of protocol buffers (perftools.profiles.Profile), compressed. Samples go out as the
- * tree has them; what they refer to by number follows, and the texts come last.
+ * The format of pprof: a message of protocol buffers (perftools.profiles.Profile), compressed. The head comes first,
+ * with its texts: who looks for profiles need not unpack the rest of each. Samples go out as the tree has them; what
+ * they refer to by number follows, and the other texts come last.
  */
 #include <stdlib.h>
 
@@ -10,43 +11,13 @@
 #include "export/export.h"
 #include "export/export_tree.h"
 #include "export/gzip.h"
+#include "export/pprof_fields.h"
 #include "query/by.h"
 #include "trace/code_rows.h"
 #include "trace/process_rows.h"
 #include "trace/reader.h"
 #include "trace/row_ids.h"
 #include "trace/trace.h"
-
-/* Fields, by message. */
-enum {
-	PROFILE_SAMPLE_TYPE = 1,
-	PROFILE_SAMPLE = 2,
-	PROFILE_MAPPING = 3,
-	PROFILE_LOCATION = 4,
-	PROFILE_FUNCTION = 5,
-	PROFILE_STRING = 6,
-	PROFILE_TIME = 9,
-	PROFILE_DURATION = 10,
-	PROFILE_PERIOD_TYPE = 11,
-	PROFILE_PERIOD = 12,
-	PROFILE_COMMENT = 13,
-	PROFILE_DEFAULT_TYPE = 14
-};
-enum { TYPE_NAME = 1, TYPE_UNIT = 2 };
-enum { SAMPLE_LOCATIONS = 1, SAMPLE_VALUES = 2, SAMPLE_LABEL = 3 };
-enum { LABEL_KEY = 1, LABEL_TEXT = 2, LABEL_NUMBER = 3, LABEL_UNIT = 4 };
-enum {
-	MAPPING_ID = 1,
-	MAPPING_START = 2,
-	MAPPING_LIMIT = 3,
-	MAPPING_FILE = 5,
-	MAPPING_BUILD_ID = 6,
-	MAPPING_HAS_FIRST = 7, /* functions, files, lines, inlined frames */
-	MAPPING_HAS_LAST = 10
-};
-enum { LOCATION_ID = 1, LOCATION_MAPPING = 2, LOCATION_ADDRESS = 3, LOCATION_LINE = 4 };
-enum { LINE_FUNCTION = 1, LINE_LINE = 2 };
-enum { FUNCTION_ID = 1, FUNCTION_NAME = 2, FUNCTION_MANGLED = 3, FUNCTION_FILE = 4 };
 
 /* The last one is the default of older readers. */
 static const enum export_figure shown[] = {EXPORT_TOTAL_COUNT, EXPORT_TOTAL_BYTES, EXPORT_OUTSTANDING_COUNT,
@@ -59,6 +30,7 @@ struct pprof {
 	struct sink *out;
 	struct sink message, inner; /* under construction */
 	struct intern strings, functions;
+	uint32_t written_strings;
 	struct export_places locations;
 	uint64_t *numbers; /* room for the longest stack */
 	size_t number_capacity;
@@ -249,17 +221,25 @@ static void head_write(struct pprof *pprof)
 			string_of(pprof, export_figures[EXPORT_OUTSTANDING_BYTES].name));
 }
 
+/* Write the texts that are new. Their order is that of their numbers, wherever they lie. */
+static void strings_write(struct pprof *pprof)
+{
+	for (uint32_t *i = &pprof->written_strings; *i < pprof->strings.count; ++*i)
+		protobuf_bytes(pprof->out, PROFILE_STRING, pprof->strings.items[*i].data,
+			       pprof->strings.items[*i].size);
+}
+
 static void profile_write(struct pprof *pprof)
 {
 	string_of(pprof, "");
 	head_write(pprof);
+	strings_write(pprof);
 	for (uint32_t image = 0; image < pprof->dictionary->image_count; image++)
 		if (pprof->mappings[image])
 			mapping_write(pprof, image);
 	for (uint32_t node = 0; node < pprof->tree.node_count; node++)
 		sample_write(pprof, node);
-	for (uint32_t i = 0; i < pprof->strings.count; i++)
-		protobuf_bytes(pprof->out, PROFILE_STRING, pprof->strings.items[i].data, pprof->strings.items[i].size);
+	strings_write(pprof);
 }
 
 void export_pprof(const struct report *report, struct sink *out)
