@@ -24,6 +24,8 @@ class Server {
 		this.isServer = true;
 		this.progressed = progressed;
 		this.token = token;
+		/** The time as of which a recording is asked; undefined: it is not held. @type {number | undefined} */
+		this.held = undefined;
 		this.page = Math.random().toString(36).slice(2);
 		this.number = 0;
 		/** @type {Map<string, AbortController>} */
@@ -40,7 +42,7 @@ class Server {
 		this.end(name + lane);
 		const controller = new AbortController();
 		this.running.set(name + lane, controller);
-		const words = Object.entries(query).filter(([, value]) => value !== undefined && value !== "");
+		const words = Object.entries({...query, held: this.held}).filter(([, value]) => value !== undefined && value !== "");
 		const address = `${name}?${new URLSearchParams(words.map(([key, value]) => [key, String(value)]))}`;
 		const headers = {
 			"X-Xheap-Token": this.token,
