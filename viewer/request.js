@@ -42,7 +42,9 @@ class Server {
 		this.end(name + lane);
 		const controller = new AbortController();
 		this.running.set(name + lane, controller);
-		const words = Object.entries({...query, held: this.held}).filter(([, value]) => value !== undefined && value !== "");
+		/** @type {typeof query} */
+		const all = {...query, held: this.held},
+			words = Object.entries(all).filter(([, value]) => value !== undefined && value !== "");
 		const address = `${name}?${new URLSearchParams(words.map(([key, value]) => [key, String(value)]))}`;
 		const headers = {
 			"X-Xheap-Token": this.token,

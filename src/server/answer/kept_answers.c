@@ -33,7 +33,7 @@ static uint64_t key_of(const struct shown_trace *shown, const struct trace_answe
 /* The table of an open trace that may have answers; NULL: none may. */
 static const struct heap_table *table_of(const struct shown_trace *shown)
 {
-	bool is_used = shown->opened && shown->options.index != INDEX_UNUSED && !shown->options.until_ns;
+	bool is_used = shown->opened && shown->options.index != INDEX_UNUSED;
 	return is_used ? shown->opened->table : NULL;
 }
 
