@@ -239,6 +239,7 @@ int push_profile_make(struct push_maker *maker, const char *trace, struct diag *
 						 .parts = &profile.part,
 						 .part_count = 1,
 						 .cull = &cull,
+						 .outstanding_is_live = true,
 						 .with_lines = maker->past.with_lines,
 						 .layout = {.has_full_names = true}};
 	int error = analysis_open(&profile.analysis, &request, diag);
