@@ -100,8 +100,13 @@ static void sending_begin(struct pushing *pushing)
 	int file = push_queue_first(&pushing->queue, &url);
 	if (file < 0)
 		return;
-	if (push_send_begin(&pushing->sending, file, url, push_place_type(&pushing->place),
-			    pushing->options->token_file, &diag)) {
+	const struct push_request request = {.file = file,
+					     .url = url,
+					     .type = push_place_type(&pushing->place),
+					     .token_file = pushing->options->token_file,
+					     .answer = -1,
+					     .most_s = PUSH_SEND_SECONDS};
+	if (push_send_begin(&pushing->sending, &request, &diag)) {
 		trouble_note(pushing, diag.text);
 		pushing->send_ns = monotonic_now_ns() + PAUSE_MS_MOST * NS_PER_MS;
 	}
