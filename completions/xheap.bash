@@ -183,7 +183,7 @@ _xheap_session() {
 	case $1 in
 	start)
 		case $3 in
-		--push) _xheap_reply "otlp+http:// otlp+https:// pyroscope+http:// pyroscope+https:// file:" "$2" ;;
+		--push) _xheap_reply "otlp+http:// otlp+https:// pyroscope+http:// pyroscope+https:// clickhouse+http:// clickhouse+https:// file:" "$2" ;;
 		--token-file) COMPREPLY=($(compgen -f -- "$2")) ;;
 		--push-every | --service | --label) ;;
 		*)
@@ -197,7 +197,7 @@ _xheap_session() {
 		*)
 			case $2 in
 			-*) _xheap_reply "--every --service --label --token-file --queue --queue-size --lines --wait --once --registered -q --quiet --help" "$2" ;;
-			*) _xheap_reply "otlp+http:// otlp+https:// pyroscope+http:// pyroscope+https:// file:" "$2" ;;
+			*) _xheap_reply "otlp+http:// otlp+https:// pyroscope+http:// pyroscope+https:// clickhouse+http:// clickhouse+https:// file:" "$2" ;;
 			esac ;;
 		esac ;;
 	update)

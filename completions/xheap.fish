@@ -123,7 +123,7 @@ complete -c xheap -n '__fish_seen_subcommand_from push' -s q -l quiet -d 'Print 
 complete -c xheap -n '__fish_seen_subcommand_from push start' -l service -x -d 'The service that the profiles are of'
 complete -c xheap -n '__fish_seen_subcommand_from push start image' -l label -x -d 'A further attribute of the service'
 complete -c xheap -n '__fish_seen_subcommand_from push start image' -l token-file -r -F -d 'Send its first line as a bearer token'
-complete -c xheap -n '__fish_seen_subcommand_from start image' -l push -x -a 'otlp+http:// otlp+https:// pyroscope+http:// pyroscope+https:// file:' -d 'Send profiles there'
+complete -c xheap -n '__fish_seen_subcommand_from start image' -l push -x -a 'otlp+http:// otlp+https:// pyroscope+http:// pyroscope+https:// clickhouse+http:// clickhouse+https:// file:' -d 'Send profiles there'
 complete -c xheap -n '__fish_seen_subcommand_from start image' -l push-every -x -d 'How often'
 complete -c xheap -n __fish_use_subcommand -a explain -d 'Explain a crash, or what happened to the memory at an address'
 complete -c xheap -n '__fish_seen_subcommand_from explain' -o trace -r -F -d 'The trace of the process that a core is of'

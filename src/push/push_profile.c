@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -72,7 +73,7 @@ struct profile {
 static void profile_write(void *context, struct sink *out)
 {
 	struct profile *profile = context;
-	export_formats[push_place_format(profile->maker->place)].write(&profile->report, out);
+	push_place_writer(profile->maker->place)(&profile->report, out);
 }
 
 static int profile_save(struct profile *profile, struct diag *diag)
@@ -116,6 +117,19 @@ static int profile_queue(struct profile *profile, struct diag *diag)
 	return error;
 }
 
+/* These pushes are told from those of other commands by a number of their own. One that was dropped leaves the server
+   without what later ones go on from. */
+static void clickhouse_begin(struct push_maker *maker)
+{
+	struct clickhouse_past *past = &maker->clickhouse;
+	past->name = maker->session;
+	while (!past->session)
+		if (getrandom(&past->session, sizeof(past->session), 0) < 0)
+			past->session = (uint64_t)time(NULL) << 32 | (uint32_t)getpid();
+	past->is_lost = maker->queue->counts.dropped != maker->dropped;
+	maker->dropped = maker->queue->counts.dropped;
+}
+
 static int profile_make(void *context, struct diag *diag)
 {
 	struct profile *profile = context;
@@ -131,9 +145,12 @@ static int profile_make(void *context, struct diag *diag)
 					  .parts = &profile->part,
 					  .part_count = 1,
 					  .past = &maker->past,
+					  .clickhouse = &maker->clickhouse,
 					  .labels = labels.items,
 					  .label_count = labels.count};
-	export_prepare(&profile->report, push_place_format(maker->place), 0);
+	/* All of them take the same. */
+	export_prepare(&profile->report, REPORT_PPROF, 0);
+	clickhouse_begin(maker);
 	int error = push_place_is_remote(maker->place) ? profile_queue(profile, diag) : profile_save(profile, diag);
 	report_fini(&profile->report);
 	push_labels_fini(&labels);
@@ -171,4 +188,5 @@ int push_profile_make(struct push_maker *maker, const char *trace, struct diag *
 void push_maker_fini(struct push_maker *maker)
 {
 	export_past_fini(&maker->past);
+	clickhouse_past_fini(&maker->clickhouse);
 }

@@ -4,6 +4,7 @@
 #ifndef XHEAP_PUSH_PROFILE_H
 #define XHEAP_PUSH_PROFILE_H
 
+#include "export/clickhouse.h"
 #include "export/export_tree.h"
 #include "push/push_labels.h"
 #include "push/push_place.h"
@@ -16,6 +17,8 @@ struct push_maker {
 	const char *session;
 	struct push_queue *queue;
 	struct export_past past;
+	struct clickhouse_past clickhouse;
+	uint64_t dropped; /**< by the queue when the last profile was made */
 };
 
 /** Make a profile of the trace, and put it into the queue; or into the directory that the place is. Return 0, or a

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: MIT */
+#include "export/clickhouse.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "base/memory.h"
+#include "export/export.h"
+#include "export/export_tree.h"
+#include "trace/reader.h"
+#include "trace/trace.h"
+
+/* A server may forget names that it has not seen for long. */
+#define HOUR_NS (INT64_C(3600) * 1000000000)
+#define WHOLE_EVERY_NS HOUR_NS
+#define NAMED_EVERY_NS (24 * HOUR_NS)
+
+/* ---- values ---- */
+
+static void put_number(struct sink *out, uint64_t number)
+{
+	sink_bytes(out, (const char *)&number, sizeof(number));
+}
+
+static void put_small(struct sink *out, uint32_t number)
+{
+	sink_bytes(out, (const char *)&number, sizeof(number));
+}
+
+static void put_length(struct sink *out, uint64_t length)
+{
+	enum { DIGIT_BITS = 7 };
+	for (; length >> DIGIT_BITS; length >>= DIGIT_BITS)
+		sink_put(out, (char)(length | 1U << DIGIT_BITS));
+	sink_put(out, (char)length);
+}
+
+static void put_text(struct sink *out, const char *text)
+{
+	const size_t length = strlen(text);
+	put_length(out, length);
+	sink_bytes(out, text, length);
+}
+
+/* ---- stacks ---- */
+
+/* Nodes that differ in offsets or lines only are one stack, in this trace and in those of other hosts. */
+static uint64_t stack_id(const struct export_frame *frame, uint64_t parent)
+{
+	const struct {
+		uint64_t parent, text, image;
+	} identity = {parent, XXH3_64bits(frame->text, strlen(frame->text)),
+		      XXH3_64bits(frame->image, strlen(frame->image))};
+	return XXH3_64bits(&identity, sizeof(identity));
+}
+
+static struct clickhouse_stack *stack_of(struct clickhouse_past *past, uint64_t id)
+{
+	bool added;
+	const uint32_t count = past->map.count;
+	uint32_t *known = map_add(&past->map, id, &added);
+	if (added) {
+		memory_grow(past->stacks, count, past->capacity);
+		past->stacks[count] = (struct clickhouse_stack){.id = id};
+		*known = count;
+	}
+	return &past->stacks[*known];
+}
+
+/* A node comes behind its caller. */
+static void stacks_take(struct clickhouse_past *past, const struct export_tree *tree)
+{
+	uint64_t *ids = memory_zeroed(tree->node_count, sizeof(*ids));
+	for (uint32_t i = 0; i < past->map.count; i++) {
+		struct clickhouse_stack *stack = &past->stacks[i];
+		stack->now_bytes = stack->now_objects = stack->made_bytes = stack->made_objects = 0;
+		stack->leaf = 0;
+	}
+	for (uint32_t i = 1; i < tree->node_count; i++) {
+		const struct export_node *node = &tree->nodes[i];
+		ids[i] = stack_id(export_tree_frame(tree, i), ids[node->parent]);
+		if (!export_node_has_blocks(node))
+			continue;
+		struct clickhouse_stack *stack = stack_of(past, ids[i]);
+		stack->now_bytes += node->values[EXPORT_OUTSTANDING_BYTES];
+		stack->now_objects += node->values[EXPORT_OUTSTANDING_COUNT];
+		stack->made_bytes += node->values[EXPORT_TOTAL_BYTES];
+		stack->made_objects += node->values[EXPORT_TOTAL_COUNT];
+		stack->leaf = i;
+	}
+	free(ids);
+}
+
+static bool is_named(const struct clickhouse_past *past, const struct clickhouse_stack *stack, int64_t now_ns)
+{
+	return !past->is_lost && stack->named_ns && now_ns - stack->named_ns < NAMED_EVERY_NS;
+}
+
+static bool is_sent(const struct clickhouse_stack *stack, bool is_whole)
+{
+	return stack->made_objects || stack->made_bytes || stack->now_bytes != stack->inuse_bytes ||
+	       stack->now_objects != stack->inuse_objects || (is_whole && (stack->now_bytes || stack->now_objects));
+}
+
+/* ---- the row ---- */
+
+/* The columns of the stacks. In the first push no stack has changed. */
+static void stacks_write(const struct clickhouse_past *past, bool is_whole, struct sink *out)
+{
+	enum { COLUMNS = 6 };
+	uint64_t count = 0;
+	for (uint32_t i = 0; i < past->map.count; i++)
+		count += is_sent(&past->stacks[i], is_whole);
+	for (int column = 0; column < COLUMNS; column++) {
+		put_length(out, count);
+		for (uint32_t i = 0; i < past->map.count; i++) {
+			const struct clickhouse_stack *stack = &past->stacks[i];
+			const uint64_t values[COLUMNS] = {
+				stack->id,          stack->now_bytes,
+				stack->now_objects, past->pushes ? stack->now_bytes - stack->inuse_bytes : 0,
+				stack->made_bytes,  stack->made_objects};
+			if (is_sent(stack, is_whole))
+				put_number(out, values[column]);
+		}
+	}
+}
+
+/* The frames from inside out: their functions, or the files that have them. */
+static void frames_write(const struct export_tree *tree, uint32_t leaf, bool has_images, struct sink *out)
+{
+	uint64_t depth = 0;
+	for (uint32_t at = leaf; at; at = tree->nodes[at].parent)
+		depth++;
+	put_length(out, depth);
+	for (uint32_t at = leaf; at; at = tree->nodes[at].parent) {
+		const struct export_frame *frame = export_tree_frame(tree, at);
+		put_text(out, has_images ? frame->image : frame->text);
+	}
+}
+
+/* The names of stacks that no push had for long. */
+static void names_write(struct clickhouse_past *past, const struct export_tree *tree, bool is_whole, struct sink *out)
+{
+	const int64_t now_ns = export_range(tree).to_ns;
+	uint32_t *unnamed = memory_resize(NULL, (size_t)past->map.count + 1, sizeof(*unnamed)), count = 0;
+	for (uint32_t i = 0; i < past->map.count; i++) {
+		struct clickhouse_stack *stack = &past->stacks[i];
+		if (!stack->leaf || !is_sent(stack, is_whole) || is_named(past, stack, now_ns))
+			continue;
+		stack->named_ns = now_ns;
+		unnamed[count++] = i;
+	}
+	put_length(out, count);
+	for (uint32_t i = 0; i < count; i++)
+		put_number(out, past->stacks[unnamed[i]].id);
+	for (int has_images = 0; has_images < 2; has_images++) {
+		put_length(out, count);
+		for (uint32_t i = 0; i < count; i++)
+			frames_write(tree, past->stacks[unnamed[i]].leaf, has_images, out);
+	}
+	free(unnamed);
+}
+
+static const char *label_of(const struct report *report, const char *key)
+{
+	for (size_t i = 0; i < report->label_count; i++)
+		if (!strcmp(report->labels[i].key, key))
+			return report->labels[i].value;
+	return "";
+}
+
+static void labels_write(const struct report *report, struct sink *out)
+{
+	for (int is_value = 0; is_value < 2; is_value++) {
+		put_length(out, report->label_count);
+		for (size_t i = 0; i < report->label_count; i++)
+			put_text(out, is_value ? report->labels[i].value : report->labels[i].key);
+	}
+}
+
+static void push_write(struct clickhouse_past *past, const struct export_tree *tree, bool is_whole, struct sink *out)
+{
+	const struct action_source *source = tree->source;
+	const struct heap_range range = export_range(tree);
+	const int64_t start_ns = trace_dictionary(source->trace)->start_realtime_ns;
+	put_text(out, label_of(tree->report, "host.name"));
+	put_text(out, past->name);
+	put_text(out, label_of(tree->report, "service.name"));
+	put_text(out, label_of(tree->report, "service.version"));
+	put_number(out, past->session);
+	put_small(out, past->whole);
+	put_small(out, past->pushes);
+	put_number(out, (uint64_t)start_ns);
+	put_number(out, (uint64_t)(start_ns + range.from_ns));
+	put_number(out, (uint64_t)(start_ns + range.to_ns));
+	put_number(out, source->table->sample_bytes);
+	labels_write(tree->report, out);
+	stacks_write(past, is_whole, out);
+	names_write(past, tree, is_whole, out);
+}
+
+/* What the push has is what the next one goes on from. */
+static void past_settle(struct clickhouse_past *past)
+{
+	for (uint32_t i = 0; i < past->map.count; i++) {
+		struct clickhouse_stack *stack = &past->stacks[i];
+		stack->inuse_bytes = stack->now_bytes;
+		stack->inuse_objects = stack->now_objects;
+	}
+	past->pushes++;
+	past->is_lost = false;
+}
+
+void export_clickhouse(const struct report *report, struct sink *out)
+{
+	struct clickhouse_past *past = report->clickhouse;
+	struct export_tree tree;
+	export_tree_make(&tree, report);
+	const int64_t now_ns = export_range(&tree).to_ns;
+	const bool is_whole = !past->pushes || past->is_lost || now_ns - past->whole_ns >= WHOLE_EVERY_NS;
+	if (is_whole) {
+		past->whole = past->pushes;
+		past->whole_ns = now_ns;
+	}
+	stacks_take(past, &tree);
+	push_write(past, &tree, is_whole, out);
+	past_settle(past);
+	export_tree_fini(&tree);
+}
+
+void clickhouse_past_fini(struct clickhouse_past *past)
+{
+	map_fini(&past->map);
+	free(past->stacks);
+	past->stacks = NULL;
+}
