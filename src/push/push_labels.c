@@ -8,8 +8,9 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/text.h"
 
-enum { CONTAINER_DIGITS = 64, POD_CHARACTERS = 36 };
+enum { CONTAINER_DIGITS = 64, POD_CHARACTERS = 36, TOLD_MAX = 1024 };
 static const char service_name[] = "service.name";
 
 static const char *text_keep(struct push_labels *labels, const char *text, size_t length)
@@ -57,6 +58,22 @@ int push_labels_take(struct push_labels *labels, const char *word, struct diag *
 			return diag_fail(diag, EINVAL, "a value has no control characters");
 	add_bytes(labels, word, length, word + length + 1, strlen(word) - length - 1);
 	return 0;
+}
+
+void push_labels_add_told(struct push_labels *labels, const char *key, size_t key_length, const char *value,
+			  size_t value_length)
+{
+	if (key_length > TOLD_MAX || value_length > TOLD_MAX || !key_is_good(key, key_length))
+		return;
+	const unsigned char *text = (const unsigned char *)text_keep(labels, value, value_length);
+	uint32_t code;
+	for (size_t at = 0; at < value_length;) {
+		const unsigned length = text_utf8_length(text + at);
+		if (!length || !text_is_harmless(text + at, length, &code))
+			return;
+		at += length;
+	}
+	add_bytes(labels, key, key_length, value, value_length);
 }
 
 void push_labels_add_environment(struct push_labels *labels)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /**
  * What profiles are of, as OpenTelemetry names it. The first that says a key wins: the user's labels, the variables
- * OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES of this process, then what is found: service.name (the program's file
- * name), service.version (its build-id), service.instance.id, host.name, container.id, k8s.pod.uid.
+ * OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES of this command, host.name, service.instance.id, what the recorded
+ * process says of itself, then what is found: service.name (the program's file name), service.version (its build-id),
+ * container.id, k8s.pod.uid.
  */
 #ifndef XHEAP_PUSH_LABELS_H
 #define XHEAP_PUSH_LABELS_H
@@ -25,6 +26,10 @@ void push_labels_add(struct push_labels *labels, const char *key, const char *va
 
 /** Add one that was typed: "KEY=VALUE". Return 0, or -EINVAL with the reason in `diag`. */
 int push_labels_take(struct push_labels *labels, const char *word, struct diag *diag);
+
+/** Add what somebody else says of the origin, unless it is no key, no UTF-8, has control characters, or is too long. */
+void push_labels_add_told(struct push_labels *labels, const char *key, size_t key_length, const char *value,
+			  size_t value_length);
 
 /** Add those of this process's environment. */
 void push_labels_add_environment(struct push_labels *labels);

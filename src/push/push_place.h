@@ -10,12 +10,15 @@
 #include "base/sink.h"
 #include "export/export.h"
 
+/** The type of OpenTelemetry's messages. */
+#define PUSH_TYPE_OTLP "application/x-protobuf"
+
 /** Kinds of places: X(id, what the text begins with, what the address begins with, writer of profiles, path of an
     address that has none, type of the content, what it is). Without an address it is a directory. */
 #define PUSH_KINDS(X) \
-	X(OTLP, "otlp+http://", "http://", export_otlp, "/v1development/profiles", "application/x-protobuf", \
+	X(OTLP, "otlp+http://", "http://", export_otlp, "/v1development/profiles", PUSH_TYPE_OTLP, \
 	  "OpenTelemetry: a Collector, Pyroscope, Parca") \
-	X(OTLPS, "otlp+https://", "https://", export_otlp, "/v1development/profiles", "application/x-protobuf", \
+	X(OTLPS, "otlp+https://", "https://", export_otlp, "/v1development/profiles", PUSH_TYPE_OTLP, \
 	  "the same with TLS") \
 	X(PYROSCOPE, "pyroscope+http://", "http://", export_pprof, "/ingest", "application/octet-stream", \
 	  "Pyroscope's own path") \

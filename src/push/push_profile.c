@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "base/whole_file.h"
 #include "os/cgroups.h"
+#include "push/push_context.h"
 #include "trace/code_rows.h"
 #include "trace/process_rows.h"
 #include "trace/reader.h"
@@ -31,6 +32,8 @@ static void labels_add_process(struct push_labels *labels, const struct trace_di
 			break;
 	if (process == dictionary->processes + dictionary->process_count)
 		return;
+	if (process->end == TRACE_END_OPEN)
+		push_context_add(labels, (pid_t)process->pid);
 	push_labels_add(labels, "service.name", text_shown(text_file_name(process->image)));
 	for (uint32_t i = 0; i < dictionary->image_count; i++) {
 		if (strcmp(dictionary->images[i].path, process->image) != 0)

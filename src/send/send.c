@@ -8,6 +8,7 @@
 #include <curl/curl.h>
 #include <errno.h>
 #include <grp.h>
+#include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +18,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/protobuf_read.h"
+#include "push/push_place.h"
 #include "push/push_send.h"
 
 enum {
@@ -70,6 +73,27 @@ static size_t answer_take(char *data, size_t size, size_t count, void *context)
 	if (answer->is_kept && (answer->kept_bytes > KEPT_BYTES_MAX || !bytes_keep(data, bytes)))
 		return 0;
 	return bytes;
+}
+
+/* Return how many profiles an OpenTelemetry server has not taken, although it answers 200; the answer's text becomes
+   its reason. A message {1: {1: the number, 2: the reason}}; what does not look like one says nothing. */
+static uint64_t answer_rejected(struct server_answer *answer)
+{
+	struct protobuf_rest rest = protobuf_begin(answer->text, answer->size);
+	struct protobuf_field field;
+	uint64_t rejected = 0;
+	char reason[ANSWER_BYTES_MAX] = "";
+	if (!protobuf_next(&rest, &field) || field.number != 1)
+		return 0;
+	rest = protobuf_inside(&field);
+	while (protobuf_next(&rest, &field)) {
+		if (field.number == 1)
+			rejected = field.value;
+		if (field.number == 2)
+			snprintf(reason, sizeof(reason), "%.*s", (int)field.size, (const char *)field.bytes);
+	}
+	strcpy(answer->text, reason);
+	return rejected;
 }
 
 /* A line of text that is harmless on a terminal. */
@@ -141,15 +165,21 @@ static CURLcode curl_send(CURL *curl, char *const *words, struct curl_slist *hea
 }
 
 /* What a status of HTTP means for the profile. */
-static int judge(CURL *curl, struct server_answer *answer)
+static int judge(CURL *curl, const char *type, struct server_answer *answer)
 {
 	char what[80];
 	curl_off_t wait_s = 0;
 	long status = 0;
 	curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
 	curl_easy_getinfo(curl, CURLINFO_RETRY_AFTER, &wait_s);
+	const bool is_taken = status >= STATUS_OK && status < STATUS_OK_END;
+	const uint64_t rejected = is_taken && !strcmp(type, PUSH_TYPE_OTLP) ? answer_rejected(answer) : 0;
 	answer_settle(answer);
-	if (status >= STATUS_OK && status < STATUS_OK_END)
+	if (rejected) {
+		snprintf(what, sizeof(what), "the server rejects %" PRIu64 " of the profiles", rejected);
+		return say(PUSH_REFUSED, 0, what, answer->text);
+	}
+	if (is_taken)
 		return say(PUSH_SENT, 0, "", "");
 	snprintf(what, sizeof(what), "the server answers %ld", status);
 	const bool is_later = status == STATUS_TIMEOUT || status == STATUS_BUSY || status >= STATUS_SERVER;
@@ -184,8 +214,8 @@ static int send_all(CURL *curl, char *const *words, const char *token)
 	const off_t begin = lseek(STDIN_FILENO, 0, SEEK_CUR);
 	const curl_off_t size = fstat(STDIN_FILENO, &status) ? 0 : status.st_size - (begin > 0 ? begin : 0);
 	const CURLcode code = curl_send(curl, words, headers, size, &answer, reason);
-	const int result =
-		code == CURLE_OK ? judge(curl, &answer) : say(PUSH_LATER, 0, curl_easy_strerror(code), reason);
+	const int result = code == CURLE_OK ? judge(curl, words[TYPE], &answer)
+					    : say(PUSH_LATER, 0, curl_easy_strerror(code), reason);
 	curl_slist_free_all(headers);
 	free(header);
 	return result;

@@ -29,8 +29,26 @@ os.environ.pop("http_proxy", None)
 SENDER = pathlib.Path(XHEAP).with_name("xheap-send")
 # Blocks of two functions: one keeps all, one a tenth. Each line of the input is a step.
 PROGRAM = r"""
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+/* What an SDK of OpenTelemetry publishes: a message that is in this file. */
+static void publish(const char *path)
+{
+	struct { char mark[8]; uint32_t version, size; uint64_t published; char *payload; } *head, made = {"OTEL_CTX", 2, 0, 1, malloc(4096)};
+	int file = memfd_create("OTEL_CTX", MFD_CLOEXEC), from = open(path, O_RDONLY);
+	made.size = read(from, made.payload, 4096);
+	close(from);
+	ftruncate(file, sizeof(*head));
+	head = mmap(NULL, sizeof(*head), PROT_READ | PROT_WRITE, MAP_PRIVATE, file, 0);
+	memcpy(head, &made, sizeof(made));
+	close(file);
+}
 __attribute__((noinline)) void *kept(void) { return malloc(3000); }
 __attribute__((noinline)) void *dropped(void) { return malloc(500); }
 /* From a second place later, which earlier profiles do not know. */
@@ -46,8 +64,10 @@ __attribute__((noinline)) void *keep(int is_late)
 	}
 	return block;
 }
-int main(void)
+int main(int count_of, char **words)
 {
+	if (count_of > 1)
+		publish(words[1]);
 	char line[16];
 	static void *volatile all[1 << 20];
 	int count = 0;
@@ -80,9 +100,9 @@ def run(*words, status=0):
 class Target:
     """A session with one process, which allocates when it is told to."""
 
-    def __init__(self, name, *options):
+    def __init__(self, name, *options, words=()):
         self.name = name
-        self.process = subprocess.Popen(["./steps"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(["./steps", *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         run("start", name, "-q", "-p", self.process.pid, *options)
 
     def step(self):
@@ -192,6 +212,26 @@ def check_sums():
         for key, value in wanted.items():
             expect(abs(sums[key] - value) <= (len(server.requests) if options else 0), f"{name}: {key} {sums[key]}, not {value}, in {len(server.requests)} profiles")
         server.close()
+
+
+def check_context():
+    """A process that publishes what it is, as OpenTelemetry's SDKs do: that is said before what is found, and after what the user says."""
+    from opentelemetry.proto.resource.v1 import resource_pb2
+    resource = resource_pb2.Resource()
+    for key, value in (("service.name", "shop"), ("service.version", "2.5"), ("host.name", "elsewhere"), ("team", "theirs")):
+        one = resource.attributes.add()
+        one.key, one.value.string_value = key, value
+    message = resource.SerializeToString()
+    pathlib.Path("context").write_bytes(b"\x0a" + bytes([len(message)]) + message)
+    server = Server()
+    target = Target("context", "-o", "context.xht", words=["context"])
+    target.step()
+    run("push", "context", f"otlp+http://127.0.0.1:{server.port}", "--once", "--label", "team=ours")
+    target.stop()
+    labels = of_otlp(server.requests[0][2])[1]
+    wanted = {"service.name": "shop", "service.version": "2.5", "host.name": socket.gethostname(), "team": "ours"}
+    expect(wanted.items() <= labels.items(), labels)
+    server.close()
 
 
 def check_pyroscope():
@@ -317,6 +357,38 @@ def nonsense(handler):
     handler.close_connection = True
 
 
+def answer_of(body):
+    def handle(handler):
+        handler.send_response(200)
+        handler.send_header("Content-Length", str(len(body)))
+        handler.end_headers()
+        handler.wfile.write(body)
+    return handle
+
+
+def check_partial():
+    """A server that answers 200 and takes only a part, as OpenTelemetry's may: that is dropped, with its reason. Any other answer of 200 is a success."""
+    from opentelemetry.proto.collector.profiles.v1development import profiles_service_pb2 as service
+    partial = service.ExportProfilesServiceResponse()
+    partial.partial_success.rejected_profiles = 300
+    partial.partial_success.error_message = "no \x1b[31m room"
+    refusal, warning = partial.SerializeToString(), service.ExportProfilesServiceResponse()
+    warning.partial_success.error_message = "an old version"
+    target = Target("partial", "-o", "partial.xht")
+    target.step()
+    good = [b"", b"\n", warning.SerializeToString(), refusal[:1] + b"\x7f" + refusal[2:], b"\n\xff" * 2000, b"OK"]
+    server = Server([answer_of(refusal)] + [answer_of(body) for body in good])
+    place = f"otlp+http://127.0.0.1:{server.port}"
+    said = run("push", "partial", place, "--once", status=2).stderr
+    expect("the server rejects 300 of the profiles: no ?[31m room" in said and target.query()["dropped"] == 1, f"{said} {target.query()}")
+    for _ in good:
+        run("push", "partial", place, "--once")
+    push = target.query()
+    expect(not server.answers and push["pushed"] == len(good) and push["dropped"] == 1 and "error" not in push, push)
+    server.close()
+    target.stop()
+
+
 def check_failures():
     """500, a broken answer and 429 are tried again; 400 drops; what waits is sent in the end. The session never notices."""
     server = Server([500, nonsense, (429, {"Retry-After": "1"})])
@@ -421,9 +493,11 @@ def main():
         skipped.append("not checked: there is no opentelemetry-proto: tests/python/packages.py installs it")
     else:
         check_sums()
+        check_context()
         check_pyroscope()
         check_clickhouse()
         check_failures()
+        check_partial()
         check_hanging()
         check_restart()
         check_words()

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What profiles are of: containers and pods by the paths of cgroups that Docker, containerd and Kubernetes make, and
-   which of several labels wins. */
+   which of several labels wins, and what a process may say of itself. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,6 +10,8 @@
 
 #include <cmocka.h>
 
+#include "base/protobuf.h"
+#include "push/push_context.h"
 #include "push/push_labels.h"
 
 #define CONTAINER "8c45e1bd0c3f4e5f6a7b8c9d0e1f2a3b4c5d6e7f8091a2b3c4d5e6f708192a3b"
@@ -66,8 +68,61 @@ static void test_order(void **state)
 	push_labels_fini(&labels);
 }
 
+/* An attribute of a process's resource. */
+static void attribute_add(struct sink *resource, const char *key, const char *value, size_t value_size)
+{
+	struct sink attribute, any;
+	sink_to_memory(&attribute);
+	sink_to_memory(&any);
+	protobuf_bytes(&any, 1, value, value_size);
+	protobuf_bytes(&attribute, 1, key, strlen(key));
+	protobuf_message(&attribute, 2, &any);
+	protobuf_message(resource, 1, &attribute);
+	sink_end(&any);
+	sink_end(&attribute);
+}
+
+/* What a process says counts where nobody else has said it, and only as a text that can be shown; cut anywhere, it does
+   no harm. */
+static void test_context(void **state)
+{
+	struct push_labels labels = {.count = 0};
+	struct sink resource, context;
+	size_t size;
+	(void)state;
+	sink_to_memory(&resource);
+	sink_to_memory(&context);
+	attribute_add(&resource, "service.name", "told", 4);
+	attribute_add(&resource, "team", "other", 5);
+	attribute_add(&resource, "bad key", "1", 1);
+	attribute_add(&resource, "escape", "\x1b[31m", 5);
+	attribute_add(&resource, "nul", "a\0b", 3);
+	attribute_add(&resource, "latin", "\xe4", 1);
+	attribute_add(&resource, "city", "K\xc3\xb6ln", 5);
+	protobuf_message(&context, 1, &resource);
+	sink_end(&resource);
+	char *bytes = sink_take(&context, &size);
+	push_labels_add(&labels, "team", "memory");
+	push_context_read(&labels, bytes, size);
+	assert_int_equal(labels.count, 3);
+	assert_string_equal(value_of(&labels, "team"), "memory");
+	assert_string_equal(value_of(&labels, "service.name"), "told");
+	assert_string_equal(value_of(&labels, "city"), "K\xc3\xb6ln");
+	push_labels_fini(&labels);
+	for (size_t cut = 0; cut < size; cut++) {
+		char *piece = malloc(cut + !cut);
+		memcpy(piece, bytes, cut);
+		push_context_read(&labels, piece, cut);
+		assert_in_range(labels.count, 0, 2);
+		push_labels_fini(&labels);
+		free(piece);
+	}
+	free(bytes);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_containers), cmocka_unit_test(test_order)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_containers), cmocka_unit_test(test_order),
+					   cmocka_unit_test(test_context)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
