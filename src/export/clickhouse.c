@@ -105,10 +105,10 @@ static bool is_sent(const struct clickhouse_stack *stack, bool is_whole)
 
 /* ---- the row ---- */
 
-/* The columns of the stacks. In the first push no stack has changed. */
+/* The columns of the stacks. Steps add up to what is in use: those of a whole push begin anew. */
 static void stacks_write(const struct clickhouse_past *past, bool is_whole, struct sink *out)
 {
-	enum { COLUMNS = 6 };
+	enum { COLUMNS = 7 };
 	uint64_t count = 0;
 	for (uint32_t i = 0; i < past->map.count; i++)
 		count += is_sent(&past->stacks[i], is_whole);
@@ -116,10 +116,13 @@ static void stacks_write(const struct clickhouse_past *past, bool is_whole, stru
 		put_length(out, count);
 		for (uint32_t i = 0; i < past->map.count; i++) {
 			const struct clickhouse_stack *stack = &past->stacks[i];
-			const uint64_t values[COLUMNS] = {
-				stack->id,          stack->now_bytes,
-				stack->now_objects, past->pushes ? stack->now_bytes - stack->inuse_bytes : 0,
-				stack->made_bytes,  stack->made_objects};
+			const uint64_t values[COLUMNS] = {stack->id,
+							  stack->now_bytes,
+							  stack->now_objects,
+							  stack->now_bytes - (is_whole ? 0 : stack->inuse_bytes),
+							  stack->now_objects - (is_whole ? 0 : stack->inuse_objects),
+							  stack->made_bytes,
+							  stack->made_objects};
 			if (is_sent(stack, is_whole))
 				put_number(out, values[column]);
 		}

@@ -286,8 +286,8 @@ def of_clickhouse(body):
     for key, size in (("session", 8), ("whole", 4), ("push", 4), ("started", 8), ("from", 8), ("time", 8), ("sample", 8)):
         push[key] = row.number(size)
     push["labels"] = dict(zip(row.array(row.text), row.array(row.text)))
-    columns = [row.array(row.number) for _ in range(6)]
-    push["stacks"] = {values[0]: dict(zip(("bytes", "objects", "change", "made_bytes", "made_objects"), values[1:])) for values in zip(*columns)}
+    columns = [row.array(row.number) for _ in range(7)]
+    push["stacks"] = {values[0]: dict(zip(("bytes", "objects", "step", "objects_step", "made_bytes", "made_objects"), values[1:])) for values in zip(*columns)}
     names = row.array(row.number), row.array(lambda: row.array(row.text)), row.array(lambda: row.array(row.text))
     push["names"] = {stack: functions for stack, functions, _ in zip(*names)}
     expect(row.at == len(body) and len(names[0]) == len(names[1]) == len(names[2]), f"{len(body)} bytes, read {row.at}")
@@ -295,7 +295,7 @@ def of_clickhouse(body):
 
 
 def check_clickhouse():
-    """Pushes have the stacks that changed, with names once; changes add up, and so do the sums, to what the trace has. After one that is refused comes a whole one."""
+    """Pushes have the stacks that changed, with names once; steps add up, and so do the sums, to what the trace has. After one that is refused comes a whole one."""
     server = Server()
     target = Target("rows", "-o", "rows.xht")
     pathlib.Path("token").write_text("me:secret\n")
@@ -321,8 +321,8 @@ def check_clickhouse():
         expect(i in (0, lost) or len(one["stacks"]) < len(pushes[0]["stacks"]), "a stack that is the same comes again")
         names.update(one["names"])
         for stack, values in one["stacks"].items():
-            before = state.get(stack, {"bytes": 0})["bytes"]
-            expect(i in (0, lost) or values["bytes"] - before == values["change"] - (values["change"] >> 63 << 64), f"{i}: {stack} {values} after {before}")
+            before = {"bytes": 0} if i in (0, lost) else state.get(stack, {"bytes": 0})
+            expect(values["bytes"] - before["bytes"] == values["step"] - (values["step"] >> 63 << 64), f"{i}: {stack} {values} after {before}")
         state.update(one["stacks"])
     wanted, found = figures_of_heap("rows.xht"), collections.Counter()
     for stack, values in state.items():
