@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "export/export.h"
 #include "export/export_tree.h"
+#include "table/weight.h"
 #include "trace/reader.h"
 #include "trace/trace.h"
 
@@ -34,6 +35,11 @@ static void put_length(struct sink *out, uint64_t length)
 	for (; length >> DIGIT_BITS; length >>= DIGIT_BITS)
 		sink_put(out, (char)(length | 1U << DIGIT_BITS));
 	sink_put(out, (char)length);
+}
+
+static void put_real(struct sink *out, double number)
+{
+	sink_bytes(out, (const char *)&number, sizeof(number));
 }
 
 static void put_text(struct sink *out, const char *text)
@@ -173,6 +179,22 @@ static const char *label_of(const struct report *report, const char *key)
 	return "";
 }
 
+/* What is in use altogether. */
+static void inuse_write(const struct clickhouse_past *past, uint64_t sample_bytes, struct sink *out)
+{
+	uint64_t bytes = 0, objects = 0;
+	double variance = 0;
+	for (uint32_t i = 0; i < past->map.count; i++) {
+		const struct clickhouse_stack *stack = &past->stacks[i];
+		bytes += stack->now_bytes;
+		objects += stack->now_objects;
+		variance += heap_sample_variance(sample_bytes, stack->now_bytes, stack->now_objects);
+	}
+	put_number(out, bytes);
+	put_number(out, objects);
+	put_real(out, variance);
+}
+
 static void labels_write(const struct report *report, struct sink *out)
 {
 	for (int is_value = 0; is_value < 2; is_value++) {
@@ -198,6 +220,7 @@ static void push_write(struct clickhouse_past *past, const struct export_tree *t
 	put_number(out, (uint64_t)(start_ns + range.from_ns));
 	put_number(out, (uint64_t)(start_ns + range.to_ns));
 	put_number(out, source->table->sample_bytes);
+	inuse_write(past, source->table->sample_bytes, out);
 	labels_write(tree->report, out);
 	stacks_write(past, is_whole, out);
 	names_write(past, tree, is_whole, out);

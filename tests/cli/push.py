@@ -283,7 +283,7 @@ def of_clickhouse(body):
     row, push = Row(body), {}
     for key in ("host", "name", "service", "version"):
         push[key] = row.text()
-    for key, size in (("session", 8), ("whole", 4), ("push", 4), ("started", 8), ("from", 8), ("time", 8), ("sample", 8)):
+    for key, size in (("session", 8), ("whole", 4), ("push", 4), ("started", 8), ("from", 8), ("time", 8), ("sample", 8), ("bytes", 8), ("objects", 8), ("variance", 8)):
         push[key] = row.number(size)
     push["labels"] = dict(zip(row.array(row.text), row.array(row.text)))
     columns = [row.array(row.number) for _ in range(7)]
@@ -324,6 +324,8 @@ def check_clickhouse():
             before = {"bytes": 0} if i in (0, lost) else state.get(stack, {"bytes": 0})
             expect(values["bytes"] - before["bytes"] == values["step"] - (values["step"] >> 63 << 64), f"{i}: {stack} {values} after {before}")
         state.update(one["stacks"])
+    for key in ("bytes", "objects"):
+        expect(pushes[-1][key] == sum(values[key] for values in state.values()), f"{key} of all stacks: {pushes[-1][key]}")
     wanted, found = figures_of_heap("rows.xht"), collections.Counter()
     for stack, values in state.items():
         for name in set(names[stack]) & {"kept", "dropped"}:
