@@ -218,6 +218,30 @@ _xheap_session() {
 	esac
 }
 
+# Offer what follows xheap fleet.
+_xheap_fleet() {
+	if [ "$COMP_CWORD" -eq 2 ]; then
+		_xheap_reply "top diff growth hosts versions --help" "$1"
+		return
+	fi
+	case $2 in
+	--by) [ "${COMP_WORDS[2]}" = top ] && _xheap_reply "stack function service host" "$1" || _xheap_reply "stack function" "$1" ;;
+	--format) _xheap_reply "text csv json" "$1" ;;
+	--after | --before | --fail-above | --last | --service | --host | --version | --top | --width) ;;
+	*)
+		case $1 in
+		-*)
+			local options="--last --service --host --version --top --format --width --fullNames --help"
+			case ${COMP_WORDS[2]} in
+			top | growth) options="--by $options" ;;
+			diff) options="--by --after --before --fail-above $options" ;;
+			esac
+			_xheap_reply "$options" "$1" ;;
+		*) COMPREPLY=($(compgen -d -- "$1")) ;;
+		esac ;;
+	esac
+}
+
 # Offer what follows xheap image.
 _xheap_image() {
 	if [ "$COMP_CWORD" -eq 2 ]; then
@@ -270,12 +294,13 @@ _xheap() {
 
 	COMPREPLY=()
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		_xheap_reply "record start update query sessions flush stop launch push image autologger boottrace top report view recover heap diff check explain leaks why symbols merge clean dump export dx info help version" "$current"
+		_xheap_reply "record start update query sessions flush stop launch push fleet image autologger boottrace top report view recover heap diff check explain leaks why symbols merge clean dump export dx info help version" "$current"
 		return
 	fi
 	case ${COMP_WORDS[1]} in
 	record) _xheap_record "$current" "$previous" ;;
 	start | update | query | flush | stop | launch | push | top) _xheap_session "${COMP_WORDS[1]}" "$current" "$previous" ;;
+	fleet) _xheap_fleet "$current" "$previous" ;;
 	image) _xheap_image "$current" "$previous" ;;
 	autologger) _xheap_autologger "$current" "$previous" ;;
 	boottrace) _xheap_boottrace "$current" "$previous" ;;
@@ -338,9 +363,10 @@ _xheap() {
 	info) _xheap_info "$current" "$previous" ;;
 	help)
 		case $previous in
+		fleet) _xheap_reply "top diff growth hosts versions" "$current" ;;
 		image) _xheap_reply "add list show remove enable disable watch" "$current" ;;
 		autologger) _xheap_reply "add list show enable disable remove run stop" "$current" ;;
-		*) _xheap_reply "record start update query sessions flush stop launch push image autologger boottrace top report view recover heap diff check explain leaks why symbols merge clean dump export dx info version --help" "$current" ;;
+		*) _xheap_reply "record start update query sessions flush stop launch push fleet image autologger boottrace top report view recover heap diff check explain leaks why symbols merge clean dump export dx info version --help" "$current" ;;
 		esac ;;
 	version) _xheap_reply "--help" "$current" ;;
 	esac

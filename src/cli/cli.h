@@ -35,10 +35,10 @@ struct command {
 
 extern const struct command command_autologger, command_boottrace;
 extern const struct command command_check, command_clean, command_diff, command_dump, command_dx, command_explain,
-	command_export, command_flush, command_fold, command_heap, command_help, command_image, command_index,
-	command_info, command_launch, command_leaks, command_merge, command_push, command_query, command_record,
-	command_recover, command_report, command_sessions, command_start, command_stop, command_symbols, command_top,
-	command_update, command_version, command_view, command_why;
+	command_export, command_fleet, command_flush, command_fold, command_heap, command_help, command_image,
+	command_index, command_info, command_launch, command_leaks, command_merge, command_push, command_query,
+	command_record, command_recover, command_report, command_sessions, command_start, command_stop, command_symbols,
+	command_top, command_update, command_version, command_view, command_why;
 
 /** The command with this name in any case, or NULL. */
 const struct command *command_find(const char *name);

@@ -39,12 +39,12 @@
 #include "cli/option_help.h"
 
 static const struct command *const commands[] = {
-	&command_record,    &command_start,  &command_update,  &command_query, &command_sessions, &command_flush,
-	&command_stop,      &command_launch, &command_push,    &command_image, &command_top,      &command_report,
-	&command_recover,   &command_info,   &command_symbols, &command_merge, &command_dump,     &command_heap,
-	&command_view,      &command_diff,   &command_check,   &command_dx,    &command_explain,  &command_leaks,
-	&command_why,       &command_export, &command_clean,   &command_help,  &command_version,  &command_autologger,
-	&command_boottrace,
+	&command_record,     &command_start,     &command_update,  &command_query, &command_sessions, &command_flush,
+	&command_stop,       &command_launch,    &command_push,    &command_image, &command_top,      &command_report,
+	&command_recover,    &command_info,      &command_symbols, &command_merge, &command_dump,     &command_heap,
+	&command_view,       &command_diff,      &command_check,   &command_fleet, &command_dx,       &command_explain,
+	&command_leaks,      &command_why,       &command_export,  &command_clean, &command_help,     &command_version,
+	&command_autologger, &command_boottrace,
 };
 enum { COMMAND_COUNT = sizeof(commands) / sizeof(*commands) };
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The format of pprof: a message of protocol buffers (perftools.profiles.Profile), compressed. Samples go out as the
- * tree has them; what they refer to by number follows, and the texts come last.
+ * The format of pprof: a message of protocol buffers (perftools.profiles.Profile), compressed. The head comes first,
+ * with its texts: who looks for profiles need not unpack the rest of each. Samples go out as the tree has them; what
+ * they refer to by number follows, and the other texts come last.
  */
 #include <stdlib.h>
 
@@ -59,6 +60,7 @@ struct pprof {
 	struct sink *out;
 	struct sink message, inner; /* under construction */
 	struct intern strings, functions;
+	uint32_t written_strings;
 	struct export_places locations;
 	uint64_t *numbers; /* room for the longest stack */
 	size_t number_capacity;
@@ -249,17 +251,25 @@ static void head_write(struct pprof *pprof)
 			string_of(pprof, export_figures[EXPORT_OUTSTANDING_BYTES].name));
 }
 
+/* Write the texts that are new. Their order is that of their numbers, wherever they lie. */
+static void strings_write(struct pprof *pprof)
+{
+	for (uint32_t *i = &pprof->written_strings; *i < pprof->strings.count; ++*i)
+		protobuf_bytes(pprof->out, PROFILE_STRING, pprof->strings.items[*i].data,
+			       pprof->strings.items[*i].size);
+}
+
 static void profile_write(struct pprof *pprof)
 {
 	string_of(pprof, "");
 	head_write(pprof);
+	strings_write(pprof);
 	for (uint32_t image = 0; image < pprof->dictionary->image_count; image++)
 		if (pprof->mappings[image])
 			mapping_write(pprof, image);
 	for (uint32_t node = 0; node < pprof->tree.node_count; node++)
 		sample_write(pprof, node);
-	for (uint32_t i = 0; i < pprof->strings.count; i++)
-		protobuf_bytes(pprof->out, PROFILE_STRING, pprof->strings.items[i].data, pprof->strings.items[i].size);
+	strings_write(pprof);
 }
 
 void export_pprof(const struct report *report, struct sink *out)

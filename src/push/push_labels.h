@@ -14,6 +14,12 @@
 #include "base/diag.h"
 #include "push/push_place.h"
 
+/** Labels of a file only, which tell pushes apart: when the session began and when it pushed, in ns since 1970, and the
+    number of the push. */
+#define PUSH_LABEL_START "xheap.session.start"
+#define PUSH_LABEL_TIME "xheap.push.time"
+#define PUSH_LABEL_NUMBER "xheap.push.number"
+
 /** Labels. Zero it; end it with push_labels_fini(). */
 struct push_labels {
 	struct report_label *items; /**< service.name is the first one, once push_labels_settle() was called */

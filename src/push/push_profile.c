@@ -19,7 +19,8 @@
 #include "trace/reader.h"
 #include "trace/trace.h"
 
-enum { NS_OF_SECOND = 1000000000, FILE_BYTES = 1 << 16, HOST_BYTES = 256 };
+enum { NS_OF_SECOND = 1000000000, FILE_BYTES = 1 << 16, HOST_BYTES = 256, NAME_PART_BYTES = 64 };
+static const char host_key[] = "host.name";
 
 /* ---- what it is of ---- */
 
@@ -57,9 +58,26 @@ static void labels_make(struct push_labels *labels, const struct push_maker *mak
 	push_labels_add_environment(labels);
 	gethostname(host, sizeof(host) - 1);
 	snprintf(instance, sizeof(instance), "%s/%s", host, maker->session);
-	push_labels_add(labels, "host.name", host);
+	push_labels_add(labels, host_key, host);
 	push_labels_add(labels, "service.instance.id", instance);
 	labels_add_process(labels, dictionary);
+}
+
+static void label_number(struct push_labels *labels, const char *key, int64_t number)
+{
+	char text[24];
+	snprintf(text, sizeof(text), "%" PRId64, number);
+	push_labels_add(labels, key, text);
+}
+
+/* A server keeps profiles by session and time; a file has to say both itself. So a copy is known as one, and so is a
+   session that began anew under the same name. */
+static void labels_add_push(struct push_labels *labels, const struct push_maker *maker, int64_t start_ns,
+			    int64_t pushed_ns)
+{
+	label_number(labels, PUSH_LABEL_START, start_ns);
+	label_number(labels, PUSH_LABEL_TIME, pushed_ns);
+	label_number(labels, PUSH_LABEL_NUMBER, (int64_t)maker->queue->counts.pushed);
 }
 
 /* ---- one profile ---- */
@@ -70,7 +88,7 @@ struct profile {
 	struct report report;
 	struct report_part part;
 	struct push_origin origin;
-	int64_t from_s, until_s;
+	int64_t from_s, until_s, pushed_ns;
 };
 
 static void profile_write(void *context, struct sink *out)
@@ -79,17 +97,34 @@ static void profile_write(void *context, struct sink *out)
 	push_place_writer(profile->maker->place)(&profile->report, out);
 }
 
+/* Write a part of a file's name. */
+static void path_add(struct sink *path, const char *part)
+{
+	for (const char *at = part; *at && at < part + NAME_PART_BYTES; at++)
+		sink_put(path, *at == '/' || (at == part && *at == '.') ? '_' : *at);
+}
+
+static const char *host_of(const struct push_origin *origin)
+{
+	for (size_t i = 0; i < origin->label_count; i++)
+		if (!strcmp(origin->labels[i].key, host_key))
+			return origin->labels[i].value;
+	return "";
+}
+
+/* Many hosts may write into one directory, each at any time: the name is of the host, too. */
 static int profile_save(struct profile *profile, struct diag *diag)
 {
 	struct whole_file file;
 	struct sink path, out;
 	sink_to_memory(&path);
 	sink_format(&path, "%s/", profile->maker->place->address);
-	for (const char *at = profile->origin.service; *at; at++)
-		sink_put(&path, *at == '/' || (at == profile->origin.service && *at == '.') ? '_' : *at);
+	path_add(&path, profile->origin.service);
+	sink_put(&path, '.');
+	path_add(&path, host_of(&profile->origin));
 	/* The time of the trace's last event may be that of the profile before. */
-	sink_format(&path, ".%s.%" PRId64 ".%" PRIu64 ".pb.gz", profile->maker->session, (int64_t)time(NULL),
-		    profile->maker->queue->counts.pushed);
+	sink_format(&path, ".%s.%" PRId64 ".%" PRIu64 ".pb.gz", profile->maker->session,
+		    profile->pushed_ns / NS_OF_SECOND, profile->maker->queue->counts.pushed);
 	char *text = sink_take(&path, NULL);
 	int error = whole_file_open(&file, text, 0600, diag);
 	if (!error) {
@@ -139,7 +174,12 @@ static int profile_make(void *context, struct diag *diag)
 	struct push_maker *maker = profile->maker;
 	const struct trace_dictionary *dictionary = trace_dictionary(profile->analysis.sources[0].trace);
 	struct push_labels labels = {.count = 0};
+	struct timespec now;
 	labels_make(&labels, maker, dictionary);
+	clock_gettime(CLOCK_REALTIME, &now);
+	profile->pushed_ns = (int64_t)now.tv_sec * NS_OF_SECOND + now.tv_nsec;
+	if (!push_place_is_remote(maker->place))
+		labels_add_push(&labels, maker, dictionary->start_realtime_ns, profile->pushed_ns);
 	profile->origin = push_labels_settle(&labels);
 	const int64_t start_ns = dictionary->start_realtime_ns;
 	profile->from_s = (start_ns + maker->past.until_ns) / NS_OF_SECOND;

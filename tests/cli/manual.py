@@ -14,7 +14,7 @@ PAGES = sorted((SOURCE / "man").glob("xheap*.[15]"))
 COMPLETIONS = [SOURCE / "completions" / name for name in ("xheap.bash", "_xheap", "xheap.fish")]
 # Where each command has its options: the page, and the headings before and behind them.
 COMMANDS = {command: (f"xheap-{command}.1", "\n.Sh OPTIONS", "\n.Sh ")
-            for command in ("record", "recover", "heap", "diff", "dump", "export", "info", "symbols", "merge", "clean", "report", "view", "check", "explain", "leaks", "why", "push", "image", "autologger", "boottrace")}
+            for command in ("record", "recover", "heap", "diff", "dump", "export", "info", "symbols", "merge", "clean", "report", "view", "check", "explain", "leaks", "why", "push", "fleet", "image", "autologger", "boottrace")}
 COMMANDS["dx"] = ("xheap-dx.7", "\n.Sh OPTIONS", "\n.Sh ")
 COMMANDS |= {command: ("xheap-session.1", f"\n.Ss {command}\n", "\n.S") for command in ("update", "query", "sessions", "top")}
 # What --help may leave out: itself, and second spellings.

@@ -348,7 +348,13 @@ def check_directory():
     expect("files.xht" not in target.stop(), "the end names a trace that does not stay")
     until(lambda: not os.path.exists("state/xheap/push/files.xht"), lambda: os.listdir("state/xheap/push"))
     names = sorted(os.listdir("pushed"))
-    expect(all(re.fullmatch(r"a_b\.files\.\d+\.\d+\.pb\.gz", name) for name in names), names)
+    expect(all(re.fullmatch(rf"a_b\.{re.escape(socket.gethostname())}\.files\.\d+\.\d+\.pb\.gz", name) for name in names), names)
+    # A file says which push it is, whatever became of its name.
+    files = [gzip.decompress(pathlib.Path("pushed", name).read_bytes()) for name in names]
+    marks = [[int(re.search(rb"xheap\." + key + rb"=(\d+)", file)[1]) for key in (rb"push\.number", rb"push\.time", rb"session\.start")] for file in files]
+    marks.sort()
+    expect([mark[0] for mark in marks] == list(range(len(names))) and len({mark[2] for mark in marks}) == 1, marks)
+    expect(all(one[1] < other[1] for one, other in zip(marks, marks[1:])) and marks[0][2] < marks[0][1], marks)
     expect(all(os.stat(f"pushed/{name}").st_mode & 0o777 == 0o600 for name in names), "others can read the profiles")
 
 

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: MIT */
+/* xheap fleet: questions over profiles that many hosts have pushed. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "action/diff/diff.h"
+#include "base/text.h"
+#include "cli/cli.h"
+#include "cli/formats.h"
+#include "cli/layout_options.h"
+#include "cli/option_parser.h"
+#include "fleet/fleet_output.h"
+
+enum { TOP_TEXT = 25, TOP_DEFAULT = 10000, OPERANDS_MAX = 2 };
+#define NS_OF_SECOND INT64_C(1000000000)
+
+struct fleet_options {
+	struct fleet_question question;
+	const char *operands[OPERANDS_MAX]; /* the place, and a frame */
+	unsigned operand_count;
+	int by, format;
+	bool has_top;
+	const char *limit_word;
+	struct diff_limit limit;
+	struct layout_options layout;
+};
+
+static int take_operand(void *context, char *word)
+{
+	struct fleet_options *options = context;
+	if (options->operand_count == OPERANDS_MAX)
+		return cli_fail("%s: not expected here", word);
+	options->operands[options->operand_count++] = word;
+	return 0;
+}
+
+static int take_top(void *context, const char *word, struct diag *why)
+{
+	struct fleet_options *options = context;
+	options->has_top = true;
+	return text_parse_count(word, &options->question.top) && options->question.top
+		       ? 0
+		       : diag_fail(why, EINVAL, "not a number above 0");
+}
+
+/* "90s", "15m", "24h", "7d". */
+static int take_last(void *context, const char *word, struct diag *why)
+{
+	static const struct {
+		const char *unit;
+		int64_t seconds;
+	} units[] = {{"s", 1}, {"", 1}, {"m", 60}, {"min", 60}, {"h", 3600}, {"d", 86400}};
+	struct fleet_options *options = context;
+	char *unit;
+	const double number = strtod(word, &unit);
+	for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++)
+		if (!strcmp(unit, units[i].unit) && unit > word && number > 0 && number < 1e9) {
+			options->question.last_ns = (uint64_t)(number * (double)(units[i].seconds * NS_OF_SECOND));
+			return 0;
+		}
+	return diag_fail(why, EINVAL, "not a time such as 90s, 15m, 24h or 7d");
+}
+
+static int take_limit(void *context, const char *word, struct diag *why)
+{
+	struct fleet_options *options = context;
+	options->limit_word = word;
+	return diff_limit_parse(&options->limit, word, why);
+}
+
+/* ---- the options ---- */
+
+static const struct option_choice top_choices[] = {{"stack", NULL, FLEET_BY_STACK, NULL},
+						   {"function", NULL, FLEET_BY_FUNCTION, NULL},
+						   {"service", NULL, FLEET_BY_SERVICE, NULL},
+						   {"host", NULL, FLEET_BY_HOST, NULL},
+						   {NULL, NULL, 0, NULL}};
+static const struct option_choice stack_choices[] = {
+	{"stack", NULL, FLEET_BY_STACK, NULL}, {"function", NULL, FLEET_BY_FUNCTION, NULL}, {NULL, NULL, 0, NULL}};
+
+#define AT(member) OPTION_AT(struct fleet_options, member)
+#define BY_ROW(choice_table) \
+	{ \
+		"by", .type = VALUE_CHOICE, AT(by), .value = "WHAT", .choices = (choice_table), \
+		      .initial = FLEET_BY_STACK, .help = "what a row is about" \
+	}
+
+static const struct option top_rows[] = {BY_ROW(top_choices), {.type = VALUE_END}};
+static const struct option stack_rows[] = {BY_ROW(stack_choices), {.type = VALUE_END}};
+static const struct option version_rows[] = {
+	{"after", .type = VALUE_TEXT, AT(question.after), .value = "VERSION",
+	 .help = "diff: the version that may have grown"},
+	{"before", .type = VALUE_TEXT, AT(question.before), .value = "VERSION",
+	 .help = "diff: the version to compare with (default all others of the service)"},
+	{"fail-above", .others = "failAbove", .type = VALUE_PARSED, .parse = take_limit, .value = "LIMIT",
+	 .help = "diff: exit with status 1 if a row grew by more than chance, and by more than LIMIT per host: 5% or "
+		 "64K"},
+	{.type = VALUE_END},
+};
+static const struct option filter_rows[] = {
+	{"last", .type = VALUE_PARSED, .parse = take_last, .value = "TIME",
+	 .help = "only pushes of so long a time: 15m, 24h (default all)"},
+	{"service", .type = VALUE_TEXT, AT(question.service), .value = "NAME", .help = "only this service"},
+	{"host", .type = VALUE_TEXT, AT(question.host), .value = "NAME", .help = "only this host"},
+	{"version", .type = VALUE_TEXT, AT(question.version), .value = "VERSION", .help = "only this version"},
+	{.type = VALUE_END},
+};
+static const struct option output_rows[] = {
+	{"top", .type = VALUE_PARSED, .parse = take_top, .value = "N",
+	 .help = "the first N rows (default 25 in text, else 10000)"},
+	FORMAT_OPTION(struct fleet_options, format, report_formats_of_lists),
+	{.type = VALUE_END},
+};
+
+#define GRAMMAR(name, command_words, ...) \
+	static const struct option_group name##_groups[] = { \
+		__VA_ARGS__, \
+		{filter_rows, 0, false}, \
+		{output_rows, 0, false}, \
+		{layout_info_rows, offsetof(struct fleet_options, layout), false}, \
+		{NULL, 0, false}}; \
+	static const struct option_grammar name##_grammar = { \
+		.command = command_words, .groups = name##_groups, .dashes = "--"}
+#define ROWS(rows) \
+	{ \
+		rows, 0, false \
+	}
+static const struct option no_rows[] = {{.type = VALUE_END}};
+GRAMMAR(all, "fleet", ROWS(top_rows), ROWS(version_rows));
+GRAMMAR(top, "fleet top", ROWS(top_rows));
+GRAMMAR(diff, "fleet diff", ROWS(version_rows), ROWS(stack_rows));
+GRAMMAR(growth, "fleet growth", ROWS(stack_rows));
+GRAMMAR(hosts, "fleet hosts", ROWS(no_rows));
+GRAMMAR(versions, "fleet versions", ROWS(no_rows));
+
+/* ---- the answer ---- */
+
+/* Return CLI_NO after messages if a row grew by more than the limit. */
+static int answer_judge(const struct fleet_options *options, const struct fleet_answer *answer)
+{
+	enum { SAID_MAX = 10 };
+	size_t grown = 0;
+	for (size_t i = 0; i < answer->row_count && options->limit_word; i++) {
+		const struct fleet_row *row = &answer->rows[i];
+		const double limit = options->limit.is_percent ? row->mean[FLEET_BEFORE] * options->limit.percent / 100
+							       : (double)options->limit.amount;
+		if (row->state == FLEET_IN_SPREAD || row->change <= limit || grown++ >= SAID_MAX)
+			continue;
+		cli_say("%.*s of %s grew by %s per host, by more than %s", (int)strcspn(row->group, "\n"), row->group,
+			row->service, text_bytes((uint64_t)row->change).data, options->limit_word);
+	}
+	if (grown > SAID_MAX)
+		cli_say("and %zu more", grown - SAID_MAX);
+	return grown ? CLI_NO : CLI_OK;
+}
+
+static int answer_show(const struct fleet_options *options, const struct fleet_answer *answer)
+{
+	static void (*const writers[])(const struct fleet_output *output, struct sink *out) = {
+		[REPORT_TEXT] = fleet_output_text, [REPORT_CSV] = fleet_output_csv, [REPORT_JSON] = fleet_output_json};
+	struct cli_output to;
+	cli_output_open(&to, options->format == REPORT_TEXT);
+	writers[options->format](&(struct fleet_output){.place = options->operands[0],
+							.question = &options->question,
+							.answer = answer,
+							.layout = layout_options_settle(&options->layout, false),
+							.is_colored = to.is_colored},
+				 &to.sink);
+	return cli_output_close(&to);
+}
+
+static int question_settle(struct fleet_options *options, const char *verb)
+{
+	struct fleet_question *question = &options->question;
+	struct timespec now;
+	if (!options->operand_count)
+		return cli_fail("fleet %s: the place is missing: a directory of pushed files", verb);
+	if (question->asked == FLEET_HOSTS && options->operand_count < 2)
+		return cli_fail("fleet hosts: the frame is missing: xheap fleet hosts DIR 'web!parse'");
+	if (question->asked != FLEET_HOSTS && options->operand_count > 1)
+		return cli_fail("fleet %s: %s: not expected here", verb, options->operands[1]);
+	if (question->asked == FLEET_DIFF && !question->after)
+		return cli_fail("fleet diff: the version is missing: --after VERSION; xheap fleet versions lists them");
+	if (question->asked == FLEET_DIFF && question->version)
+		return cli_fail("fleet diff: --version and --after exclude each other");
+	question->frame = options->operands[1];
+	question->by = question->asked == FLEET_HOSTS      ? FLEET_BY_HOST
+		       : question->asked == FLEET_VERSIONS ? FLEET_BY_VERSION
+							   : (enum fleet_by)options->by;
+	if (!options->has_top)
+		question->top = options->format == REPORT_TEXT ? TOP_TEXT : TOP_DEFAULT;
+	clock_gettime(CLOCK_REALTIME, &now);
+	question->now_ns = now.tv_sec * NS_OF_SECOND + now.tv_nsec;
+	return CLI_OK;
+}
+
+static int ask_run(enum fleet_kind asked, const struct option_grammar *grammar, int count, char **arguments)
+{
+	struct fleet_options options = {.question = {.asked = asked}, .format = REPORT_TEXT};
+	struct fleet_answer answer = {.rows = NULL};
+	struct diag diag = {""};
+	int status = options_parse(grammar, count, arguments, &options, take_operand, NULL);
+	status = status ? CLI_FAILED : question_settle(&options, arguments[0]);
+	if (status == CLI_OK && fleet_ask(options.operands[0], &options.question, &answer, &diag))
+		status = cli_fail("fleet %s: %s", arguments[0], diag.text);
+	if (status == CLI_OK)
+		status = answer_show(&options, &answer);
+	if (status == CLI_OK)
+		status = answer_judge(&options, &answer);
+	fleet_answer_fini(&answer);
+	return status;
+}
+
+#define RUN(name, asked) \
+	static int name##_run(int count, char **arguments) \
+	{ \
+		return ask_run(asked, &name##_grammar, count, arguments); \
+	}
+RUN(top, FLEET_TOP)
+RUN(diff, FLEET_DIFF)
+RUN(growth, FLEET_GROWTH)
+RUN(hosts, FLEET_HOSTS)
+RUN(versions, FLEET_VERSIONS)
+
+/* ---- the command ---- */
+
+static const struct cli_verb verbs[] = {
+	{"top", "PLACE [OPTIONS]", "where the memory of all hosts is now, and what was allocated", &top_grammar,
+	 top_run},
+	{"diff", "PLACE --after VERSION [--before VERSION] [OPTIONS]",
+	 "what a version has more in use per host than another one, beyond chance", &diff_grammar, diff_run},
+	{"growth", "PLACE [OPTIONS]", "what grows from push to push", &growth_grammar, growth_run},
+	{"hosts", "PLACE FRAME [OPTIONS]", "which hosts have blocks in use of stacks with a frame", &hosts_grammar,
+	 hosts_run},
+	{"versions", "PLACE [OPTIONS]", "services and versions: on how many hosts, since when, how much in use",
+	 &versions_grammar, versions_run},
+	{0}};
+
+static int fleet_run(int count, char **arguments)
+{
+	return command_run_verb(&command_fleet, count, arguments);
+}
+
+const struct command command_fleet = {
+	.name = "fleet",
+	.verbs = verbs,
+	.summary = "ask about all hosts whose sessions push profiles",
+	.run = fleet_run,
+	.options = &all_grammar,
+	.help = "PLACE is a directory of files that xheap push has written (file:DIR), of any number of hosts.\n"
+		"Exit status: 0, or 1 if a row grew by more than --fail-above, 2 for an error.\n\n"
+		"Examples:\n  xheap fleet top profiles --by function --last 1h\n"
+		"  xheap fleet diff profiles --service web --before 1.4 --after 1.5 --fail-above 64K\n"};

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+#include "fleet/fleet.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+enum { NOTES_MAX = 10 };
+
+/* The last one takes all that is left. */
+static const struct fleet_source *const sources[] = {&fleet_directory};
+enum { SOURCE_COUNT = sizeof(sources) / sizeof(*sources) };
+
+int fleet_ask(const char *place, const struct fleet_question *question, struct fleet_answer *answer, struct diag *diag)
+{
+	unsigned i = 0;
+	while (i + 1 < SOURCE_COUNT && strncmp(place, sources[i]->prefix, strlen(sources[i]->prefix)) != 0)
+		i++;
+	int error = sources[i]->ask(place, question, answer, diag);
+	for (int side = 0; side < FLEET_SIDES && !error && question->asked == FLEET_DIFF; side++) {
+		const char *version = side == FLEET_BEFORE ? question->before : question->after;
+		if (!answer->hosts_of[side])
+			error = diag_fail(diag, ENOENT,
+					  "no session of %s%s has pushed; xheap fleet versions lists them",
+					  version ? "version " : "another version", version ? version : "");
+	}
+	if (!error)
+		fleet_answer_settle(answer, question);
+	return error;
+}
+
+struct fleet_row *fleet_answer_add(struct fleet_answer *answer)
+{
+	memory_grow(answer->rows, answer->row_count, answer->row_capacity);
+	answer->rows[answer->row_count] = (struct fleet_row){.group = NULL};
+	return &answer->rows[answer->row_count++];
+}
+
+void fleet_answer_note(struct fleet_answer *answer, const char *what, const char *why)
+{
+	answer->missing++;
+	if (answer->note_count >= NOTES_MAX)
+		return;
+	memory_grow(answer->notes, answer->note_count, answer->note_capacity);
+	answer->notes[answer->note_count++] =
+		(struct fleet_note){arena_text(&answer->arena, what), arena_text(&answer->arena, why)};
+}
+
+void fleet_answer_fini(struct fleet_answer *answer)
+{
+	free(answer->rows);
+	free(answer->notes);
+	arena_fini(&answer->arena);
+	*answer = (struct fleet_answer){.rows = NULL};
+}

@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A directory of files that xheap push has written (file:DIR), of any number of hosts, with directories in it: as hosts
+ * have written it together, or as something has collected it.
+ *
+ * First the heads of all files are read, which say whose they are and of which time. Then those that the question
+ * needs are read whole, host after host, so that one profile and the sums are in memory at a time. The clocks of hosts
+ * differ: pushes are only compared with those of their own session, and the present is that of the session if its clock
+ * is fast.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "base/text.h"
+#include "fleet/fleet_sums.h"
+
+enum { DEPTH_MAX = 16 };
+#define FILE_BYTES_MAX PUSHED_BYTES_MAX
+static const char name_end[] = ".pb.gz";
+
+/* A file, and what its head says. */
+struct push {
+	const char *path; /* from the place */
+	struct pushed_head head;
+	bool is_covered; /* its totals are in those of another one */
+	bool is_bad;     /* it could not be read whole */
+};
+
+struct directory {
+	const struct fleet_question *question;
+	struct fleet_answer *answer;
+	struct fleet_summing *summing;
+	struct pushed_reader *reader;
+	struct arena arena;
+	int place;
+	struct push *pushes;
+	size_t push_count, push_capacity;
+	uint64_t file_count;
+};
+
+/* ---- finding files ---- */
+
+/* Open the file below the place; nothing in it can make us wait. Return a negative errno with the reason in `diag`. */
+static int push_open(const struct directory *directory, const char *path, struct diag *diag)
+{
+	struct stat status;
+	const int file = openat(directory->place, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (file < 0 && errno == ELOOP)
+		return diag_fail(diag, ELOOP, "it is a symbolic link");
+	if (file < 0)
+		return diag_errno(diag, "it cannot be opened");
+	int error = fstat(file, &status) ? diag_errno(diag, "it cannot be read") : 0;
+	if (!error && !S_ISREG(status.st_mode))
+		error = diag_fail(diag, EINVAL, "it is no regular file");
+	if (!error && (uint64_t)status.st_size > FILE_BYTES_MAX)
+		error = diag_fail(diag, EFBIG, "it is too large for a profile");
+	if (!error)
+		return file;
+	close(file);
+	return error;
+}
+
+static void file_take(struct directory *directory, const char *path)
+{
+	struct diag diag = {""};
+	struct push push = {.path = path};
+	const int file = push_open(directory, path, &diag);
+	directory->file_count++;
+	int error = file < 0 ? file : pushed_head_read(directory->reader, file, &push.head, &directory->arena, &diag);
+	if (file >= 0)
+		close(file);
+	if (error) {
+		fleet_answer_note(directory->answer, path, diag.text);
+		return;
+	}
+	memory_grow(directory->pushes, directory->push_count, directory->push_capacity);
+	directory->pushes[directory->push_count++] = push;
+}
+
+static void directory_scan(struct directory *directory, int at, const char *path, unsigned depth);
+
+static void entry_take(struct directory *directory, int at, const char *path, const struct dirent *entry,
+		       unsigned depth)
+{
+	struct stat status;
+	const char *name = entry->d_name;
+	if (!strcmp(name, ".") || !strcmp(name, ".."))
+		return;
+	const char *below =
+		*path ? arena_format(&directory->arena, "%s/%s", path, name) : arena_text(&directory->arena, name);
+	bool is_directory = entry->d_type == DT_DIR;
+	if (entry->d_type == DT_UNKNOWN && !fstatat(at, name, &status, AT_SYMLINK_NOFOLLOW))
+		is_directory = S_ISDIR(status.st_mode);
+	if (!is_directory && text_ends_with(name, name_end))
+		file_take(directory, below);
+	if (!is_directory)
+		return;
+	const int inner = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (inner < 0 || depth == DEPTH_MAX)
+		fleet_answer_note(directory->answer, below, inner < 0 ? strerror(errno) : "it lies too deep");
+	if (inner >= 0 && depth < DEPTH_MAX)
+		directory_scan(directory, inner, below, depth + 1);
+	else if (inner >= 0)
+		close(inner);
+}
+
+/* Take all files below; `at` is closed then. */
+static void directory_scan(struct directory *directory, int at, const char *path, unsigned depth)
+{
+	DIR *stream = fdopendir(at);
+	struct dirent *entry;
+	if (!stream) {
+		close(at);
+		return;
+	}
+	while ((entry = readdir(stream)))
+		entry_take(directory, at, path, entry, depth);
+	closedir(stream);
+}
+
+/* ---- sessions ---- */
+
+static int number_order(int64_t one, int64_t other)
+{
+	return (one > other) - (one < other);
+}
+
+/* By host and session, and in a session by what the totals are of: who covers another one comes before. */
+static int push_order(const void *a, const void *b)
+{
+	const struct pushed_head *one = &((const struct push *)a)->head, *other = &((const struct push *)b)->head;
+	int order = strcmp(one->host, other->host);
+	if (!order)
+		order = strcmp(one->service, other->service);
+	if (!order)
+		order = strcmp(one->instance, other->instance);
+	if (!order)
+		order = number_order(one->start_ns, other->start_ns);
+	if (!order)
+		order = number_order(one->from_ns, other->from_ns);
+	if (!order)
+		order = number_order(other->until_ns, one->until_ns);
+	if (!order)
+		order = number_order(one->pushed_ns, other->pushed_ns);
+	if (!order)
+		order = number_order((int64_t)one->number, (int64_t)other->number);
+	/* Of two copies, the same one counts whatever the order of the directory. */
+	return order ? order : strcmp(((const struct push *)a)->path, ((const struct push *)b)->path);
+}
+
+static bool is_same_push(const struct pushed_head *one, const struct pushed_head *other)
+{
+	return !strcmp(one->host, other->host) && !strcmp(one->service, other->service) &&
+	       !strcmp(one->instance, other->instance) && one->start_ns == other->start_ns &&
+	       one->from_ns == other->from_ns && one->until_ns == other->until_ns &&
+	       one->pushed_ns == other->pushed_ns && one->number == other->number;
+}
+
+/* Sort the pushes, and keep one of those that are there twice. */
+static void pushes_sort(struct directory *directory)
+{
+	size_t kept = 0;
+	if (directory->push_count)
+		qsort(directory->pushes, directory->push_count, sizeof(*directory->pushes), push_order);
+	for (size_t i = 0; i < directory->push_count; i++)
+		if (kept && is_same_push(&directory->pushes[kept - 1].head, &directory->pushes[i].head))
+			directory->answer->twice++;
+		else
+			directory->pushes[kept++] = directory->pushes[i];
+	directory->push_count = kept;
+}
+
+/* A session by its name, over its starts. */
+static bool is_same_instance(const struct push *one, const struct push *other)
+{
+	return !strcmp(one->head.host, other->head.host) && !strcmp(one->head.service, other->head.service) &&
+	       !strcmp(one->head.instance, other->head.instance);
+}
+
+/* A pusher that began anew has pushed again all that the session had: totals that another push covers do not count. */
+static void cover_mark(struct push *pushes, size_t count)
+{
+	int64_t start_ns = INT64_MIN, until_ns = INT64_MIN;
+	for (size_t i = 0; i < count; i++) {
+		const struct pushed_head *head = &pushes[i].head;
+		if (head->start_ns != start_ns)
+			until_ns = INT64_MIN;
+		start_ns = head->start_ns;
+		pushes[i].is_covered = head->from_ns < until_ns;
+		if (!pushes[i].is_covered)
+			until_ns = head->until_ns;
+	}
+}
+
+static bool is_later(const struct pushed_head *one, const struct pushed_head *other)
+{
+	return one->pushed_ns != other->pushed_ns ? one->pushed_ns > other->pushed_ns : one->number > other->number;
+}
+
+/* Return the newest push that was not found bad, or the oldest one of the same start; NULL: there is none. */
+static struct push *push_find(struct push *pushes, size_t count, bool is_newest, const struct push *of)
+{
+	struct push *found = NULL;
+	for (struct push *push = pushes; push < pushes + count; push++)
+		if (!push->is_bad && (!of || push->head.start_ns == of->head.start_ns) &&
+		    (!found || is_later(&push->head, &found->head) == is_newest))
+			found = push;
+	return found;
+}
+
+/* Keep the pushes of the time that was asked for. Return how many. */
+static size_t pushes_in_time(const struct fleet_question *question, struct push *pushes, size_t count)
+{
+	const struct push *newest = push_find(pushes, count, true, NULL);
+	const int64_t now_ns = newest->head.pushed_ns > question->now_ns ? newest->head.pushed_ns : question->now_ns;
+	size_t kept = 0;
+	for (size_t i = 0; i < count; i++)
+		if (!question->last_ns || (uint64_t)(now_ns - pushes[i].head.pushed_ns) <= question->last_ns)
+			pushes[kept++] = pushes[i];
+	return kept;
+}
+
+static bool is_wanted(const char *asked, const char *text)
+{
+	return !asked || !strcmp(asked, text);
+}
+
+/* Return whether the session counts, and set its side. */
+static bool session_is_asked(const struct fleet_question *question, const struct pushed_head *head,
+			     enum fleet_side *side)
+{
+	*side = FLEET_AFTER;
+	if (!is_wanted(question->service, head->service) || !is_wanted(question->host, head->host) ||
+	    !is_wanted(question->version, head->version))
+		return false;
+	if (question->asked != FLEET_DIFF || !strcmp(question->after, head->version))
+		return true;
+	*side = FLEET_BEFORE;
+	return is_wanted(question->before, head->version);
+}
+
+/* ---- reading ---- */
+
+/* Add what counts of a push. Return -EBADMSG after a note if it cannot be read. */
+static int push_add(struct directory *directory, struct push *push, const struct fleet_share *share, struct diag *diag)
+{
+	struct diag why = {""};
+	const int file = push_open(directory, push->path, &why);
+	int error = file < 0 ? file : pushed_profile_read(directory->reader, file, &why);
+	if (file >= 0)
+		close(file);
+	if (error) {
+		fleet_answer_note(directory->answer, push->path, why.text);
+		push->is_bad = true;
+		return -EBADMSG;
+	}
+	return fleet_summing_add(directory->summing, directory->reader, push->head.period_bytes, share, diag);
+}
+
+/* Add what the session has in use. If its last push is damaged, the one before has to do. Set *last to it. */
+static int use_add(struct directory *directory, struct push *pushes, size_t count, struct fleet_share share,
+		   struct push **last, struct diag *diag)
+{
+	int error = -EBADMSG;
+	const bool wants_made = share.has_made;
+	while (error == -EBADMSG && (*last = push_find(pushes, count, true, NULL))) {
+		share.has_made = wants_made && !(*last)->is_covered;
+		error = push_add(directory, *last, &share, diag);
+	}
+	return *last ? error : 0;
+}
+
+static int made_add(struct directory *directory, struct push *pushes, size_t count, const struct push *last,
+		    struct diag *diag)
+{
+	static const struct fleet_share share = {.side = FLEET_AFTER, .has_made = true};
+	int error = 0;
+	for (size_t i = 0; i < count && (!error || error == -EBADMSG); i++)
+		if (&pushes[i] != last && !pushes[i].is_bad && !pushes[i].is_covered)
+			error = push_add(directory, &pushes[i], &share, diag);
+	return error == -EBADMSG ? 0 : error;
+}
+
+/* Growth is from the first push to the last one of a start. */
+static int growth_add(struct directory *directory, struct push *pushes, size_t count, struct push *last,
+		      struct diag *diag)
+{
+	static const double ns_of_hour = 3600e9;
+	int error = -EBADMSG;
+	while (error == -EBADMSG && last) {
+		struct push *first = push_find(pushes, count, false, last);
+		const double hours = first ? (double)(last->head.pushed_ns - first->head.pushed_ns) / ns_of_hour : 0;
+		if (hours <= 0)
+			return 0;
+		struct fleet_share share = {.side = FLEET_BEFORE, .has_use = true, .rate = -1 / hours};
+		error = push_add(directory, first, &share, diag);
+		if (error)
+			continue;
+		share = (struct fleet_share){.side = FLEET_AFTER, .has_use = true, .rate = 1 / hours};
+		error = push_add(directory, last, &share, diag);
+	}
+	return error == -EBADMSG ? 0 : error;
+}
+
+static void head_count(struct directory *directory, const struct push *pushes, size_t count)
+{
+	struct fleet_answer *answer = directory->answer;
+	for (size_t i = 0; i < count; i++) {
+		const struct pushed_head *head = &pushes[i].head;
+		if (!answer->pushes || head->pushed_ns < answer->from_ns)
+			answer->from_ns = head->pushed_ns;
+		if (!answer->pushes || head->pushed_ns > answer->until_ns)
+			answer->until_ns = head->pushed_ns;
+		if (head->period_bytes > answer->period_bytes)
+			answer->period_bytes = head->period_bytes;
+		answer->pushes++;
+	}
+	answer->sessions++;
+}
+
+/* Add a session. Set *side; return 1 if it is of none, else 0 or a negative errno. */
+static int session_add(struct directory *directory, struct push *pushes, size_t count, enum fleet_side *side,
+		       struct diag *diag)
+{
+	const enum fleet_kind asked = directory->question->asked;
+	if (!session_is_asked(directory->question, &push_find(pushes, count, true, NULL)->head, side))
+		return 1;
+	cover_mark(pushes, count);
+	count = pushes_in_time(directory->question, pushes, count);
+	struct push *last = count ? push_find(pushes, count, true, NULL) : NULL;
+	directory->answer->old_sessions += !last;
+	if (!last)
+		return 1;
+	head_count(directory, pushes, count);
+	fleet_summing_session(directory->summing, &last->head, *side);
+	if (asked == FLEET_GROWTH)
+		return growth_add(directory, pushes, count, last, diag);
+	const struct fleet_share share = {.side = *side, .has_use = true, .has_made = asked == FLEET_TOP};
+	int error = use_add(directory, pushes, count, share, &last, diag);
+	if (!error && asked == FLEET_TOP)
+		error = made_add(directory, pushes, count, last, diag);
+	return error;
+}
+
+/* Return how many pushes from here on are of the same host, or of the same session. */
+static size_t run_length(const struct push *pushes, size_t count, bool of_session)
+{
+	size_t length = 1;
+	while (length < count && (of_session ? is_same_instance(pushes, &pushes[length])
+					     : !strcmp(pushes->head.host, pushes[length].head.host)))
+		length++;
+	return length;
+}
+
+static int host_add(struct directory *directory, struct push *pushes, size_t count, struct diag *diag)
+{
+	bool has_side[FLEET_SIDES] = {false};
+	int error = 0;
+	fleet_summing_host(directory->summing);
+	for (size_t i = 0; i < count && error >= 0;) {
+		const size_t length = run_length(pushes + i, count - i, true);
+		enum fleet_side side;
+		error = session_add(directory, pushes + i, length, &side, diag);
+		if (!error)
+			has_side[side] = true;
+		i += length;
+	}
+	for (int side = 0; side < FLEET_SIDES; side++)
+		directory->answer->hosts_of[side] += has_side[side];
+	directory->answer->hosts += has_side[FLEET_BEFORE] || has_side[FLEET_AFTER];
+	return error < 0 ? error : 0;
+}
+
+static int directory_read(struct directory *directory, const char *place, struct diag *diag)
+{
+	const int again = fcntl(directory->place, F_DUPFD_CLOEXEC, 0);
+	if (again < 0)
+		return diag_errno(diag, "cannot read %s", place);
+	directory_scan(directory, again, "", 0);
+	if (!directory->file_count)
+		return diag_fail(diag, ENOENT, "%s has no files of xheap push, NAME%s", place, name_end);
+	if (!directory->push_count)
+		return diag_fail(diag, EBADMSG, "%s: none of %s file%s can be read; %s: %s", place,
+				 text_count(directory->file_count).data, text_plural(directory->file_count),
+				 directory->answer->notes[0].what, directory->answer->notes[0].why);
+	pushes_sort(directory);
+	int error = 0;
+	for (size_t i = 0; i < directory->push_count && !error;) {
+		const size_t length = run_length(directory->pushes + i, directory->push_count - i, false);
+		error = host_add(directory, directory->pushes + i, length, diag);
+		i += length;
+	}
+	if (!error)
+		fleet_summing_end(directory->summing, directory->answer);
+	return error;
+}
+
+static int directory_ask(const char *place, const struct fleet_question *question, struct fleet_answer *answer,
+			 struct diag *diag)
+{
+	struct directory directory = {.question = question, .answer = answer};
+	directory.place = open(place, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (directory.place < 0)
+		return diag_errno(diag, "cannot read %s", place);
+	directory.summing = fleet_summing_new(question);
+	directory.reader = pushed_reader_new();
+	const int error = directory_read(&directory, place, diag);
+	pushed_reader_free(directory.reader);
+	fleet_summing_free(directory.summing);
+	arena_fini(&directory.arena);
+	free(directory.pushes);
+	close(directory.place);
+	return error;
+}
+
+const struct fleet_source fleet_directory = {"", directory_ask};

@@ -1,0 +1,305 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""xheap fleet over a directory: answers are those of the traces; pushes that are there twice, and clocks; versions and growth, at stated rates; files that are damaged, foreign or hostile."""
+import collections
+import csv
+import gzip
+import io
+import json
+import os
+import pathlib
+import random
+import shutil
+import subprocess
+import sys
+import time
+
+XHEAP, SOURCE = os.environ["XHEAP"], pathlib.Path(os.environ["SOURCE"])
+sys.path.insert(0, str(SOURCE / "tests/live"))
+from pushed_files import EPOCH, MINUTE, Stacks, sampled, write  # noqa: E402
+
+os.environ["XDG_STATE_HOME"] = str(pathlib.Path("state").absolute())
+os.environ.pop("OTEL_RESOURCE_ATTRIBUTES", None)
+PERIOD, KIB, MIB = 512 << 10, 1 << 10, 1 << 20
+
+
+def expect(condition, what):
+    if not condition:
+        raise SystemExit(f"{what}")
+
+
+def run(*words, status=0):
+    done = subprocess.run([XHEAP, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120)
+    expect(done.returncode == status, f"xheap {words}: status {done.returncode}: {done.stdout}{done.stderr}")
+    return done
+
+
+def ask(*words, status=0):
+    return json.loads(run("fleet", *words, "--format", "json", status=status).stdout)
+
+
+def room(name):
+    shutil.rmtree(name, ignore_errors=True)
+    os.mkdir(name)
+    return name
+
+
+# ---- as the traces have it ----
+
+PROGRAM = r"""
+#include <stdio.h>
+#include <stdlib.h>
+__attribute__((noinline)) void *kept(void) { return malloc(3000); }
+__attribute__((noinline)) void *dropped(void) { return malloc(700); }
+int main(void)
+{
+	static void *volatile all[1 << 16];
+	int count = 0;
+	char line[16];
+	while (fgets(line, sizeof(line), stdin)) {
+		for (int i = 0; i < 2000; i++) {
+			all[count++] = kept();
+			void *volatile block = dropped();
+			if (i % 10)
+				free(block);
+		}
+		puts("done");
+		fflush(stdout);
+	}
+}
+"""
+
+
+def frames_of(trace):
+    rows = csv.DictReader(io.StringIO(run("heap", trace, "-frames", "-format", "csv").stdout))
+    found = {row["frame"]: figures({key: int(value) for key, value in row.items() if key != "frame" and value.isdigit()}) for row in rows}
+    return {frame: numbers for frame, numbers in found.items() if any(numbers)}
+
+
+def figures(row):
+    return tuple(row[key] for key in ("outstanding_bytes", "outstanding_count", "total_bytes", "total_count"))
+
+
+def record(name, place, *options, steps=2):
+    """A session whose program does some steps, with a push behind each."""
+    program = subprocess.Popen(["./steps"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    run("start", name, "-q", "-p", program.pid, "-o", f"{name}.xht", *options)
+    push = subprocess.Popen([XHEAP, "push", name, f"file:{os.path.abspath(place)}", "--every", "1s", "--service", name, "-q"])
+    for step in range(steps):
+        program.stdin.write("\n")
+        program.stdin.flush()
+        program.stdout.readline()
+        wait_for_files(place, name, step + 1)
+    # A second pusher, which repeats what the first one has: it counts once.
+    run("push", name, f"file:{os.path.abspath(place)}", "--once", "--service", name, "-q", "--queue", f"{name}.queue")
+    run("stop", name, "-q")
+    expect(push.wait(60) == 0, "push failed")
+    program.stdin.close()
+    program.wait()
+
+
+def wait_for_files(place, name, count):
+    end = time.monotonic() + 60
+    while sum(file.startswith(f"{name}.") for file in os.listdir(place)) < count:
+        expect(time.monotonic() < end, f"{name} does not push: {os.listdir(place)}")
+        time.sleep(0.05)
+
+
+def check_sums():
+    """Stacks, functions, services and totals of three sessions, two of which are samples, are those of xheap heap."""
+    pathlib.Path("steps.c").write_text(PROGRAM)
+    subprocess.run(["gcc", "-O1", "-g", "-o", "steps", "steps.c"], check=True)
+    place, wanted = room("sums"), collections.Counter()
+    for name, options in (("exact", ()), ("rough", ("--sample", "64K")), ("fine", ("--sample", "4K"))):
+        record(name, place, *options)
+        for frame, numbers in frames_of(f"{name}.xht").items():
+            for i, value in enumerate(numbers):
+                wanted[frame, i] += value
+        of_service = ask("top", place, "--service", name, "--by", "function")
+        found = {row["function"]: figures(row) for row in of_service["rows"]}
+        expect(found == frames_of(f"{name}.xht"), f"{name}: {found}, not {frames_of(f'{name}.xht')}")
+        totals = json.loads(run("heap", f"{name}.xht", "-totals", "-format", "json").stdout)["totals"]
+        expect(all(of_service["totals"][key] == totals[key] for key in of_service["totals"]), f"{of_service['totals']} {totals}")
+        expect(of_service["sample_bytes"] == {"exact": 0, "rough": 64 << 10, "fine": 4 << 10}[name], of_service["sample_bytes"])
+    everything = ask("top", place, "--by", "function")
+    found = {(row["function"], i): value for row in everything["rows"] for i, value in enumerate(figures(row))}
+    expect(found == {key: wanted[key] for key in found} and len(found) == len(wanted), f"{found} {wanted}")
+    expect(everything["sessions"] == 3 and everything["hosts"] == 1 and everything["complete"], everything)
+    # A whole stack as heap has it.
+    stacks = csv.DictReader(io.StringIO(run("heap", "exact.xht", "-format", "csv").stdout))
+    wanted = {row["stack"]: int(row["outstanding_bytes"]) for row in stacks if int(row["total_bytes"])}
+    found = {";".join(row["stack"]): row["outstanding_bytes"] for row in ask("top", place, "--service", "exact")["rows"]}
+    expect(found == wanted, f"{found} {wanted}")
+    by_host = ask("top", place, "--by", "host")
+    expect(by_host["row_count"] == 1 and by_host["totals"] == everything["totals"], by_host)
+    by_service = {row["service"]: row["outstanding_bytes"] for row in ask("top", place, "--by", "service")["rows"]}
+    expect(set(by_service) == {"exact", "rough", "fine"} and sum(by_service.values()) == everything["totals"]["outstanding_bytes"], by_service)
+
+
+# ---- twice, and clocks ----
+
+ONE = Stacks([("web!parse", "web!main"), ("web!cache", "web!main")])
+
+
+def check_twice():
+    """A copy under another name, and a pusher that began anew, change nothing."""
+    place = room("twice")
+    for index in range(3):
+        write(place, ONE, [(2, 200, 1 + index, 100 + index), (1, 7, 0, 0)], index=index)
+    before = ask("top", place)
+    expect(before["totals"] == {"outstanding_bytes": 102, "outstanding_count": 3, "total_bytes": 621, "total_count": 9}, before)
+    os.mkdir(f"{place}/copy")
+    for file in list(pathlib.Path(place).glob("*.gz")):
+        shutil.copy(file, f"{place}/copy/other-{file.name}")
+    again = ask("top", place)
+    expect(again["pushed_twice"] == 3 and again["rows"] == before["rows"] and again["pushes"] == 3, again)
+    # The next pusher of that session says all that it had, and goes on.
+    write(place, ONE, [(6, 600, 3, 102), (3, 21, 0, 0)], index=3, since=EPOCH, until=EPOCH + 3 * MINUTE)
+    write(place, ONE, [(1, 1, 4, 104), None], index=4, since=EPOCH + 3 * MINUTE)
+    total = ask("top", place)["totals"]
+    expect(total == {"outstanding_bytes": 104, "outstanding_count": 4, "total_bytes": 622, "total_count": 10}, total)
+    # The session begins anew: what was in use is gone, what was allocated is not.
+    write(place, ONE, [(1, 9, 1, 9), None], start=EPOCH + 20 * MINUTE)
+    total = ask("top", place)["totals"]
+    expect(total == {"outstanding_bytes": 9, "outstanding_count": 1, "total_bytes": 631, "total_count": 11}, total)
+
+
+def check_clocks():
+    """The last hour, of a host whose clock is right, one that is a day fast, one that is some minutes slow, and one that pushes no more."""
+    place, now = room("clocks"), time.time_ns()
+    for host, shift in (("right", 0), ("fast", 1440), ("slow", -7), ("gone", -600)):
+        start = now + (shift - 180) * MINUTE
+        for index in range(0, 180, 10):
+            write(place, ONE, [(1, 100, 1, 1000), None], host=host, start=start, index=index, until=start + (index + 10) * MINUTE)
+    answer = ask("top", place, "--last", "1h", "--by", "host")
+    rows = {row["host"]: row for row in answer["rows"]}
+    expect(set(rows) == {"right", "fast", "slow"} and answer["old_sessions"] == 1, answer)
+    expect({row["outstanding_bytes"] for row in rows.values()} == {1000}, rows)
+    # Pushes 60 minutes back, and those of the slow clock 53: the edges are a push more or less.
+    expect(all(500 <= row["total_bytes"] <= 700 for row in rows.values()), rows)
+    expect(ask("top", place, "--host", "gone")["totals"]["total_bytes"] == 1800, "the host that is gone")
+    versions = ask("versions", place)["rows"]
+    expect(len(versions) == 1 and versions[0]["hosts"] == 4 and versions[0]["first_ns"] == now - 780 * MINUTE, versions)
+
+
+# ---- versions ----
+
+VERSIONS, LEAKY, HOSTS, COMMON, SIZE = 40, 18, 25, 60, 200
+STACKS = [(f"web!{name}{i}", "web!handle", "web!main") for name in ("buffer", "cache", "row") for i in range(COMMON // 3)] + [("web!leaked", "web!session", "web!main")]
+
+
+def check_versions(rate=MIB):
+    """One version of forty leaks on its 25 hosts, a MiB a push: after two pushes it is named. No other one is accused of anything, nor does more hosts count as growth."""
+    place, chance, stacks = room("versions"), random.Random(7), Stacks(STACKS)
+    means = [chance.lognormvariate(14, 1.5) for _ in STACKS]
+    for version in range(VERSIONS):
+        # Some versions run on more hosts.
+        for host in range(HOSTS * (1 + version % 3)):
+            load = chance.lognormvariate(0, 0.4)
+            for index in range(2):
+                values = []
+                for i, mean in enumerate(means):
+                    leaks = i == len(means) - 1
+                    bytes_now = (rate * (index + 1) if version == LEAKY else 0) if leaks else mean * load
+                    count, size = sampled(chance, SIZE, bytes_now / SIZE, PERIOD)
+                    values.append((count, size, count, size))
+                write(place, stacks, values, version=f"v{version}", host=f"h{version}.{host}", index=index, period=PERIOD)
+    for version in range(VERSIONS):
+        answer = ask("diff", place, "--before", f"v{(version + 1) % VERSIONS}", "--after", f"v{version}")
+        named = [(row["stack"][0], row["state"]) for row in answer["rows"] if row["state"] != "spread"]
+        # What leaks in the version before is gone in this one.
+        wanted = [("web!leaked", "new")] if version == LEAKY else [("web!leaked", "gone")] if version == LEAKY - 1 else []
+        expect(named == wanted and answer["judged"] == len(wanted), f"v{version}: {named}, not {wanted}")
+    # Against all other versions, by function, and as a test of a release.
+    row = ask("diff", place, "--after", f"v{LEAKY}", "--by", "function")["rows"][0]
+    expect(row["function"] == "web!leaked" and row["hosts_after"] <= HOSTS and abs(row["change_per_host"] - 2 * rate) < 4 * row["error"], row)
+    expect("web!leaked of web grew by" in run("fleet", "diff", place, "--after", f"v{LEAKY}", "--fail-above", "64K", status=1).stderr, "--fail-above")
+    run("fleet", "diff", place, "--after", "v20", "--before", "v19", "--fail-above", "0")
+    # The hosts that have it are those of the version.
+    hosts = ask("hosts", place, "leaked")
+    expect(hosts["rows"] and {row["version"] for row in hosts["rows"]} == {f"v{LEAKY}"} and hosts["row_count"] > HOSTS // 2, hosts["row_count"])
+    expect(hosts["rows"] == ask("hosts", place, "web!LEAK*")["rows"] and not ask("hosts", place, "leak")["rows"], "frames")
+    versions = {row["version"]: row for row in ask("versions", place)["rows"]}
+    expect(len(versions) == VERSIONS and versions["v17"]["hosts"] == HOSTS * 3 and versions["v18"]["hosts"] == HOSTS, versions["v17"])
+    expect("no session of version nosuch" in run("fleet", "diff", place, "--after", "nosuch", status=2).stderr, "a version that there is not")
+
+
+def check_growth():
+    """On ten hosts, a stack that grows by 2 MiB a minute in a sample is named by its rate; one that only changes up and down is not."""
+    place, chance, stacks = room("growth"), random.Random(11), Stacks(STACKS[-2:])
+    for host in range(10):
+        for index in range(30):
+            values = []
+            for size in (40 * MIB * chance.uniform(0.8, 1.2), 2 * MIB * (index + 1)):
+                count, size = sampled(chance, SIZE, size / SIZE, PERIOD)
+                values.append((count, size, count, size))
+            write(place, stacks, values, host=f"h{host}", index=index, period=PERIOD)
+    answer = ask("growth", place)
+    rows = {row["stack"][0]: row for row in answer["rows"]}
+    leak = rows["web!leaked"]
+    expect(leak["state"] == "grew" and abs(leak["growth_per_hour"] / (120 * MIB) - 1) < 0.1 and leak["error"] < 12 * MIB, leak)
+    expect(answer["judged"] == 1 and list(rows)[0] == "web!leaked" and leak["hosts"] == 10, answer)
+    alone = ask("growth", place, "--host", "h3", "--by", "function")["rows"]
+    expect(alone[0]["function"] == "web!leaked" and alone[0]["state"] == "grew" and alone[1]["state"] == "spread", alone)
+
+
+# ---- anybody's files ----
+
+def check_damage():
+    """What cannot be read is named and passed over, and nothing makes the command wait; the last good push of a session counts."""
+    place = room("damage")
+    for index in range(2):
+        write(place, ONE, [(1, 100, 1, 100 + index), None], index=index)
+    good = ask("top", place)
+    whole = next(pathlib.Path(place).glob("*.1.pb.gz")).read_bytes()
+    last = write(place, ONE, [(1, 100, 1, 5000), None], index=2)
+    last.write_bytes(last.read_bytes()[:-30])
+    answer = ask("top", place)
+    expect(answer["rows"] == good["rows"] and not answer["complete"] and "cut short" in answer["missing"][0]["why"], answer)
+    last.unlink()
+    plain = gzip.decompress(whole)
+    foreign = {"empty": b"", "text": b"hello\n", "cut": whole[:20], "not": gzip.compress(b"hello" * 100), "nothing": gzip.compress(b""), "zeros": gzip.compress(b"\0" * 9999),
+               "unlabelled": gzip.compress(Stacks([]).profile({}, [])), "bomb": gzip.compress(bytes(200 << 20), 9), "tail": gzip.compress(plain.replace(b"id=h1/s", b"id=h2/s") + b"\x0a\xff\xff\xff"),
+               "frame": gzip.compress(plain.replace(b"parse", b"\n\x1b[1m")), "huge": gzip.compress(Stacks([("a",)]).profile({"service.name": "s", "service.instance.id": "i"}, [(0, 0, 1 << 62, 1 << 62)]))}
+    for name, data in foreign.items():
+        pathlib.Path(place, f"{name}.pb.gz").write_bytes(data)
+    os.mkfifo(f"{place}/fifo.pb.gz")
+    os.symlink("/etc/passwd", f"{place}/link.pb.gz")
+    os.symlink("/", f"{place}/up")
+    os.mkdir(f"{place}/directory.pb.gz")
+    pathlib.Path(place, "notes.txt").write_text("not one of ours")
+    deep = pathlib.Path(place, *["d"] * 20)
+    deep.mkdir(parents=True)
+    begin = time.process_time()
+    answer = ask("top", place)
+    # All of them but `frame`, and the pipe, the link and what lies too deep.
+    expect(answer["missing_count"] == len(foreign) + 2, f"{answer['missing_count']} {answer['missing']}")
+    expect(answer["rows"][0]["outstanding_bytes"] == 101 and len(answer["missing"]) == 10, answer)
+    # No name of a stranger obeys on a terminal, or begins a line.
+    said = run("fleet", "top", place).stdout
+    expect("\x1b" not in said and "passed over" in said, said)
+    alone = room("alone")
+    pathlib.Path(alone, "text.pb.gz").write_bytes(b"hello\n")
+    expect("none of 1 file can be read; text.pb.gz: it is damaged, or no file of gzip" in run("fleet", "top", alone, status=2).stderr, "nothing to read")
+    expect("has no files of xheap push" in run("fleet", "top", room("empty"), status=2).stderr, "an empty directory")
+
+
+def check_words():
+    place = room("words")
+    write(place, ONE, [(1, 100, 1, 100), None], service="=cmd|' /C calc'!A0", host="a,b\"c")
+    for words, said in (
+            ([], "top, diff, growth, hosts or versions is expected"), (["sideways"], "is expected"), (["top"], "the place is missing"), (["top", "nowhere"], "cannot read nowhere: No such file"),
+            (["top", place, "x"], "x: not expected here"), (["top", place, "--last", "soon"], "not a time such as"), (["top", place, "--top", "0"], "not a number above 0"),
+            (["top", place, "--by", "colour"], "stack, function, service or host"), (["hosts", place], "the frame is missing"), (["diff", place], "the version is missing"),
+            (["diff", place, "--after", "1", "--version", "2"], "exclude each other"), (["diff", place, "--after", "1", "--fail-above", "x"], "fail-above"), (["top", place, "--format", "folded"], "text, csv or json")):
+        expect(said in run("fleet", *words, status=2).stderr, f"{words}: {run('fleet', *words, status=2).stderr}")
+    rows = list(csv.DictReader(io.StringIO(run("fleet", "hosts", place, "parse", "--format", "csv").stdout)))
+    expect(len(rows) == 1 and rows[0]["host"] == "a,b\"c" and rows[0]["service"] == "'=cmd|' /C calc'!A0", rows)
+    text = run("fleet", "top", place).stdout
+    expect("web!parse" in text and "1 push of 1 session on 1 host" in text, text)
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        expect(subprocess.run([XHEAP, "fleet", "top", place], stdout=full, stderr=subprocess.PIPE).returncode == 2, "a full disk")
+
+
+for check in (check_words, check_twice, check_clocks, check_damage, check_growth, check_versions, check_sums):
+    check()
