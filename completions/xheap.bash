@@ -34,7 +34,7 @@ _xheap_recording() {
 	--trigger) _xheap_reply "rss= memory-limit exit crash" "$1" ;;
 	-p | --pid) _xheap_reply "$(ps -u "$(id -u)" -o pid= 2>/dev/null)" "$1" ;;
 	--duration | --stack-depth | --wait-limit | --buffer-size | --min-buffers | --max-buffers | --sample | --max-file | --permissions | --flush-timer | --generations) ;;
-	*) _xheap_reply "-o --output -p --pid --duration --stackwalk --stack-depth --no-duration --no-follow --until-exit --on-full --wait-limit --buffer-size --min-buffers --max-buffers --sample --max-file --file-mode --keep --clock --trigger --permissions --flush-timer --generations --late-file --index --real-time --check-stacks --jit-names --quiet --help" "$1" ;;
+	*) _xheap_reply "-o --output -p --pid --duration --stackwalk --stack-depth --no-duration --no-follow --until-exit --python-objects --on-full --wait-limit --buffer-size --min-buffers --max-buffers --sample --max-file --file-mode --keep --clock --trigger --permissions --flush-timer --generations --late-file --index --real-time --check-stacks --jit-names --quiet --help" "$1" ;;
 	esac
 }
 
@@ -263,7 +263,7 @@ _xheap_image() {
 # Offer what follows xheap autologger.
 _xheap_autologger() {
 	# made from src/autologger/autologger_values.h by tests/cli/autologger_values --update
-	local options="--Guid --Start --Boot --BufferSize --MinimumBuffers --MaximumBuffers --MaxFileSize --LogFileMode --FileName --FileMax --FlushTimer --ClockType --DisableRealtimePersistence --StackWalkingFilter --EnableFlags --AllProcesses --SampleSize --Push --all --help"
+	local options="--Guid --Start --Boot --BufferSize --MinimumBuffers --MaximumBuffers --MaxFileSize --LogFileMode --FileName --FileMax --FlushTimer --ClockType --DisableRealtimePersistence --StackWalkingFilter --EnableFlags --AllProcesses --SampleSize --PythonObjects --Push --all --help"
 	# end of autologger_values
 	if [ "$COMP_CWORD" -eq 2 ]; then
 		_xheap_reply "add list show enable disable remove run stop --help" "$1"

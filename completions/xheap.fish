@@ -57,6 +57,7 @@ complete -c xheap -n '__fish_seen_subcommand_from autologger' -l StackWalkingFil
 complete -c xheap -n '__fish_seen_subcommand_from autologger' -l EnableFlags -x -d 'always 0: heap tracing has no flags'
 complete -c xheap -n '__fish_seen_subcommand_from autologger' -l AllProcesses -x -d '1: record process 1 and all its descendants (not a documented value)'
 complete -c xheap -n '__fish_seen_subcommand_from autologger' -l SampleSize -x -d 'record about one block of each so many KB; 0: all blocks (not a documented value)'
+complete -c xheap -n '__fish_seen_subcommand_from autologger' -l PythonObjects -x -d '1: record each object of Python programs (not a documented value)'
 complete -c xheap -n '__fish_seen_subcommand_from autologger' -l Push -x -d 'send profiles: a place, and options of xheap push; FileName has a window and sums (not a documented value)'
 # end of autologger_values
 complete -c xheap -n __fish_use_subcommand -a boottrace -d 'Record a scenario several times, and compare'
@@ -182,6 +183,7 @@ complete -c xheap -n __xheap_before_command -l wait-limit -x -d 'Wait at most th
 complete -c xheap -n __xheap_before_command -l buffer-size -x -d 'Set the size of a buffer'
 complete -c xheap -n __xheap_before_command -l min-buffers -x -d 'Let each process keep at least N buffers'
 complete -c xheap -n __xheap_before_command -l max-buffers -x -d 'Let each process have at most N buffers'
+complete -c xheap -n __xheap_before_command -l python-objects -d 'Record each object of a Python program'
 complete -c xheap -n __xheap_before_command -l sample -x -d 'Record a sample: one byte in BYTES'
 complete -c xheap -n __xheap_before_command -l generations -x -d 'Write to FILE.0001 up to FILE.N'
 complete -c xheap -n __xheap_before_command -l late-file -d 'Keep events in memory while the directory is missing'

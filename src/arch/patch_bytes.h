@@ -12,10 +12,16 @@
  *  xheap/heap.h makes for an annotation. */
 enum { PATCH_CALL_BYTES_MAX = 7, PATCH_SIGNAL_RETURN_BYTES = 9, PATCH_ANNOTATION_BYTES = 6 };
 
+/** What patch_put_marked_jump() writes: its size, and the first argument that a function gets from it. */
+enum { PATCH_MARKED_JUMP_BYTES = 5 + CPU_JUMP_BYTES, PATCH_MARK = 1 };
+
 /** Write to bytes, which lie at `at`, a jump to `to`: CPU_JUMP_BYTES. `to` has to be within 2 GiB. */
 void patch_put_jump(uint8_t *bytes, uint64_t at, uint64_t to);
 
-/** Return whether bytes, which lie at `at`, begin with such a jump. *to is set to its destination. */
+/** Write to bytes, which lie at `at`, a jump to a function within 2 GiB that makes PATCH_MARK its first argument. */
+void patch_put_marked_jump(uint8_t *bytes, uint64_t at, uint64_t to);
+
+/** Return whether bytes, which lie at `at`, begin with patch_put_jump()'s. *to is set to its destination. */
 bool patch_get_jump(const uint8_t *bytes, uint64_t at, uint64_t *to);
 
 /** Write to bytes a jump to any address: CPU_FAR_JUMP_BYTES. */

@@ -364,6 +364,7 @@ void autologger_recording(const struct autologger *logger, struct session_option
 	if (is_set(logger, AUTOLOGGER_Push) && !is_set(logger, AUTOLOGGER_MaxFileSize))
 		session->max_file_bytes = PUSH_WINDOW_MB * MB;
 	session->sample_bytes = number_of(logger, AUTOLOGGER_SampleSize) * KB;
+	session->with_objects = number_of(logger, AUTOLOGGER_PythonObjects);
 	session->flush_ms = (uint32_t)number_of(logger, AUTOLOGGER_FlushTimer) * 1000;
 	if (!session->flush_ms)
 		session->flush_ms = FLUSH_MS_MAX;

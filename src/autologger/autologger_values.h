@@ -38,6 +38,7 @@
 	X(AllProcesses, NUMBER, "", "0", 0, 1, "1: record process 1 and all its descendants (not a documented value)") \
 	X(SampleSize, NUMBER, "KB", "0", 0, 1048576, \
 	  "record about one block of each so many KB; 0: all blocks (not a documented value)") \
+	X(PythonObjects, NUMBER, "", "0", 0, 1, "1: record each object of Python programs (not a documented value)") \
 	X(Push, WORDS, "", "", 0, 0, \
 	  "send profiles: a place, and options of xheap push; FileName has a window and sums (not a documented " \
 	  "value)")

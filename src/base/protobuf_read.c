@@ -6,7 +6,8 @@ enum { TYPE_NUMBER = 0, TYPE_EIGHT = 1, TYPE_BYTES = 2, TYPE_FOUR = 5, TYPE_BITS
 
 struct protobuf_rest protobuf_begin(const void *bytes, size_t size)
 {
-	return (struct protobuf_rest){.at = bytes, .end = (const unsigned char *)bytes + size};
+	const unsigned char *at = bytes;
+	return (struct protobuf_rest){.at = at, .end = size ? at + size : at};
 }
 
 struct protobuf_rest protobuf_inside(const struct protobuf_field *field)

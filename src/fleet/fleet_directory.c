@@ -132,15 +132,19 @@ static int number_order(int64_t one, int64_t other)
 	return (one > other) - (one < other);
 }
 
-/* By host and session, and in a session by what the totals are of: who covers another one comes before. */
-static int push_order(const void *a, const void *b)
+/* A session by its name, over its starts. */
+static int instance_order(const struct pushed_head *one, const struct pushed_head *other)
 {
-	const struct pushed_head *one = &((const struct push *)a)->head, *other = &((const struct push *)b)->head;
 	int order = strcmp(one->host, other->host);
 	if (!order)
 		order = strcmp(one->service, other->service);
-	if (!order)
-		order = strcmp(one->instance, other->instance);
+	return order ? order : strcmp(one->instance, other->instance);
+}
+
+/* In a session by what the totals are of: who covers another one comes before. 0: they are of one push. */
+static int head_order(const struct pushed_head *one, const struct pushed_head *other)
+{
+	int order = instance_order(one, other);
 	if (!order)
 		order = number_order(one->start_ns, other->start_ns);
 	if (!order)
@@ -149,39 +153,29 @@ static int push_order(const void *a, const void *b)
 		order = number_order(other->until_ns, one->until_ns);
 	if (!order)
 		order = number_order(one->pushed_ns, other->pushed_ns);
-	if (!order)
-		order = number_order((int64_t)one->number, (int64_t)other->number);
-	/* Of two copies, the same one counts whatever the order of the directory. */
-	return order ? order : strcmp(((const struct push *)a)->path, ((const struct push *)b)->path);
+	return order ? order : number_order((int64_t)one->number, (int64_t)other->number);
 }
 
-static bool is_same_push(const struct pushed_head *one, const struct pushed_head *other)
+/* Of two copies, the same one counts whatever the order of the directory. */
+static int push_order(const void *a, const void *b)
 {
-	return !strcmp(one->host, other->host) && !strcmp(one->service, other->service) &&
-	       !strcmp(one->instance, other->instance) && one->start_ns == other->start_ns &&
-	       one->from_ns == other->from_ns && one->until_ns == other->until_ns &&
-	       one->pushed_ns == other->pushed_ns && one->number == other->number;
+	const struct push *one = a, *other = b;
+	const int order = head_order(&one->head, &other->head);
+	return order ? order : strcmp(one->path, other->path);
 }
 
-/* Sort the pushes, and keep one of those that are there twice. */
+/* Sort the pushes, and keep one file of each. */
 static void pushes_sort(struct directory *directory)
 {
 	size_t kept = 0;
 	if (directory->push_count)
 		qsort(directory->pushes, directory->push_count, sizeof(*directory->pushes), push_order);
 	for (size_t i = 0; i < directory->push_count; i++)
-		if (kept && is_same_push(&directory->pushes[kept - 1].head, &directory->pushes[i].head))
+		if (kept && !head_order(&directory->pushes[kept - 1].head, &directory->pushes[i].head))
 			directory->answer->twice++;
 		else
 			directory->pushes[kept++] = directory->pushes[i];
 	directory->push_count = kept;
-}
-
-/* A session by its name, over its starts. */
-static bool is_same_instance(const struct push *one, const struct push *other)
-{
-	return !strcmp(one->head.host, other->head.host) && !strcmp(one->head.service, other->head.service) &&
-	       !strcmp(one->head.instance, other->head.instance);
 }
 
 /* A pusher that began anew has pushed again all that the session had: totals that another push covers do not count. */
@@ -353,7 +347,7 @@ static int session_add(struct directory *directory, struct push *pushes, size_t 
 static size_t run_length(const struct push *pushes, size_t count, bool of_session)
 {
 	size_t length = 1;
-	while (length < count && (of_session ? is_same_instance(pushes, &pushes[length])
+	while (length < count && (of_session ? !instance_order(&pushes->head, &pushes[length].head)
 					     : !strcmp(pushes->head.host, pushes[length].head.host)))
 		length++;
 	return length;

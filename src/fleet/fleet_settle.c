@@ -148,7 +148,8 @@ void fleet_answer_settle(struct fleet_answer *answer, const struct fleet_questio
 {
 	const bool has_change = question->asked == FLEET_DIFF || question->asked == FLEET_GROWTH;
 	const double limit = normal_limit(CHANCE / (double)(answer->row_count ? answer->row_count : 1));
-	for (struct fleet_row *row = answer->rows; row < answer->rows + answer->row_count; row++) {
+	for (size_t at = 0; at < answer->row_count; at++) {
+		struct fleet_row *row = &answer->rows[at];
 		for (int i = 0; i < FLEET_SIDES; i++)
 			row->mean[i] = side_mean(&row->sides[i]);
 		if (question->asked == FLEET_DIFF)

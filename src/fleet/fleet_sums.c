@@ -2,7 +2,6 @@
 #include "fleet/fleet_sums.h"
 
 #include <errno.h>
-#include <fnmatch.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +11,8 @@
 #include "base/memory.h"
 #include "base/sink.h"
 #include "base/text.h"
+#include "query/pattern.h"
+#include "query/plain_name.h"
 
 enum { GROUPS_MAX = 1 << 22 };
 enum { ALLOC_OBJECTS, ALLOC_SPACE, INUSE_OBJECTS, INUSE_SPACE };
@@ -110,37 +111,27 @@ static uint32_t frame_intern(struct fleet_summing *summing, const struct pushed_
 	return id;
 }
 
-/* Return whether the name is what was asked for: as a whole, without parameters, or without what it is qualified by. */
+/* Return whether the name is what was asked for: as a whole, without parameters, or its last part. */
 static bool function_matches(const char *name, const char *pattern)
 {
-	char *plain = strdup(name);
-	if (!plain)
-		memory_exhausted(strlen(name));
-	bool is_match = !fnmatch(pattern, plain, FNM_CASEFOLD);
-	char *end = strchr(plain + strspn(plain, "("), '(');
-	if (end)
-		*end = 0;
-	is_match = is_match || !fnmatch(pattern, plain, FNM_CASEFOLD);
-	const char *last = plain;
-	for (const char *at = plain; (at = strstr(at, "::")); at += 2)
-		last = at + 2;
-	is_match = is_match || !fnmatch(pattern, last, FNM_CASEFOLD);
-	free(plain);
-	return is_match;
+	char plain[PLAIN_NAME_BYTES];
+	heap_plain_symbol(name, plain, sizeof(plain));
+	return heap_glob(pattern, name) || heap_glob(pattern, plain) || heap_glob(pattern, heap_last_part(plain));
 }
 
-/* As the patterns of xheap heap: "image!", "image!function", "function". */
+/* As the patterns of xheap heap: "image!", "image!function", "function". Code without a name, "image+0x1234", is of its
+   image, too. */
 static bool label_matches(const char *label, const char *pattern)
 {
 	const char *split = strchr(label, '!'), *asked = strchr(pattern, '!');
-	const char *function = split ? split + 1 : label;
+	const char *function = split ? split + 1 : label, *end = split ? split : strstr(label, "+0x");
 	if (!asked)
 		return function_matches(function, pattern);
-	if (!split)
+	if (!end)
 		return false;
-	char *image = strndup(label, (size_t)(split - label)), *of = strndup(pattern, (size_t)(asked - pattern));
-	const bool is_match = image && of && !fnmatch(of, image, FNM_CASEFOLD) &&
-			      (!asked[1] || function_matches(function, asked + 1));
+	char *image = strndup(label, (size_t)(end - label)), *of = strndup(pattern, (size_t)(asked - pattern));
+	const bool is_match =
+		image && of && heap_glob(of, image) && (!asked[1] || function_matches(function, asked + 1));
 	free(image);
 	free(of);
 	return is_match;

@@ -15,6 +15,8 @@
 #include "base/map.h"
 #include "base/memory.h"
 #include "base/protobuf_read.h"
+#include "export/pprof_fields.h"
+#include "push/push_labels.h"
 
 enum {
 	PACKED_BYTES = 1 << 16,
@@ -25,24 +27,6 @@ enum {
 	TIME_BITS = 62,
 	SUM_BITS = 56 /* of all values of a profile */
 };
-
-/* Fields, by message. */
-enum {
-	PROFILE_SAMPLE = 2,
-	PROFILE_MAPPING = 3,
-	PROFILE_LOCATION = 4,
-	PROFILE_FUNCTION = 5,
-	PROFILE_STRING = 6,
-	PROFILE_TIME = 9,
-	PROFILE_DURATION = 10,
-	PROFILE_PERIOD = 12,
-	PROFILE_COMMENT = 13
-};
-enum { SAMPLE_LOCATIONS = 1, SAMPLE_VALUES = 2 };
-enum { MAPPING_ID = 1, MAPPING_FILE = 5 };
-enum { LOCATION_ID = 1, LOCATION_MAPPING = 2, LOCATION_LINE = 4 };
-enum { LINE_FUNCTION = 1 };
-enum { FUNCTION_ID = 1, FUNCTION_NAME = 2 };
 
 /* A place: its frames lie in a row. */
 struct pushed_place {
@@ -243,9 +227,9 @@ static int head_fill(struct pushed_head *head, const struct pushed_reader *reade
 				     .instance = label_find(reader, fields, "service.instance.id", arena),
 				     .version = label_find(reader, fields, "service.version", arena),
 				     .host = label_find(reader, fields, "host.name", arena)};
-	head->start_ns = label_number(reader, fields, "xheap.session.start", 0, arena);
-	head->pushed_ns = label_number(reader, fields, "xheap.push.time", until_ns, arena);
-	head->number = (uint64_t)label_number(reader, fields, "xheap.push.number", 0, arena);
+	head->start_ns = label_number(reader, fields, PUSH_LABEL_START, 0, arena);
+	head->pushed_ns = label_number(reader, fields, PUSH_LABEL_TIME, until_ns, arena);
+	head->number = (uint64_t)label_number(reader, fields, PUSH_LABEL_NUMBER, 0, arena);
 	if (!head->service || !head->instance)
 		return diag_fail(diag, EBADMSG,
 				 "it does not say of which service and session it is: xheap push did not "
@@ -360,7 +344,8 @@ static bool string_take(struct pushed_reader *reader, struct protobuf_rest messa
 
 static bool frames_name(struct pushed_reader *reader)
 {
-	for (struct pushed_frame *frame = reader->frames; frame < reader->frames + reader->frame_count; frame++) {
+	for (size_t i = 0; i < reader->frame_count; i++) {
+		struct pushed_frame *frame = &reader->frames[i];
 		if (frame->function.size >= reader->string_count || frame->image.size >= reader->string_count)
 			return false;
 		frame->function = reader->strings[frame->function.size];

@@ -319,7 +319,8 @@ static uint64_t unwind_row(const struct elf *elf, const uint8_t *rows, uint32_t 
 	return elf->unwind.p_vaddr + (uint64_t)(int64_t)relative;
 }
 
-uint64_t elf_unwind_start(const struct elf *elf, uint64_t address)
+/* Return the start of the last function at or before the address, or with `after` of the one behind it; 0: unknown. */
+static uint64_t unwind_find(const struct elf *elf, uint64_t address, uint32_t after)
 {
 	/* version; pc-relative, 4 bytes, sorted pairs relative to the header */
 	static const uint8_t usual[4] = {1, 0x1b, 0x03, 0x3b};
@@ -337,5 +338,15 @@ uint64_t elf_unwind_start(const struct elf *elf, uint64_t address)
 		else
 			high = middle;
 	}
-	return unwind_row(elf, header + 12, low);
+	return low + after < count ? unwind_row(elf, header + 12, low + after) : 0;
+}
+
+uint64_t elf_unwind_start(const struct elf *elf, uint64_t address)
+{
+	return unwind_find(elf, address, 0);
+}
+
+uint64_t elf_unwind_next(const struct elf *elf, uint64_t address)
+{
+	return unwind_find(elf, address, 1);
 }

@@ -100,4 +100,7 @@ uint64_t elf_pointer_at(const struct elf *elf, uint64_t address);
 /** Return the start of the last function at or before `address` in the unwind table; 0: unknown. */
 uint64_t elf_unwind_start(const struct elf *elf, uint64_t address);
 
+/** Return the start of the first function behind `address` in the unwind table; 0: unknown. */
+uint64_t elf_unwind_next(const struct elf *elf, uint64_t address);
+
 #endif

@@ -46,7 +46,9 @@ enum hook_mark {
 	MARK_PYTHON_VERSION, /**< the number, from 3.11 on */
 	MARK_PYTHON_ARENAS,  /**< returns the functions for arenas */
 	MARK_PYTHON_RUNTIME,
-	MARK_PYTHON_8,       /**< this and the next two: functions that a minor version was the first to have */
+	MARK_PYTHON_CALLERS, /**< this and the next ones: call what tables of allocators name, table by table */
+	MARK_PYTHON_CALLERS_LAST = MARK_PYTHON_CALLERS + HOOK_PYTHON_TABLES * HOOK_PYTHON_FUNCTIONS - 1,
+	MARK_PYTHON_8, /**< this and the next two: functions that a minor version was the first to have */
 	MARK_PYTHON_9,
 	MARK_PYTHON_10,
 	MARK_PYTHON_OTHER, /**< of a build whose structures are others: free-threaded, or with traced references */

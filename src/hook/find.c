@@ -28,6 +28,7 @@
 #include "hook/entry_names.h"
 #include "hook/hook.h"
 #include "hook/python_arenas.h"
+#include "hook/python_tables.h"
 #include "hook/request_sites.h"
 
 enum { FINDING_MAX = 512, REQUESTS_MAX = 192, OPERATOR_LOOK_MAX = 32, DEBUG_STATE_OFFSET = 24, SILENT_GAP_MAX = 512 };
@@ -248,6 +249,29 @@ static uint32_t python_version(const struct finder *finder)
 	return number >> 24 == 3 && (number >> 4 & 0xf) == FINAL ? number >> 16 & 0xff : 0;
 }
 
+/* Find the part of the evaluation that the compiler has split off, where no symbol names it: jumps lead into the midst
+   of what is no function of its own. */
+static void find_cold(const struct elf *elf, struct hook_python *python)
+{
+	const uint64_t end = python->eval + python->eval_bytes;
+	struct code code;
+	for (uint64_t at = python->eval; at < end; at += code.length) {
+		uint64_t available = elf_code_bytes(elf, at);
+		const uint8_t *bytes = elf_at_address(elf, at, available);
+		if (!available || !bytes || !code_decode_branch(&code, bytes, available, at))
+			return;
+		bool is_jump = code.kind == CODE_JUMP || code.kind == CODE_CONDITION;
+		if (!is_jump || code.target - python->eval < python->eval_bytes)
+			continue;
+		uint64_t start = elf_unwind_start(elf, code.target), next = elf_unwind_next(elf, code.target);
+		if (!start || start == code.target || !next)
+			continue;
+		python->cold = start;
+		python->cold_bytes = next - start;
+		return;
+	}
+}
+
 /* Describe the Python interpreter, if the image has one. */
 static void describe_python(struct finder *finder)
 {
@@ -270,6 +294,8 @@ static void describe_python(struct finder *finder)
 			     !python->code_type || !python->text_type || !python->bytes_type;
 	if (python->is_unknown)
 		python->version = 0;
+	else if (!python->cold)
+		find_cold(&finder->elf, python);
 }
 
 /* Find the functions by which Python takes memory for its objects, and gives it back. */
@@ -285,6 +311,29 @@ static void take_arenas(struct finder *finder)
 	for (unsigned i = 0; i < 2; i++)
 		finder->finding[finder->count++] =
 			(struct finding){.name = hook_name_find(names[i]), .address = addresses[i]};
+}
+
+/* Find the functions from which Python takes single objects. They make events as an annotated heap's do. */
+static void take_objects(struct finder *finder)
+{
+	static const struct hook_name names[HOOK_PYTHON_FUNCTIONS] = {
+		{"_PyObject_Malloc", FUNCTION_HEAP_ALLOC, FAMILY_ANNOTATION, 0},
+		{"_PyObject_Calloc", FUNCTION_HEAP_ALLOC, FAMILY_ANNOTATION, 0},
+		{"_PyObject_Realloc", FUNCTION_HEAP_REALLOC, FAMILY_ANNOTATION, 0},
+		{"_PyObject_Free", FUNCTION_HEAP_FREE, FAMILY_ANNOTATION, 0}};
+	const struct finding *mark = finder->mark;
+	struct hook_python *python = &finder->image->python;
+	uint64_t callers[HOOK_PYTHON_TABLES][HOOK_PYTHON_FUNCTIONS];
+	struct hook_python_objects objects = {.ways = 0};
+	for (unsigned table = 0; table < HOOK_PYTHON_TABLES; table++)
+		for (unsigned i = 0; i < HOOK_PYTHON_FUNCTIONS; i++)
+			callers[table][i] = mark[MARK_PYTHON_CALLERS + table * HOOK_PYTHON_FUNCTIONS + i].address;
+	if (!python->version || finder->count + HOOK_PYTHON_FUNCTIONS > FINDING_MAX ||
+	    !python_tables_find(&finder->elf, python->version, callers, mark[MARK_PYTHON_RUNTIME].address, &objects))
+		return;
+	python->objects = objects;
+	for (unsigned i = 0; i < HOOK_PYTHON_FUNCTIONS; i++)
+		finder->finding[finder->count++] = (struct finding){.name = &names[i], .address = objects.functions[i]};
 }
 
 static void describe(struct finder *finder)
@@ -305,6 +354,7 @@ static void describe(struct finder *finder)
 			elf_pointer_at(&finder->elf, finder->mark[MARK_DEBUG_POINTER].address) + DEBUG_STATE_OFFSET;
 	describe_python(finder);
 	take_arenas(finder);
+	take_objects(finder);
 }
 
 /* Return whether a local symbol also exists as a global one: then the local ones belong to single source files. */
@@ -379,6 +429,16 @@ static enum hook_flavour flavour_of_name(const struct finder *finder, const stru
 	return name->family == FAMILY_C || name->family == FAMILY_LIBC ? finder->image->flavour : HOOK_FLAVOUR_OTHER;
 }
 
+/* Return 1 + the place among the functions for Python's objects, 0 if it is none of them. */
+static uint8_t python_object_of(const struct finder *finder, const struct finding *finding)
+{
+	const struct hook_python_objects *objects = &finder->image->python.objects;
+	for (unsigned i = 0; i < HOOK_PYTHON_FUNCTIONS; i++)
+		if (objects->functions[i] == finding->address)
+			return (uint8_t)(i + 1);
+	return 0;
+}
+
 static void add_target(struct finder *finder, const struct finding *finding)
 {
 	struct hook_image *image = finder->image;
@@ -389,7 +449,8 @@ static void add_target(struct finder *finder, const struct finding *finding)
 				       .handlerless = -1,
 				       .is_operator = finding->name->family == FAMILY_OPERATOR,
 				       .flavour = flavour_of_name(finder, finding->name),
-				       .usable_size = usable_size_of(finder, finding->name)};
+				       .usable_size = usable_size_of(finder, finding->name),
+				       .python_object = python_object_of(finder, finding)};
 	strncpy(target->name, finding->name->name, sizeof(target->name) - 1);
 	uint64_t available = elf_code_bytes(&finder->elf, target->address);
 	displace_measure(target, elf_at_address(&finder->elf, target->address, available), available);

@@ -10,6 +10,7 @@
 #include <sys/types.h>
 
 #include "arch/cpu.h"
+#include "arch/patch_bytes.h"
 #include "base/diag.h"
 #include "base/events.h"
 
@@ -20,7 +21,10 @@ enum {
 	HOOK_RELOCATED_MAX = 160,
 	HOOK_INTERNAL_MAX = 32,
 	HOOK_PYTHON_FIRST = 8, /* minor versions of CPython whose structures are known */
-	HOOK_PYTHON_LAST = 13
+	HOOK_PYTHON_LAST = 14,
+	HOOK_PYTHON_TABLES = 2,    /* of objects, and of memory */
+	HOOK_PYTHON_FUNCTIONS = 4, /* that each names: malloc, calloc, realloc, free */
+	HOOK_PYTHON_WAYS_BYTES = HOOK_PYTHON_FUNCTIONS * PATCH_MARKED_JUMP_BYTES
 };
 
 /** The functions and places besides heap functions that the recorder hooks. Values continue enum heap_function. */
@@ -55,6 +59,8 @@ struct hook_target {
 	/** address of the function that returns its blocks' usable size; 0: none, or it may change the heap's state */
 	uint64_t usable_size;
 	const char *reason; /**< static text: why it cannot be displaced; NULL: it can be */
+	/** 1 + its place in hook_python_objects.functions: hooked if Python's objects are recorded; 0: none of these */
+	uint8_t python_object;
 };
 
 /** Return whether a target is a function of an allocator. */
@@ -71,6 +77,15 @@ struct hook_range {
 	uint64_t low, high;
 };
 
+/** Where CPython takes its objects: addresses in the file. */
+struct hook_python_objects {
+	uint64_t tables[HOOK_PYTHON_TABLES];       /**< each a context, and then addresses of the functions */
+	uint64_t functions[HOOK_PYTHON_FUNCTIONS]; /**< that both name; 0: nothing is known */
+	/** spare bytes behind the image's code, HOOK_PYTHON_WAYS_BYTES of them, for jumps to the functions where
+	    callers have copies of these; 0: all calls come to the functions */
+	uint64_t ways;
+};
+
 /** A CPython interpreter in an image: its functions and types, as addresses in the file. */
 struct hook_python {
 	uint64_t eval, eval_bytes, cold, cold_bytes; /**< _PyEval_EvalFrameDefault(), and the part split off */
@@ -79,6 +94,7 @@ struct hook_python {
 	uint64_t code_type, text_type, bytes_type;
 	uint32_t version; /**< the minor one of CPython 3; 0: no interpreter, or one whose structures are not known */
 	bool is_unknown;  /**< there is one whose structures are not known */
+	struct hook_python_objects objects;
 };
 
 /** The facts about an image file that hooking uses. Made once per build-id and cached by the caller. */

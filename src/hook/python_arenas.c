@@ -9,7 +9,7 @@
 enum { RUNTIME_FIRST = 12, WORD = sizeof(uint64_t), TAKE_BYTES = 64 };
 
 /* Where the table lies in _PyRuntime, by minor version from RUNTIME_FIRST on. */
-static const uint16_t table_offsets[] = {0x168, 0x3d0};
+static const uint16_t table_offsets[] = {0x168, 0x3d0, 0x480};
 
 /* Return the address of the table: before 3.12 it is a variable, which the getter reads first. */
 static uint64_t table_address(const struct elf *elf, uint32_t version, uint64_t getter, uint64_t runtime)

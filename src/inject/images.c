@@ -202,7 +202,7 @@ static void image_add(struct inject *inject, pid_t pid, const struct proc_map *m
 	if (is_main)
 		inject->program = index + 1;
 	if (hooks && is_main && inject->is_by_loader && !inject->doors.high) {
-		doors_open(inject, &row, patches_count(hooks));
+		doors_open(inject, &row, patches_count(inject, hooks));
 		RECORDER_WRITE(inject, mappings.doors,
 			       ((struct recorder_mapping){inject->doors.low, inject->doors.high}));
 	}

@@ -95,6 +95,7 @@ struct inject {
 	uint32_t wait_limit_ms;   /**< the longest that a thread waits for the logger */
 	bool never_waits;         /**< it is process 1: its threads drop events rather than wait */
 	bool is_sampling;         /**< the session samples: the memory for that is mapped */
+	bool with_objects;        /**< the objects of Python interpreters are recorded */
 	bool no_syscalls;         /**< a thread may not make the recorder's system calls, when it was injected into */
 	bool no_arenas;           /**< GLIBC_TUNABLES changes the alignment of heaps: arenas cannot be distinguished */
 	struct inject_jump *jump; /**< patched entries, or with is_gathering entries to patch */

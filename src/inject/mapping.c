@@ -246,7 +246,9 @@ static int islands_add(struct inject *inject, struct remote *remote, uint64_t ne
 	bool needs_own = is_far(image.base, near), is_asked = needs_own || image.end <= LOW_CODE_END;
 	const char *why;
 	uint32_t count =
-		is_asked ? patches_count(inject->find_hooks(inject->cookie, inject->pid, executable, true, &why)) : 0;
+		is_asked
+			? patches_count(inject, inject->find_hooks(inject->cookie, inject->pid, executable, true, &why))
+			: 0;
 	doors_open(inject, &image, count);
 	bool has_doors = inject->doors.high != 0;
 	const struct place_wish place = place_near(loader.base, loader.end);
@@ -261,7 +263,7 @@ void map_near_program(struct inject *inject, struct remote *remote, int file, co
 	Elf64_Ehdr header;
 	struct region_image image;
 	struct inject_doors doors;
-	uint32_t count = patches_count(hooks);
+	uint32_t count = patches_count(inject, hooks);
 	if (!count || !remote_read(file, 0, &header, sizeof(header)) || header.e_type != ET_EXEC ||
 	    !image_read_loaded(file, 0, &image, NULL))
 		return;

@@ -174,11 +174,17 @@ static struct inject_island *island_for(struct inject *inject, uint64_t address)
 	return NULL;
 }
 
-uint32_t patches_count(const struct hook_image *hooks)
+/* Return whether the session hooks the function. */
+static bool is_wanted(const struct inject *inject, const struct hook_target *target)
+{
+	return !target->python_object || inject->with_objects;
+}
+
+uint32_t patches_count(const struct inject *inject, const struct hook_image *hooks)
 {
 	uint32_t count = 0;
 	for (uint32_t i = 0; hooks && i < hooks->target_count; i++)
-		count += hooks->targets[i].displaced != 0;
+		count += hooks->targets[i].displaced != 0 && is_wanted(inject, &hooks->targets[i]);
 	return count;
 }
 
@@ -272,11 +278,26 @@ static bool jump_add(struct inject *inject, const struct inject_jump *jump)
 	return true;
 }
 
-/* Return the recorder's function for a target; 0: the stub does all. */
-static uint64_t hook_address(const struct inject *inject, const struct hook_target *target)
+/* Return the name of the recorder's function for a target in a process whose Python objects are recorded; NULL: it is
+   that of other processes. */
+static const char *object_hook_name(const struct hook_target *target)
 {
-	const char *name = stub_hook_name(target);
+	static const char *const names[] = {"hook_python_malloc", "hook_python_calloc", "hook_python_realloc",
+					    "hook_python_free"};
+	_Static_assert(sizeof(names) / sizeof(names[0]) == HOOK_PYTHON_FUNCTIONS, "a hook each");
+	return target->python_object                      ? names[target->python_object - 1]
+	       : target->function == FUNCTION_ARENA_ALLOC ? "hook_python_arena_alloc"
+	       : target->function == FUNCTION_ARENA_FREE  ? "hook_python_arena_free"
+							  : NULL;
+}
+
+/* Return the recorder's function for a target; 0: the stub does all. */
+static uint64_t hook_address(const struct inject *inject, const struct hook_target *target, bool has_objects)
+{
+	const char *name = stub_hook_name(target), *object = has_objects ? object_hook_name(target) : NULL;
 	char sampled[64];
+	if (object)
+		return inject->text + recorder_symbol(object);
 	if (!name)
 		return 0;
 	if (target->function < FUNCTION_COUNT && inject->is_sampling) {
@@ -368,6 +389,7 @@ struct image_patching {
 	struct inject_image *image;
 	const char *path;
 	bool is_main;
+	bool has_objects;    /* its functions for Python's objects are hooked, too */
 	uint64_t *originals; /* by target: where each can be called without its hook */
 };
 
@@ -415,18 +437,19 @@ static void stub_describe(const struct image_patching *patching, const struct ho
 	const struct inject *inject = patching->inject;
 	const struct inject_image *image = patching->image;
 	uint8_t chunk = chunk_kind(inject, target);
-	uint64_t heap = chunk == CHUNK_NONE ? HEAP_ALLOCATOR : HEAP_GLIBC_MAIN;
+	uint64_t heap = target->python_object ? HEAP_PYTHON : chunk == CHUNK_NONE ? HEAP_ALLOCATOR : HEAP_GLIBC_MAIN;
 	*stub = (struct stub){
 		.at = at,
 		.target = target,
 		.address = target->address + image->bias,
 		.requests = image->requests,
-		.hook = hook_address(inject, target),
+		.hook = hook_address(inject, target, patching->has_objects),
 		.region_address = inject->region_address,
 		.context = {.recorder = (struct recorder *)inject->recorder,
 			    .function = target->function,
 			    .handlerless = target->handlerless >= 0 ? patching->originals[target->handlerless] : 0,
 			    .chunk = chunk,
+			    .is_by_ways = target->python_object && patching->hooks->python.objects.ways,
 			    .allocator_base = image->base,
 			    .heap_key = image->base | heap << RECORDER_HEAP_KEY_KIND,
 			    .usable_size = target->usable_size ? target->usable_size + image->bias : 0}};
@@ -490,6 +513,103 @@ static void patch_target(const struct image_patching *patching, const struct hoo
 		inject_refuse(patching->inject, target->name, patching->path, why);
 }
 
+/* ---- Python's objects ---- */
+
+/* Return the address behind which function i is called, without being the function's own. */
+static uint64_t way_of_object(const struct image_patching *patching, unsigned i)
+{
+	return patching->hooks->python.objects.ways + patching->image->bias + i * PATCH_MARKED_JUMP_BYTES;
+}
+
+/* Return why objects are not recorded; NULL: they are. All four functions are hooked, or none: objects would seem to
+   leak. */
+static const char *objects_check(const struct image_patching *patching)
+{
+	const struct hook_image *hooks = patching->hooks;
+	const struct inject_doors *doors = &patching->inject->doors;
+	uint64_t ways = way_of_object(patching, 0);
+	if (hooks->python.is_unknown)
+		return "its structures are not known";
+	if (!hooks->python.objects.functions[0])
+		return "its tables of allocators are not those of a usual build, or its code has no spare bytes";
+	if (hooks->python.objects.ways && ways < doors->high && doors->low < ways + HOOK_PYTHON_WAYS_BYTES)
+		return "its code has no spare bytes";
+	for (uint32_t i = 0; i < hooks->target_count; i++)
+		if (hooks->targets[i].python_object && !hooks->targets[i].displaced)
+			return "its first instructions cannot be moved";
+	return NULL;
+}
+
+/* Write jumps to the functions into spare bytes of the image. The mark that they make the context, which the functions
+   do not use, says that a call came by a table. They stay for ever: a program may have copied a table, and once it is
+   detached from they only lead to its own functions. */
+static bool ways_write(const struct image_patching *patching)
+{
+	const struct hook_python_objects *objects = &patching->hooks->python.objects;
+	unsigned char bytes[HOOK_PYTHON_WAYS_BYTES];
+	for (unsigned i = 0; i < HOOK_PYTHON_FUNCTIONS; i++)
+		patch_put_marked_jump(bytes + i * PATCH_MARKED_JUMP_BYTES, way_of_object(patching, i),
+				      objects->functions[i] + patching->image->bias);
+	return remote_write(patching->inject->memory, way_of_object(patching, 0), bytes, sizeof(bytes));
+}
+
+/* Have a word of a table name the way in place of the function. Only its lower bytes differ. A library that was mapped
+   just now has other words still: then the recorder does it. Return false if a running program has chosen another
+   allocator. */
+static bool table_word_patch(const struct image_patching *patching, uint64_t at, uint64_t function, uint64_t way)
+{
+	struct inject *inject = patching->inject;
+	struct inject_jump jump = {.address = at, .moved = function};
+	uint64_t now;
+	if ((function ^ way) >> (8 * HOOK_PATCH_BYTES) || !remote_read(inject->memory, at, &now, sizeof(now)))
+		return false;
+	memset(jump.offsets, -1, sizeof(jump.offsets));
+	memcpy(jump.original, &function, sizeof(jump.original));
+	memcpy(jump.jump, &way, sizeof(jump.jump));
+	if (now == function)
+		return jump_add(inject, &jump);
+	if (!inject->is_gathering && grow_by_one(inject->jump, inject->jump_count, inject->jump_capacity))
+		inject->jump[inject->jump_count++] = jump;
+	return !inject->is_gathering || now == way;
+}
+
+/* Lead all calls by way of the tables to the functions' entries. Calls that do not come that way are no events: of an
+   allocator that a program has put above, some may have copies of the functions. */
+static void tables_patch(const struct image_patching *patching)
+{
+	const struct hook_python_objects *objects = &patching->hooks->python.objects;
+	struct recorder_object_tables known = {.table = {0}};
+	bool is_usual = true;
+	for (unsigned i = 0; i < HOOK_PYTHON_FUNCTIONS; i++) {
+		known.function[i] = objects->functions[i] + patching->image->bias;
+		known.way[i] = way_of_object(patching, i);
+		for (unsigned table = 0; table < HOOK_PYTHON_TABLES; table++)
+			is_usual &= table_word_patch(
+				patching, objects->tables[table] + patching->image->bias + (i + 1) * sizeof(uint64_t),
+				known.function[i], known.way[i]);
+	}
+	for (unsigned table = 0; table < HOOK_PYTHON_TABLES && !patching->inject->is_gathering; table++)
+		known.table[table] = objects->tables[table] + patching->image->bias;
+	RECORDER_WRITE(patching->inject, objects.tables, known);
+	if (!is_usual && has_memory(patching->inject))
+		inject_refuse(patching->inject, "Python's objects", patching->path,
+			      "the program has chosen another allocator");
+}
+
+/* Decide whether the objects of an image's interpreter are recorded. */
+static bool objects_begin(const struct image_patching *patching)
+{
+	const struct hook_python *python = &patching->hooks->python;
+	if (!patching->inject->with_objects || (!python->version && !python->is_unknown))
+		return false;
+	const char *why = objects_check(patching);
+	if (!why && python->objects.ways && !ways_write(patching))
+		why = has_memory(patching->inject) ? "its memory cannot be written" : "";
+	if (why && why[0])
+		inject_refuse(patching->inject, "Python's objects", patching->path, why);
+	return !why;
+}
+
 void patch_image(struct inject *inject, const struct hook_image *hooks, struct inject_image *image, const char *path,
 		 bool is_main)
 {
@@ -499,7 +619,7 @@ void patch_image(struct inject *inject, const struct hook_image *hooks, struct i
 		inject_refuse(inject, "all functions", path, "no memory");
 	if (!originals)
 		return;
-	const struct image_patching patching = {inject, hooks, image, path, is_main, originals};
+	struct image_patching patching = {inject, hooks, image, path, is_main, false, originals};
 	for (uint32_t i = 0; i < hooks->target_count; i++)
 		originals[i] = hooks->targets[i].address + image->bias;
 	for (uint32_t i = 0; i < inject->island_count; i++)
@@ -507,11 +627,15 @@ void patch_image(struct inject *inject, const struct hook_image *hooks, struct i
 	tell_internal_calls(inject, hooks, image, is_main);
 	if (hooks->has_more_requests)
 		inject_refuse(inject, "some requests to Valgrind", path, "there are too many");
+	patching.has_objects = objects_begin(&patching);
 	/* First the functions that others try. */
 	for (int round = 0; round < 2; round++)
 		for (uint32_t i = 0; i < hooks->target_count; i++)
-			if ((hooks->targets[i].handlerless >= 0) == (round == 1))
+			if ((hooks->targets[i].handlerless >= 0) == (round == 1) &&
+			    (!hooks->targets[i].python_object || patching.has_objects))
 				patch_target(&patching, &hooks->targets[i]);
+	if (patching.has_objects && hooks->python.objects.ways)
+		tables_patch(&patching);
 	free(originals);
 	for (uint32_t i = 0; i < inject->island_count; i++)
 		image->stubs[i].high = inject->island[i].next;

@@ -12,7 +12,7 @@
 void inject_refuse(struct inject *inject, const char *name, const char *path, const char *why);
 
 /** Return how many functions of the executable have to be patched. */
-uint32_t patches_count(const struct hook_image *hooks);
+uint32_t patches_count(const struct inject *inject, const struct hook_image *hooks);
 
 /** Return whether the code of an executable in low memory has spare bytes behind it for so many patches, and store
     where. at: where in `memory` the executable is, which may be a file. */

@@ -377,12 +377,12 @@ void matching_advance(struct matching *matching, int64_t time_ns)
 	matching->next_lifecycle_ns = start_ns < end_ns ? start_ns : end_ns;
 }
 
-/* Return the table for blocks of the point's function. */
+/* Return the table for blocks of the point's function. Earlier blocks have none: they are allocators' own. */
 static struct live *live_of(const struct matching *matching, const struct point *point)
 {
 	uint32_t heap = point->block->heap[point->row], entry = point->block->entry[point->row];
-	if (!matching->is_annotation || entry >= matching->table->dictionary->entry_count ||
-	    !matching->is_annotation[entry])
+	if (!matching->is_annotation || point->block->kind[point->row] == EVENT_EARLIER ||
+	    entry >= matching->table->dictionary->entry_count || !matching->is_annotation[entry])
 		return &matching->processes[point->process].live;
 	return heap < matching->annotated_count ? &matching->annotated[heap]
 						: &matching->processes[point->process].heapless;

@@ -175,11 +175,12 @@ static int profile_make(void *context, struct diag *diag)
 	const struct trace_dictionary *dictionary = trace_dictionary(profile->analysis.sources[0].trace);
 	struct push_labels labels = {.count = 0};
 	struct timespec now;
-	labels_make(&labels, maker, dictionary);
 	clock_gettime(CLOCK_REALTIME, &now);
 	profile->pushed_ns = (int64_t)now.tv_sec * NS_OF_SECOND + now.tv_nsec;
+	/* First: nobody else says which push it is. */
 	if (!push_place_is_remote(maker->place))
 		labels_add_push(&labels, maker, dictionary->start_realtime_ns, profile->pushed_ns);
+	labels_make(&labels, maker, dictionary);
 	profile->origin = push_labels_settle(&labels);
 	const int64_t start_ns = dictionary->start_realtime_ns;
 	profile->from_s = (start_ns + maker->past.until_ns) / NS_OF_SECOND;

@@ -1,31 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "recorder/annotations.h"
 
-static inline __attribute__((always_inline)) void annotate_in(struct call call, const struct hook_context *context,
-							      const struct annotation *annotation, int is_special)
-{
-	struct event event = annotation->event;
-	event.ticks = call.begin;
-	event.duration = RECORD_NO_DURATION;
-	event.heap = (uint16_t)heap_lookup(call.thread, context, annotated_key(annotation->heap) | HEAP_CURRENT);
-	event_set_usable(&event, 0);
-	uint32_t bytes;
-	if (is_special) {
-		struct call special_call = call;
-		bytes = event_write_special(&special_call, context, &event, annotation->stack_option);
-	} else {
-		bytes = event_write_plain(call, context, event, annotation->stack_option);
-	}
-	if (LIKELY(bytes)) {
-		struct event_stream *stream = stream_of(&call);
-		stream->write += bytes;
-		stream_commit(stream);
-		if (UNLIKELY(!stream->plain_limit))
-			stream_hand_over(call.thread, stream);
-	}
-	call_end(&call);
-}
-
 static inline uint16_t heap_of_place(const struct heap_place *place)
 {
 	return place ? (uint16_t)LOAD(&place->index) : REGION_HEAP_NONE;
@@ -59,8 +34,7 @@ static int annotation_is_sampled(const struct call *call, const struct hook_cont
 {
 	struct recorder *recorder = context->recorder;
 	struct event *event = &annotation->event;
-	struct heap_place *place =
-		heap_place_find(call->thread, context, annotated_key(annotation->heap) | HEAP_CURRENT);
+	struct heap_place *place = heap_place_find(call->thread, context, annotation->key);
 	uint16_t heap = heap_of_place(place);
 	switch (context->function) {
 	case FUNCTION_HEAP_ALLOC:
@@ -101,7 +75,7 @@ static inline __attribute__((always_inline)) uint64_t annotate(const struct hook
 							       struct annotation annotation, uint64_t frame)
 {
 	struct call call;
-	int how = annotation.heap ? enter(&call, context, frame) : CALL_PASSES;
+	int how = annotation.key ? enter(&call, context, frame) : CALL_PASSES;
 	if (LIKELY(how == CALL_IS_PLAIN)) {
 		annotate_in(call, context, &annotation, 0);
 	} else if (how == CALL_IS_SPECIAL) {
@@ -112,7 +86,9 @@ static inline __attribute__((always_inline)) uint64_t annotate(const struct hook
 }
 
 #define ANNOTATE(option, ...) \
-	annotate(context, (struct annotation){.heap = a, .event = {__VA_ARGS__}, .stack_option = (option)}, FRAME)
+	annotate(context, \
+		 (struct annotation){.key = a ? current_key(a) : 0, .event = {__VA_ARGS__}, .stack_option = (option)}, \
+		 FRAME)
 
 /* Copy a program's text from `from`, as far as it can be read and there is room. Return the number of bytes. */
 static uint32_t text_take(const struct recorder *recorder, char *to, uint32_t room, uint64_t from)
@@ -244,10 +220,9 @@ HOOK hook_heap_protect(PARAMETERS)
 
 /* ---- the same in a session that samples, where nearly all calls are of blocks that are not recorded ---- */
 
-/* Return the place of the heap that a handle means, if it has one. */
-static inline struct heap_place *heap_place_seen(struct recorder *recorder, uint64_t heap)
+/* Return the place of the heap with this key, if it has one. */
+static inline struct heap_place *heap_place_seen(struct recorder *recorder, uint64_t key)
 {
-	uint64_t key = annotated_key(heap) | HEAP_CURRENT;
 	uint32_t hash = heap_hash(key);
 	for (uint32_t i = 0; i < RECORDER_HEAP_PROBES; i++) {
 		struct heap_place *place = &recorder->heap[(hash + i) & (RECORDER_HEAP_TABLE - 1)];
@@ -258,9 +233,9 @@ static inline struct heap_place *heap_place_seen(struct recorder *recorder, uint
 	return 0;
 }
 
-int annotation_may_hold(struct recorder *recorder, uint64_t heap, uint64_t address)
+int annotation_may_hold(struct recorder *recorder, uint64_t key, uint64_t address)
 {
-	return sample_may_hold(recorder, sample_key(heap_of_place(heap_place_seen(recorder, heap)), address));
+	return sample_may_hold(recorder, sample_key(heap_of_place(heap_place_seen(recorder, key)), address));
 }
 
 HOOK sampled_heap_create(PARAMETERS)
@@ -290,7 +265,7 @@ HOOK sampled_heap_realloc(PARAMETERS)
 	struct thread *thread = thread_at_hand(context->recorder, cpu_thread_pointer());
 	uint64_t length = sample_length(d);
 	if (UNLIKELY(!thread) || UNLIKELY(length > thread->sample_left) ||
-	    UNLIKELY(annotation_may_hold(context->recorder, a, b)))
+	    UNLIKELY(annotation_may_hold(context->recorder, current_key(a), b)))
 		return hook_heap_realloc(a, b, c, d, context);
 	thread->sample_left -= length;
 	return 0;
@@ -298,12 +273,13 @@ HOOK sampled_heap_realloc(PARAMETERS)
 
 HOOK sampled_heap_free(PARAMETERS)
 {
-	return UNLIKELY(annotation_may_hold(context->recorder, a, b)) ? hook_heap_free(a, b, c, d, context) : 0;
+	return UNLIKELY(annotation_may_hold(context->recorder, current_key(a), b)) ? hook_heap_free(a, b, c, d, context)
+										   : 0;
 }
 
 HOOK sampled_heap_destroy(PARAMETERS)
 {
-	const struct heap_place *place = heap_place_seen(context->recorder, a);
+	const struct heap_place *place = heap_place_seen(context->recorder, current_key(a));
 	return place && UNLIKELY(LOAD(&place->sampled)) ? hook_heap_destroy(a, b, c, d, context) : 0;
 }
 

@@ -15,6 +15,8 @@
  */
 #include "recorder/hooks.h"
 
+#include "recorder/python_objects.h"
+
 /* Return whether a call is no event: glibc frees blocks that the program had freed before. */
 static inline int is_silent(const struct hook_context *context, uint64_t frame)
 {
@@ -451,4 +453,21 @@ HOOK hook_arena_free(PARAMETERS)
 					       .flags = RECORD_FREE,
 					       .lost = LOST_FREE},
 			      context, FRAME);
+}
+
+/* ---- arenas of a process whose Python objects are recorded ---- */
+
+HOOK hook_python_arena_alloc(PARAMETERS)
+{
+	uint64_t result = ALLOC(.size = b, .argument = a, .flags = RECORD_ARGUMENT);
+	objects_arena_begin(context->recorder, result);
+	return result;
+}
+
+/* Of an arena from before the attach, objects may be recorded that were counted by themselves: the arena is not. */
+HOOK hook_python_arena_free(PARAMETERS)
+{
+	if (UNLIKELY(!objects_arena_end(context->recorder, b, c)))
+		return ((heap_call *)context->original)(a, b, c, 0);
+	return hook_arena_free(a, b, c, d, context);
 }

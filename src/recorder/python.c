@@ -20,7 +20,7 @@
  * | --- | --- |
  * | 3.8 to 3.10 | with each frame |
  * | 3.11 | with a frame that is marked as the first of its evaluation |
- * | 3.12, 3.13 | before a frame that lies on the C stack and runs nothing |
+ * | 3.12 to 3.14 | before a frame that lies on the C stack and runs nothing |
  *
  * What is read belongs to this thread while it makes a heap call: its state, by the interpreter's own function, and the
  * frames and code objects that it is in. Each page is probed before it is read for the first time, and names, which are
@@ -51,6 +51,7 @@ enum {
 	OBJECT_SIZE = 16,
 	BYTES_DATA = 32,
 	OWNER_IS_C_STACK = 3,
+	CODE_TAGS = 3, /* bits of a reference to a code object, from 3.14 on */
 	CODE_UNIT_BYTES = 2,
 	STEPS_PER_FRAME = 4,
 	HIGHEST_BIT = 0x80,
@@ -98,6 +99,9 @@ static const struct python_layout layouts[] = {
 	 CHAIN_WITH_SHIMS, LINES_OF_LOCATIONS, 0, 1},
 	/* 3.13 */
 	{152, 0, 72,  8, 0, 56, 70, 72,  68, 88, 112, 128, 136, 200, 184, 200,  40, 56,
+	 CHAIN_WITH_SHIMS, LINES_OF_LOCATIONS, 0, 1},
+	/* 3.14 */
+	{152, 0, 72,  8, 0, 56, 74, 80,  68, 88, 112, 128, 136, 208, 192, 208,  40, 56,
 	 CHAIN_WITH_SHIMS, LINES_OF_LOCATIONS, 0, 1},
 };
 /* clang-format on */
@@ -533,7 +537,7 @@ static inline int chain_walk(struct thread *thread, struct python_thread *python
 		static const struct python_frame none;
 		const struct python_frame *last = count < known ? &python->frame[known - 1 - count] : &none;
 		struct python_frame *fresh = &python->fresh[count++];
-		fresh->code = load(frame + layout.code);
+		fresh->code = load(frame + layout.code) & ~(uint64_t)CODE_TAGS;
 		fresh->instruction = load(frame + layout.instruction) & instruction_mask;
 		if (UNLIKELY(fresh->code != last->code) && !can_read(python, fresh->code, layout.code_bytes))
 			return 0;
@@ -644,6 +648,13 @@ static void stack_cut(struct thread *thread, struct stack_writing *writing, uint
 	BUMP(&thread->slot->truncated, 1);
 }
 
+/* Return whether a frame is that of a hook, which calls the allocator of Python's objects as a debugger sees it. */
+static inline int is_hook(const struct thread *thread, uint32_t native)
+{
+	const struct recorder *recorder = thread->recorder;
+	return thread->memo[native].pc - 1 - recorder->text_low < recorder->text_high - recorder->text_low;
+}
+
 /* Write the stack: native frames, and in the place of evaluations their parts of the chain. kept: native frames that
    are the same; same_evals, same_frames: of the evaluations among these, and of the chain. */
 static struct stack_writing stack_write(struct thread *thread, const struct python_chain *chain, uint32_t kept,
@@ -669,7 +680,10 @@ static struct stack_writing stack_write(struct thread *thread, const struct pyth
 	for (; native < thread->memo_count; native++) {
 		if (at == evals || eval[at].native != native || at < unmatched) {
 			at += at < evals && eval[at].native == native;
-			put_id(&writing, thread->id[native]);
+			if (UNLIKELY(is_hook(thread, native)))
+				is_matched = 0;
+			else
+				put_id(&writing, thread->id[native]);
 			continue;
 		}
 		eval[at].stack = writing.at;

@@ -50,7 +50,7 @@ enum {
 	RECORDER_HEAP_TABLE = 2 * REGION_HEAP_MAX,
 	RECORDER_HEAP_PROBES = 64,
 	PYTHON_MINOR_FIRST = 8, /* as HOOK_PYTHON_FIRST, HOOK_PYTHON_LAST */
-	PYTHON_MINOR_LAST = 13,
+	PYTHON_MINOR_LAST = 14,
 	PYTHON_PAGES = 256,
 	PYTHON_ID_BITS = 14,
 	PYTHON_IDS = 1 << PYTHON_ID_BITS,
@@ -74,8 +74,8 @@ struct hook_context {
 	uint8_t entry;           /**< index of struct region_entry */
 	uint8_t function;        /**< enum heap_function */
 	uint8_t chunk;           /**< enum hook_kind_of_heap */
-	uint8_t reserved;
-	uint32_t call_entry; /**< entry + 1 */
+	uint8_t is_by_ways;      /**< of Python's objects: only calls whose context is PATCH_MARK are events */
+	uint32_t call_entry;     /**< entry + 1 */
 	/** of its usual blocks: allocator_base | enum region_heap_kind << RECORDER_HEAP_KEY_KIND */
 	uint64_t heap_key;
 	uint64_t silent_first, silent_span;                            /**< a span that holds the next two */
@@ -232,6 +232,7 @@ struct thread {
 	uint64_t handling;
 	uint64_t nested_block;        /**< that the last nested call returned */
 	struct python_thread *python; /**< NULL: it had no event with Python frames yet */
+	uint64_t resizing;            /**< the frame of hook_python_realloc() under way; 0: none */
 };
 
 /** A Python interpreter: its functions and types, as addresses. `version` is written last. */
@@ -242,6 +243,17 @@ struct recorder_python {
 	uint64_t code_type, text_type, bytes_type;
 	uint32_t version; /**< the minor one of CPython 3; 0: none, or unknown */
 	uint32_t reserved;
+};
+
+/** Which objects of Python are recorded: a bit for each 16 bytes of memory, in a tree by address
+    (src/recorder/python_objects.c). */
+struct recorder_objects {
+	uint64_t root; /**< address of the tree's first node; 0: none yet */
+	/** the interpreter's tables of allocators, in which ways replace functions; 0: none has to be watched */
+	struct recorder_object_tables {
+		uint64_t table[2];
+		uint64_t function[4], way[4]; /**< that allocate objects; addresses behind which these are called */
+	} tables;
 };
 
 /** The id of a Python frame. Threads read and write it at any time: a value holds for the key only if its upper half is
@@ -385,6 +397,7 @@ struct recorder {
 	struct heap_place heap[RECORDER_HEAP_TABLE];
 	struct recorder_python python;
 	struct python_id python_id[PYTHON_IDS];
+	struct recorder_objects objects;
 
 	/* In a session that samples: the recorded live blocks by address (annotated ones: sample_key()). A forked child
 	   has its own copy. */

@@ -73,7 +73,7 @@ static int request_passes(const struct hook_context *context, const struct annot
 	struct thread *thread = thread_at_hand(context->recorder, cpu_thread_pointer());
 	uint64_t length = sample_length(annotation->event.size);
 	if (function == FUNCTION_HEAP_FREE)
-		return !annotation_may_hold(context->recorder, annotation->heap, annotation->event.address);
+		return !annotation_may_hold(context->recorder, annotation->key, annotation->event.address);
 	if (function != FUNCTION_HEAP_ALLOC || !thread || length > thread->sample_left)
 		return 0;
 	thread->sample_left -= length;
@@ -95,15 +95,16 @@ __attribute__((used, visibility("hidden"))) void hook_request(const uint64_t *re
 		pool_move(contexts, request_argument(request, frame, 1), request_argument(request, frame, 2));
 	if (!how->block)
 		return;
-	struct annotation annotation = {.heap = how->heap ? request_argument(request, frame, how->heap) : NO_HANDLE};
+	uint64_t heap = how->heap ? request_argument(request, frame, how->heap) : NO_HANDLE;
+	struct annotation annotation = {.key = current_key(heap)};
 	annotation.event.address = request_argument(request, frame, how->block);
 	annotation.event.previous = request_argument(request, frame, how->previous);
 	annotation.event.size = request_argument(request, frame, how->size);
 	annotation.event.lost = LOST_ALLOC;
-	if (!annotation.heap || !request_event(&annotation, how->function) ||
+	if (!heap || !request_event(&annotation, how->function) ||
 	    (options & OPTION_SAMPLE && request_passes(context, &annotation, how->function)))
 		return;
 	if (how->function == FUNCTION_HEAP_CREATE)
-		heap_begin(context, annotation.heap, 0);
+		heap_begin(context, heap, 0);
 	annotate_special(context, &annotation, frame);
 }

@@ -367,7 +367,8 @@ enum region_heap_kind {
 	HEAP_GLIBC_ARENA,
 	HEAP_GLIBC_MMAP,
 	HEAP_ANNOTATED,
-	HEAP_OBJECT
+	HEAP_OBJECT,
+	HEAP_PYTHON /**< of CPython's objects, in its arenas */
 };
 
 /** A heap, named by events by its index and written by the recorder. Processes share a row if kind, handle, name and

@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -224,6 +225,20 @@ def check_versions(rate=MIB):
     expect("no session of version nosuch" in run("fleet", "diff", place, "--after", "nosuch", status=2).stderr, "a version that there is not")
 
 
+def check_frames():
+    """Frames are asked for as those of xheap heap: a name of C++ as a whole, without parameters and arguments of templates, or by its last part; brackets are letters."""
+    place = room("frames")
+    names = ["shop!ns::table<int>::find(int const&)", "shop!ns::table<int>::operator[](int)", "libodd.so.1!find", "app.py!load", "tool+0x1f2"]
+    stacks = Stacks([(name, "shop!main") for name in names])
+    for i, name in enumerate(names):
+        write(place, stacks, [(1, 100 + i, 1, 100 + i) if i == j else None for j in range(len(names))], host=f"h{i}")
+    for frame, hosts in (("find", "02"), ("shop!find", "0"), ("ns::table::find", "0"), ("ns::table<int>::find(int const&)", "0"), ("operator[]", "1"), ("ns::*", "01"), ("libodd*!", "2"),
+                         ("LOAD", "3"), ("app.py!load", "3"), ("fin", ""), ("main", "01234"), ("tool!", "4"), ("tool!*", "4"), ("tool!tool+0x1F2", "4"),
+                         ("tool+0x1f2", "4")):
+        found = "".join(sorted(row["host"][1:] for row in ask("hosts", place, frame)["rows"]))
+        expect(found == hosts, f"{frame}: hosts {found}, not {hosts}")
+
+
 def check_growth():
     """On ten hosts, a stack that grows by 2 MiB a minute in a sample is named by its rate; one that only changes up and down is not."""
     place, chance, stacks = room("growth"), random.Random(11), Stacks(STACKS[-2:])
@@ -296,10 +311,13 @@ def check_words():
     rows = list(csv.DictReader(io.StringIO(run("fleet", "hosts", place, "parse", "--format", "csv").stdout)))
     expect(len(rows) == 1 and rows[0]["host"] == "a,b\"c" and rows[0]["service"] == "'=cmd|' /C calc'!A0", rows)
     text = run("fleet", "top", place).stdout
+    # A version may be a build-id; a row says of which service it is.
+    write(place, ONE, [(1, 100, 1, 100), None], version="0123456789abcdef" * 2 + "01234567", host="h2")
+    expect(re.search(r"(?m)^.*\bweb +(0123456789abcdef){2}01234567$", run("fleet", "versions", place, "--service", "web", "--width", "80").stdout), "versions in 80 columns")
     expect("web!parse" in text and "1 push of 1 session on 1 host" in text, text)
     with open("/dev/full", "w", encoding="utf-8") as full:
         expect(subprocess.run([XHEAP, "fleet", "top", place], stdout=full, stderr=subprocess.PIPE).returncode == 2, "a full disk")
 
 
-for check in (check_words, check_twice, check_clocks, check_damage, check_growth, check_versions, check_sums):
+for check in (check_words, check_frames, check_twice, check_clocks, check_damage, check_growth, check_versions, check_sums):
     check()

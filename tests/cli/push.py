@@ -20,8 +20,10 @@ import urllib.parse
 
 XHEAP, SOURCE = os.environ["XHEAP"], pathlib.Path(os.environ["SOURCE"])
 sys.path.insert(0, str(SOURCE / "tests/cli"))
+sys.path.insert(0, str(SOURCE / "tests/live"))
 sys.path.insert(0, str(SOURCE / "tests/python"))
 import packages  # noqa: E402
+from protobuf import fields  # noqa: E402
 
 os.environ["XDG_STATE_HOME"] = str(pathlib.Path("state").absolute())
 os.environ.pop("OTEL_RESOURCE_ATTRIBUTES", None)
@@ -218,15 +220,20 @@ def check_context():
     """A process that publishes what it is, as OpenTelemetry's SDKs do: that is said before what is found, and after what the user says."""
     from opentelemetry.proto.resource.v1 import resource_pb2
     resource = resource_pb2.Resource()
-    for key, value in (("service.name", "shop"), ("service.version", "2.5"), ("host.name", "elsewhere"), ("team", "theirs")):
+    for key, value in (("service.name", "shop"), ("service.version", "2.5"), ("host.name", "elsewhere"), ("team", "theirs"), ("xheap.push.number", "77")):
         one = resource.attributes.add()
         one.key, one.value.string_value = key, value
     message = resource.SerializeToString()
-    pathlib.Path("context").write_bytes(b"\x0a" + bytes([len(message)]) + message)
+    pathlib.Path("context").write_bytes(b"\x0a" + bytes([len(message) & 127 | 128, len(message) >> 7]) + message)
     server = Server()
     target = Target("context", "-o", "context.xht", words=["context"])
     target.step()
     run("push", "context", f"otlp+http://127.0.0.1:{server.port}", "--once", "--label", "team=ours")
+    os.mkdir("told")
+    run("push", "context", f"file:{os.path.abspath('told')}", "--once")
+    file, = os.listdir("told")
+    body = gzip.decompress(pathlib.Path("told", file).read_bytes())
+    expect(b"team=theirs" in body and b"xheap.push.number=77" not in body and b"xheap.push.number=" in body, "a process says which push it is")
     target.stop()
     labels = of_otlp(server.requests[0][2])[1]
     wanted = {"service.name": "shop", "service.version": "2.5", "host.name": socket.gethostname(), "team": "ours"}
@@ -351,7 +358,8 @@ def check_directory():
     expect(all(re.fullmatch(rf"a_b\.{re.escape(socket.gethostname())}\.files\.\d+\.\d+\.pb\.gz", name) for name in names), names)
     # A file says which push it is, whatever became of its name.
     files = [gzip.decompress(pathlib.Path("pushed", name).read_bytes()) for name in names]
-    marks = [[int(re.search(rb"xheap\." + key + rb"=(\d+)", file)[1]) for key in (rb"push\.number", rb"push\.time", rb"session\.start")] for file in files]
+    texts = [dict(value.split(b"=", 1) for field, value in fields(file) if field == 6 and b"=" in value) for file in files]
+    marks = [[int(text[key]) for key in (b"xheap.push.number", b"xheap.push.time", b"xheap.session.start")] for text in texts]
     marks.sort()
     expect([mark[0] for mark in marks] == list(range(len(names))) and len({mark[2] for mark in marks}) == 1, marks)
     expect(all(one[1] < other[1] for one, other in zip(marks, marks[1:])) and marks[0][2] < marks[0][1], marks)

@@ -14,6 +14,9 @@ import sys
 import time
 
 SOURCE, BUILD = pathlib.Path(os.environ["SOURCE"]), pathlib.Path(os.environ["BUILD"])
+sys.path.insert(0, str(SOURCE / "tests/live"))
+import pushed_files  # noqa: E402
+
 XHEAP = os.environ["XHEAP"]
 TEXT = (SOURCE / "README.md").read_text()
 SESSION = "web"
@@ -50,11 +53,14 @@ def run(words, status=0):
 
 
 def prepare():
-    """The traces, and the limits, that the commands name."""
+    """The traces, the limits and the pushed files that the commands name."""
     for trace in ("before.xht", "after.xht", "trace.xht"):
         run([XHEAP, "record", "-q", "-o", trace, "--", "perl", "-e", "my %h; $h{$_ % 999} .= 'x' for 1 .. 20000"])
     run([XHEAP, "record", "-q", "-o", "crash.xht", "--", "perl", "-e", "kill ABRT => $$"], 128 + signal.SIGABRT)
     run([XHEAP, "check", "trace.xht", "--budget", "app.budget", "--update"])
+    os.mkdir("profiles")
+    for version in ("1.4", "1.5"):
+        pushed_files.write("profiles", pushed_files.Stacks([("web!main",)]), [(1, 100, 1, 100)], version=version, host=f"h{version}")
 
 
 def address():

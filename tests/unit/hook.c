@@ -244,10 +244,36 @@ static void arenas_of_python_are_targets(void **state)
 	(void)state;
 	if (!image_read(&image, "/usr/bin/python3.11", true))
 		skip();
-	assert_int_equal(image.target_count, 2);
+	assert_int_equal(image.target_count, 2 + HOOK_PYTHON_FUNCTIONS);
 	assert_int_equal(target_of(&image, "_PyObject_ArenaMmap")->function, FUNCTION_ARENA_ALLOC);
 	assert_int_equal(target_of(&image, "_PyObject_ArenaMunmap")->function, FUNCTION_ARENA_FREE);
 	assert_null(target_of(&image, "_PyObject_ArenaMmap")->reason);
+	hook_image_fini(&image);
+}
+
+/* Debian's python3 has copies of these functions in their callers, so calls have to come by the tables. */
+static void objects_of_python_are_targets(void **state)
+{
+	static const char *const names[HOOK_PYTHON_FUNCTIONS] = {"_PyObject_Malloc", "_PyObject_Calloc",
+								 "_PyObject_Realloc", "_PyObject_Free"};
+	struct hook_image image;
+	(void)state;
+	if (!image_read(&image, "/usr/bin/python3.11", true))
+		skip();
+	const struct hook_python_objects *objects = &image.python.objects;
+	assert_true(objects->ways && objects->tables[0] && objects->tables[1]);
+	assert_int_not_equal(objects->tables[0], objects->tables[1]);
+	for (unsigned i = 0; i < HOOK_PYTHON_FUNCTIONS; i++) {
+		const struct hook_target *target = target_of(&image, names[i]);
+		assert_int_equal(target->python_object, i + 1);
+		assert_int_equal(target->address, objects->functions[i]);
+		assert_true(target->displaced >= HOOK_PATCH_BYTES && function_is_annotation(target->function));
+	}
+	/* Its evaluation is split, too, and no symbol names the other part. */
+	assert_true(image.python.cold && image.python.cold_bytes && image.python.cold != image.python.eval);
+	/* The spare bytes are of the page that the code ends in, and not of the code. */
+	assert_true(objects->ways > objects->functions[0] &&
+		    objects->ways % 4096 + HOOK_PYTHON_WAYS_BYTES <= 4096);
 	hook_image_fini(&image);
 }
 
@@ -1311,6 +1337,7 @@ int main(int count, char **arguments)
 		cmocka_unit_test(functions_of_operators_are_told_apart),
 		cmocka_unit_test(what_defines_no_malloc_has_no_targets),
 		cmocka_unit_test(arenas_of_python_are_targets),
+		cmocka_unit_test(objects_of_python_are_targets),
 		cmocka_unit_test(the_loader_has_no_heap),
 		cmocka_unit_test(static_programs_have_their_allocator_within),
 		cmocka_unit_test(a_programs_own_malloc_counts_a_local_one_does_not),

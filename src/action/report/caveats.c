@@ -64,7 +64,7 @@ static void text_without_python(struct sink *out, const struct action_source *so
 		if (!library_is_interpreter(name) || !heap_names_has_image(source->names, name))
 			continue;
 		sink_format(out,
-			    "  no Python frames: %s is not CPython 3.8 to 3.13 with the global lock, or an older xheap "
+			    "  no Python frames: %s is not CPython 3.8 to 3.14 with the global lock, or an older xheap "
 			    "recorded it\n",
 			    text_shown(name));
 		return;

@@ -230,6 +230,16 @@ static uint64_t arena_bytes(const struct action_source *source)
 	return bytes;
 }
 
+/* Return whether the objects in these arenas are recorded, too. */
+static bool has_objects(const struct trace_dictionary *dictionary)
+{
+	for (uint32_t i = 0; i < dictionary->entry_count; i++)
+		if (dictionary->entries[i].function == FUNCTION_HEAP_ALLOC &&
+		    !strcmp(dictionary->entries[i].name, "_PyObject_Malloc"))
+			return true;
+	return false;
+}
+
 static void arenas_find(struct summary *summary)
 {
 	const struct action_source *source = summary->source;
@@ -241,10 +251,12 @@ static void arenas_find(struct summary *summary)
 	sink_format(&text, "%u %% of the peak (%s) is in arenas of Python", text_percent(bytes, whole),
 		    bytes_of(summary, bytes).data);
 	const size_t title = text.used;
-	sink_text(&text, ": the line that needed a new arena has all of it, also what other lines put there. With "
-			 "PYTHONMALLOC=malloc in the program's environment, each object is a block of its own line.");
+	bool shows_objects = has_objects(source->table->dictionary);
+	sink_text(&text, ": the line that needed a new arena has all of it, also what other lines put there. ");
+	sink_text(&text, shows_objects ? "The objects are blocks of a heap of their own, each of its own line."
+				       : "Recorded with --python-objects, each object is a block of its own line.");
 	command_begin(summary, &command, "heap");
-	sink_text(&command, " -heaps -top 3");
+	sink_text(&command, shows_objects ? " -heap \"python objects\" -top 3" : " -heaps -top 3");
 	command_filter(summary, &command);
 	finding_add_at(summary, FINDING_ARENAS, source->window->peak_at_ns, &text, title, &command);
 }

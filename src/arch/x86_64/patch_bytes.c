@@ -14,6 +14,14 @@ void patch_put_jump(uint8_t *bytes, uint64_t at, uint64_t to)
 	memcpy(bytes + 1, &relative, sizeof(relative));
 }
 
+void patch_put_marked_jump(uint8_t *bytes, uint64_t at, uint64_t to)
+{
+	static const uint8_t mov[] = {0xbf, PATCH_MARK, 0, 0, 0}; /* mov $PATCH_MARK, %edi */
+	_Static_assert(sizeof(mov) + CPU_JUMP_BYTES == PATCH_MARKED_JUMP_BYTES, "both fit");
+	memcpy(bytes, mov, sizeof(mov));
+	patch_put_jump(bytes + sizeof(mov), at + sizeof(mov), to);
+}
+
 bool patch_get_jump(const uint8_t *bytes, uint64_t at, uint64_t *to)
 {
 	int32_t relative;

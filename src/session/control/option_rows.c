@@ -139,6 +139,8 @@ const struct option session_option_rows[] = {
 	{"sample", .type = VALUE_SIZE, AT(sample_bytes), .value = "BYTES", .least = 1, .most = SAMPLE_BYTES_MAX,
 	 .key = "sample", .flags = OPTION_KEY_IF_SET,
 	 .help = "record a sample: choose one byte of BYTES that are allocated, and record its block"},
+	{"python-objects", .type = VALUE_ON, AT(with_objects), .key = "python-objects", .flags = OPTION_KEY_IF_SET,
+	 .help = "record each object of a Python program, as a block of a heap in the arenas"},
 	{"clock", .type = VALUE_CHOICE, AT(clock), .value = "CLOCK", .choices = clocks, .initial = SESSION_CLOCK_AUTO,
 	 .help = "take the times of events from"},
 	{"check-stacks", .type = VALUE_ON, AT(check_stacks),

@@ -82,6 +82,7 @@ struct session_options {
 	uint64_t max_file_bytes; /**< limit of the file, or of the memory; 0: unlimited */
 	uint64_t sample_bytes;   /**< record a sample of one block per this many allocated bytes; 0: all blocks */
 	bool with_duration, on_full_wait, follow, until_exit, check_stacks;
+	bool with_objects;        /**< of Python interpreters, as blocks of a nested heap */
 	uint32_t generations;     /**< keep so many traces, with numbers behind trace_path; 0: one, without a number */
 	bool waits_for_directory; /**< events are kept in memory while the trace's directory cannot be written to */
 	bool is_real_time;        /**< --real-time was given: a short flush_ms */

@@ -419,7 +419,8 @@ bool translate_entry_slowly(struct translate *translate, uint32_t index)
 
 static const char *const heap_kinds[] = {[HEAP_ALLOCATOR] = "",           [HEAP_GLIBC_MAIN] = " main arena",
 					 [HEAP_GLIBC_ARENA] = " arena",   [HEAP_GLIBC_MMAP] = " mapped blocks",
-					 [HEAP_ANNOTATED] = " annotated", [HEAP_OBJECT] = " heap"};
+					 [HEAP_ANNOTATED] = " annotated", [HEAP_OBJECT] = " heap",
+					 [HEAP_PYTHON] = "python objects"};
 
 static void heap_room(struct translate *translate, uint32_t index)
 {
@@ -467,7 +468,7 @@ uint32_t translate_heap_of(struct translate *translate, uint32_t index, uint32_t
 	assert(kind < sizeof(heap_kinds) / sizeof(heap_kinds[0]));
 	const struct translate_file *file = file_at(translate, index);
 	char name[REGION_PATH_BYTES + 16];
-	snprintf(name, sizeof(name), "%s%s", file ? file->name : "?", heap_kinds[kind]);
+	snprintf(name, sizeof(name), "%s%s", kind == HEAP_PYTHON ? "" : file ? file->name : "?", heap_kinds[kind]);
 	struct trace_heap heap = {.process = process, .handle = handle, .name = name};
 	return heap_add(translate, &heap);
 }

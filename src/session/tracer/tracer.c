@@ -324,6 +324,7 @@ static int make_region(struct tracer_job *job, struct tracer_result *result)
 	result->region.header->sample_bytes = options->sample_bytes;
 	result->region.header->holds_exits = options->exit_cores != NULL;
 	result->inject.is_sampling = options->sample_bytes != 0;
+	result->inject.with_objects = options->with_objects;
 	result->region.header->ticks_per_ms = (uint32_t)job->tracer->clock->ticks_per_ms;
 	return 0;
 }

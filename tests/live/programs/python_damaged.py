@@ -10,8 +10,9 @@ import sys
 # Offsets, by minor version: of the frame in the thread's state, or in what the state points to; in a frame: the caller's one, the code, the instruction, the mark; in a code object: file,
 # name, lines, first line.
 OFFSETS = {8: ((24,), (24, 32, 104, 0), (104, 112, 120, 40)), 9: ((24,), (24, 32, 104, 0), (104, 112, 120, 40)), 10: ((24,), (24, 32, 96, 0), (104, 112, 120, 40)),
-           11: ((56, 8), (48, 32, 56, 68), (112, 128, 136, 72)), 12: ((56, 0), (8, 0, 56, 70), (112, 128, 136, 68)), 13: ((72,), (8, 0, 56, 70), (112, 128, 136, 68))}
-THREAD_ID = {8: 176, 9: 176, 10: 176, 11: 152, 12: 136, 13: 152}
+           11: ((56, 8), (48, 32, 56, 68), (112, 128, 136, 72)), 12: ((56, 0), (8, 0, 56, 70), (112, 128, 136, 68)), 13: ((72,), (8, 0, 56, 70), (112, 128, 136, 68)),
+           14: ((72,), (8, 0, 56, 74), (112, 128, 136, 68))}
+THREAD_ID = {8: 176, 9: 176, 10: 176, 11: 152, 12: 136, 13: 152, 14: 152}
 FIRST_SIZE, NO_ACCESS = 1000000, 0
 STATE, FRAME, CODE = OFFSETS[sys.version_info[1]]
 
@@ -52,7 +53,7 @@ def places(dice):
     """Words to damage, and the frame that they are of."""
     # Those of frames() and of this function are gone meanwhile.
     frame = dice.choice(frames()[2:])
-    code = word(frame + FRAME[1]) & ~1
+    code = word(frame + FRAME[1]) & ~3
     place = dice.choice([innermost(), state + STATE[0], state + THREAD_ID[sys.version_info[1]]] + [frame + offset & ~7 for offset in FRAME] + [code + offset & ~7 for offset in CODE] + [code + 8])
     return place, frame
 

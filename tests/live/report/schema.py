@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 
+import pushed_files
 from live import BUILD, PROGRAMS, XHEAP, expect, run_tests, stop_session, wait_for, xheap
 
 try:
@@ -343,6 +344,22 @@ def lost_blocks():
             process.kill()
 
 
+def fleet():
+    """Each question, by each group, with each filter, over two versions and a file that is none."""
+    os.mkdir("profiles")
+    stacks = pushed_files.Stacks([("web!kept", "web!main")])
+    for version in ("1.4", "1.5"):
+        for index in range(2):
+            pushed_files.write("profiles", stacks, [(1, 100, 1, 100 * index)], version=version, host=f"h{version}", index=index)
+    with open("profiles/none.pb.gz", "w") as file:
+        file.write("none")
+    for words in (["top"], ["top", "--by", "function"], ["top", "--by", "service", "--service", "web"], ["top", "--by", "host", "--host", "h1.4", "--version", "1.4"],
+                  ["diff", "--after", "1.5", "--before", "1.4"], ["growth", "--last", "1h"], ["hosts", "kept"], ["versions"]):
+        answer = json.loads(output("fleet", words[0], "profiles", *words[1:], "--format", "json"))
+        check("fleet.json", answer, words)
+        expect(answer["rows"] and answer["missing"], words)
+
+
 def address_of(trace):
     """Of the block that the most reallocs made."""
     rows = [json.loads(line) for line in output("dump", trace, "-allocations", "-format", "json").splitlines()]
@@ -458,4 +475,4 @@ def everything():
     return f"{len(seen)} keys, {len(known - seen)} more are not seen here"
 
 
-sys.exit(run_tests(documented, refused, frames, traces, explanations, lost_blocks, checks, compare_split, sessions, images, autologgers, everything))
+sys.exit(run_tests(documented, refused, frames, traces, explanations, lost_blocks, fleet, checks, compare_split, sessions, images, autologgers, everything))

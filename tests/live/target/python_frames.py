@@ -17,7 +17,7 @@ PROGRAM = SOURCE / "tests/live/programs/python_calls.py"
 DAMAGED = SOURCE / "tests/live/programs/python_damaged.py"
 DAMAGES, FIRST_SIZE = 100000 if SOAK else 1000, 1000000
 COUNT = 1000000 if SOAK else 1500
-OLDEST, NEWEST = (3, 8), (3, 13)
+OLDEST, NEWEST = (3, 8), (3, 14)
 
 
 def interpreters():
@@ -161,7 +161,7 @@ def arenas():
         expect(own > 0.8 * len(taken) * size and not facts["unknown_frees"] and not facts["order_conflicts"], f"{path}: {own} of {len(taken)} arenas")
         report = xheap("report", "arenas.xht", "-width", 120)
         # Which objects lie in them, only another run can say.
-        expect(re.search(r"arenas\.py!\S+  arenas\.py:4$", "\n".join(report.splitlines()[:24]), re.M) and report.count("PYTHONMALLOC") == 1, f"{path}: {report}")
+        expect(re.search(r"arenas\.py!\S+  arenas\.py:4$", "\n".join(report.splitlines()[:24]), re.M) and report.count("--python-objects") == 1, f"{path}: {report}")
 
 
 if __name__ == "__main__":
