@@ -6,6 +6,7 @@
 #include <xxhash.h>
 
 #include "base/memory.h"
+#include "base/text.h"
 #include "export/export.h"
 #include "export/export_tree.h"
 #include "table/weight.h"
@@ -51,24 +52,24 @@ static void put_text(struct sink *out, const char *text)
 
 /* ---- stacks ---- */
 
-/* Nodes that differ in offsets or lines only are one stack, in this trace and in those of other hosts. */
-static uint64_t stack_id(const struct export_frame *frame, uint64_t parent)
+/* Nodes that differ in offsets, lines or directories only are one stack, in this trace and in those of other hosts. */
+static uint64_t frame_id(const struct export_frame *frame, uint64_t caller)
 {
+	const char *image = text_file_name(frame->image);
 	const struct {
-		uint64_t parent, text, image;
-	} identity = {parent, XXH3_64bits(frame->text, strlen(frame->text)),
-		      XXH3_64bits(frame->image, strlen(frame->image))};
+		uint64_t caller, text, image;
+	} identity = {caller, XXH3_64bits(frame->text, strlen(frame->text)), XXH3_64bits(image, strlen(image))};
 	return XXH3_64bits(&identity, sizeof(identity));
 }
 
-static struct clickhouse_stack *stack_of(struct clickhouse_past *past, uint64_t id)
+static struct clickhouse_stack *stack_of(struct clickhouse_past *past, uint64_t id, const struct export_frame *leaf)
 {
 	bool added;
 	const uint32_t count = past->map.count;
 	uint32_t *known = map_add(&past->map, id, &added);
 	if (added) {
 		memory_grow(past->stacks, count, past->capacity);
-		past->stacks[count] = (struct clickhouse_stack){.id = id};
+		past->stacks[count] = (struct clickhouse_stack){.id = id, .function = frame_id(leaf, 0)};
 		*known = count;
 	}
 	return &past->stacks[*known];
@@ -77,24 +78,30 @@ static struct clickhouse_stack *stack_of(struct clickhouse_past *past, uint64_t 
 /* A node comes behind its caller. */
 static void stacks_take(struct clickhouse_past *past, const struct export_tree *tree)
 {
+	const uint64_t sample_bytes = tree->source->table->sample_bytes;
 	uint64_t *ids = memory_zeroed(tree->node_count, sizeof(*ids));
 	for (uint32_t i = 0; i < past->map.count; i++) {
 		struct clickhouse_stack *stack = &past->stacks[i];
 		stack->now_bytes = stack->now_objects = stack->made_bytes = stack->made_objects = 0;
+		stack->now_variance = 0;
 		stack->leaf = 0;
 	}
 	for (uint32_t i = 1; i < tree->node_count; i++) {
 		const struct export_node *node = &tree->nodes[i];
-		ids[i] = stack_id(export_tree_frame(tree, i), ids[node->parent]);
+		const struct export_frame *frame = export_tree_frame(tree, i);
+		ids[i] = frame_id(frame, ids[node->parent]);
 		if (!export_node_has_blocks(node))
 			continue;
-		struct clickhouse_stack *stack = stack_of(past, ids[i]);
+		struct clickhouse_stack *stack = stack_of(past, ids[i], frame);
 		stack->now_bytes += node->values[EXPORT_OUTSTANDING_BYTES];
 		stack->now_objects += node->values[EXPORT_OUTSTANDING_COUNT];
 		stack->made_bytes += node->values[EXPORT_TOTAL_BYTES];
 		stack->made_objects += node->values[EXPORT_TOTAL_COUNT];
 		stack->leaf = i;
 	}
+	for (uint32_t i = 0; i < past->map.count; i++)
+		past->stacks[i].now_variance =
+			heap_sample_variance(sample_bytes, past->stacks[i].now_bytes, past->stacks[i].now_objects);
 	free(ids);
 }
 
@@ -111,27 +118,36 @@ static bool is_sent(const struct clickhouse_stack *stack, bool is_whole)
 
 /* ---- the row ---- */
 
-/* The columns of the stacks. Steps add up to what is in use: those of a whole push begin anew. */
+enum { STACK, FUNCTION, BYTES_STEP, OBJECTS_STEP, VARIANCE_STEP, HELD_STEP, MADE_BYTES, MADE_OBJECTS, COLUMNS };
+
+/* Steps add up to what is in use: those of a whole push begin anew. `held`: whether it is anything. */
+static void stack_put(const struct clickhouse_stack *stack, bool is_whole, int column, struct sink *out)
+{
+	const uint64_t bytes = is_whole ? 0 : stack->inuse_bytes, objects = is_whole ? 0 : stack->inuse_objects;
+	const uint64_t values[COLUMNS] = {[STACK] = stack->id,
+					  [FUNCTION] = stack->function,
+					  [BYTES_STEP] = stack->now_bytes - bytes,
+					  [OBJECTS_STEP] = stack->now_objects - objects,
+					  [MADE_BYTES] = stack->made_bytes,
+					  [MADE_OBJECTS] = stack->made_objects};
+	if (column == VARIANCE_STEP)
+		put_real(out, stack->now_variance - (is_whole ? 0 : stack->variance));
+	else if (column == HELD_STEP)
+		sink_put(out, (char)((stack->now_bytes > 0) - (bytes > 0)));
+	else
+		put_number(out, values[column]);
+}
+
 static void stacks_write(const struct clickhouse_past *past, bool is_whole, struct sink *out)
 {
-	enum { COLUMNS = 7 };
 	uint64_t count = 0;
 	for (uint32_t i = 0; i < past->map.count; i++)
 		count += is_sent(&past->stacks[i], is_whole);
 	for (int column = 0; column < COLUMNS; column++) {
 		put_length(out, count);
-		for (uint32_t i = 0; i < past->map.count; i++) {
-			const struct clickhouse_stack *stack = &past->stacks[i];
-			const uint64_t values[COLUMNS] = {stack->id,
-							  stack->now_bytes,
-							  stack->now_objects,
-							  stack->now_bytes - (is_whole ? 0 : stack->inuse_bytes),
-							  stack->now_objects - (is_whole ? 0 : stack->inuse_objects),
-							  stack->made_bytes,
-							  stack->made_objects};
-			if (is_sent(stack, is_whole))
-				put_number(out, values[column]);
-		}
+		for (uint32_t i = 0; i < past->map.count; i++)
+			if (is_sent(&past->stacks[i], is_whole))
+				stack_put(&past->stacks[i], is_whole, column, out);
 	}
 }
 
@@ -180,7 +196,7 @@ static const char *label_of(const struct report *report, const char *key)
 }
 
 /* What is in use altogether. */
-static void inuse_write(const struct clickhouse_past *past, uint64_t sample_bytes, struct sink *out)
+static void inuse_write(const struct clickhouse_past *past, struct sink *out)
 {
 	uint64_t bytes = 0, objects = 0;
 	double variance = 0;
@@ -188,7 +204,7 @@ static void inuse_write(const struct clickhouse_past *past, uint64_t sample_byte
 		const struct clickhouse_stack *stack = &past->stacks[i];
 		bytes += stack->now_bytes;
 		objects += stack->now_objects;
-		variance += heap_sample_variance(sample_bytes, stack->now_bytes, stack->now_objects);
+		variance += stack->now_variance;
 	}
 	put_number(out, bytes);
 	put_number(out, objects);
@@ -218,9 +234,9 @@ static void push_write(struct clickhouse_past *past, const struct export_tree *t
 	put_small(out, past->pushes);
 	put_number(out, (uint64_t)start_ns);
 	put_number(out, (uint64_t)(start_ns + range.from_ns));
-	put_number(out, (uint64_t)(start_ns + range.to_ns));
+	put_number(out, (uint64_t)past->time_ns);
 	put_number(out, source->table->sample_bytes);
-	inuse_write(past, source->table->sample_bytes, out);
+	inuse_write(past, out);
 	labels_write(tree->report, out);
 	stacks_write(past, is_whole, out);
 	names_write(past, tree, is_whole, out);
@@ -233,6 +249,7 @@ static void past_settle(struct clickhouse_past *past)
 		struct clickhouse_stack *stack = &past->stacks[i];
 		stack->inuse_bytes = stack->now_bytes;
 		stack->inuse_objects = stack->now_objects;
+		stack->variance = stack->now_variance;
 	}
 	past->pushes++;
 	past->is_lost = false;

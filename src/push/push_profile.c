@@ -195,6 +195,7 @@ static int profile_make(void *context, struct diag *diag)
 	/* All of them take the same. */
 	export_prepare(&profile->report, REPORT_PPROF, 0);
 	clickhouse_begin(maker);
+	maker->clickhouse.time_ns = profile->pushed_ns;
 	int error = push_place_is_remote(maker->place) ? profile_queue(profile, diag) : profile_save(profile, diag);
 	report_fini(&profile->report);
 	push_labels_fini(&labels);

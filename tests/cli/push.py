@@ -293,8 +293,9 @@ def of_clickhouse(body):
     for key, size in (("session", 8), ("whole", 4), ("push", 4), ("started", 8), ("from", 8), ("time", 8), ("sample", 8), ("bytes", 8), ("objects", 8), ("variance", 8)):
         push[key] = row.number(size)
     push["labels"] = dict(zip(row.array(row.text), row.array(row.text)))
-    columns = [row.array(row.number) for _ in range(7)]
-    push["stacks"] = {values[0]: dict(zip(("bytes", "objects", "step", "objects_step", "made_bytes", "made_objects"), values[1:])) for values in zip(*columns)}
+    names = ("stack", "function", "bytes_step", "objects_step", "variance_step", "held_step", "made_bytes", "made_objects")
+    columns = [row.array(lambda: row.number(1 if name == "held_step" else 8)) for name in names]
+    push["stacks"] = {values[0]: dict(zip(names, values)) for values in zip(*columns)}
     names = row.array(row.number), row.array(lambda: row.array(row.text)), row.array(lambda: row.array(row.text))
     push["names"] = {stack: functions for stack, functions, _ in zip(*names)}
     expect(row.at == len(body) and len(names[0]) == len(names[1]) == len(names[2]), f"{len(body)} bytes, read {row.at}")
@@ -327,12 +328,15 @@ def check_clickhouse():
         expect(one["session"] == pushes[0]["session"] and (one["push"] == one["whole"]) == (i in (0, lost)) and bool(one["names"]) >= (i in (0, lost)), f"{i}: {one}")
         expect(i in (0, lost) or len(one["stacks"]) < len(pushes[0]["stacks"]), "a stack that is the same comes again")
         names.update(one["names"])
+        state = {} if i in (0, lost) else state
         for stack, values in one["stacks"].items():
-            before = {"bytes": 0} if i in (0, lost) else state.get(stack, {"bytes": 0})
-            expect(values["bytes"] - before["bytes"] == values["step"] - (values["step"] >> 63 << 64), f"{i}: {stack} {values} after {before}")
-        state.update(one["stacks"])
-    for key in ("bytes", "objects"):
-        expect(pushes[-1][key] == sum(values[key] for values in state.values()), f"{key} of all stacks: {pushes[-1][key]}")
+            so_far = state.setdefault(stack, collections.Counter())
+            for key, mask in (("bytes", 1 << 64), ("objects", 1 << 64), ("held", 256)):
+                step = values[f"{key}_step"]
+                so_far[key] += step - (mask if step >= mask // 2 else 0)
+            expect(so_far["bytes"] >= 0 and so_far["held"] == (so_far["bytes"] > 0) and not values["variance_step"], f"{i}: {stack} {values}: {so_far}")
+        for key in ("bytes", "objects"):
+            expect(one[key] == sum(values[key] for values in state.values()), f"{i}: {key} of all stacks: {one[key]}, not {state}")
     wanted, found = figures_of_heap("rows.xht"), collections.Counter()
     for stack, values in state.items():
         for name in set(names[stack]) & {"kept", "dropped"}:
