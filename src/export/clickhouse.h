@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /**
- * A push as a row of ClickHouse's table `arrivals` (fleet/clickhouse_tables.h), in its format RowBinary: no names, numbers
- * of the machine's byte order, a text or an array after its length. It has the stacks that changed since the last push.
- * Now and then a push is whole: it has all stacks that have blocks in use. What a stack has in use now is the sum of its
- * steps since the last whole one.
+ * A push as a row of ClickHouse's table `arrivals` (fleet/clickhouse_tables.c), in its format RowBinary: no names,
+ * numbers of the machine's byte order, a text or an array after its length. It has the stacks that changed since the
+ * last push. Now and then a push is whole: it has all stacks that have blocks in use. What a stack has in use now is
+ * the sum of its steps since the last whole one.
  */
 #ifndef XHEAP_EXPORT_CLICKHOUSE_H
 #define XHEAP_EXPORT_CLICKHOUSE_H

@@ -151,6 +151,17 @@ static bool frame_is_asked(struct fleet_summing *summing, uint32_t frame)
 	return summing->matches[frame] == 2;
 }
 
+const char *fleet_summing_label(struct fleet_summing *summing, const struct pushed_frame *frame)
+{
+	const uint32_t id = frame_intern(summing, frame);
+	return summing->frames.items[id].data;
+}
+
+bool fleet_summing_matches(struct fleet_summing *summing, const struct pushed_frame *frame)
+{
+	return frame_is_asked(summing, frame_intern(summing, frame));
+}
+
 static bool sample_is_asked(struct fleet_summing *summing, const struct pushed_sample *sample)
 {
 	bool is_asked = !summing->question->frame;
@@ -297,6 +308,11 @@ void fleet_summing_session(struct fleet_summing *summing, const struct pushed_he
 	const int64_t since_ns = head->start_ns ? head->start_ns : head->from_ns;
 	group->first_ns = since_ns < group->first_ns ? since_ns : group->first_ns;
 	group->last_ns = head->pushed_ns > group->last_ns ? head->pushed_ns : group->last_ns;
+}
+
+uint64_t fleet_summing_population(struct fleet_summing *summing, const char *service, enum fleet_side side)
+{
+	return service_of(summing, intern_text(&summing->service_names, service))->hosts[side];
 }
 
 /* ---- samples ---- */
