@@ -197,7 +197,7 @@ static void add_option_word(void *cookie, const char *word)
 /* Whether the process can be had, as far as that is known beforehand. */
 static int check_pid(int32_t pid, const char *own, struct diag *diag)
 {
-	char other[128];
+	char other[SESSION_TITLE_BYTES];
 	if (pid <= 0)
 		return diag_fail(diag, EINVAL, "%d is no process", pid);
 	if (session_of_process(pid, other, sizeof(other)) && (!own || strcmp(own, other) != 0))

@@ -7,7 +7,7 @@
 
 #include "base/memory.h"
 
-enum { GROUP_WORDS = PACK_ROWS / 64, WORD_BITS = 64, ITEMS_FIRST = 8 };
+enum { GROUP_WORDS = PACK_ROWS / 64, WORD_BITS = 64, ITEMS_FIRST = 8, SPAN_GROUPS = 512 };
 
 /* The survivors of one group. */
 struct own {
@@ -17,10 +17,17 @@ struct own {
 	struct survivor items[];
 };
 
+/* The groups of a span. */
+struct group_span {
+	struct own *own[SPAN_GROUPS];
+	uint32_t count; /* that have survivors */
+};
+
+/* Most survivors are young: of a long trace, which may still grow, few spans have any. */
 struct survivors {
 	struct heap_groups *groups; /* NULL: ends are not kept */
-	struct own **own;           /* by group */
-	size_t group_count;
+	struct group_span **spans;        /* NULL: no group of it has survivors */
+	size_t span_count;
 	uint32_t complete; /* groups that get no more */
 };
 
@@ -33,13 +40,55 @@ struct survivors *survivors_new(struct heap_groups *groups)
 
 void survivors_reserve(struct survivors *survivors, size_t row_count)
 {
-	size_t group_count = row_count / PACK_ROWS + 1;
-	if (group_count <= survivors->group_count)
+	size_t span_count = row_count / PACK_ROWS / SPAN_GROUPS + 1;
+	if (span_count <= survivors->span_count)
 		return;
-	survivors->own = memory_resize(survivors->own, group_count, sizeof(*survivors->own));
-	memset(&survivors->own[survivors->group_count], 0,
-	       (group_count - survivors->group_count) * sizeof(*survivors->own));
-	survivors->group_count = group_count;
+	survivors->spans = memory_resize(survivors->spans, span_count, sizeof(*survivors->spans));
+	memset(&survivors->spans[survivors->span_count], 0,
+	       (span_count - survivors->span_count) * sizeof(*survivors->spans));
+	survivors->span_count = span_count;
+}
+
+static struct own *own_of(const struct survivors *survivors, uint32_t group)
+{
+	const struct group_span *span = survivors->spans[group / SPAN_GROUPS];
+	return span ? span->own[group % SPAN_GROUPS] : NULL;
+}
+
+/* The groups that have survivors, in order: the first one from *group on, or false. */
+static bool group_next(const struct survivors *survivors, uint32_t *group)
+{
+	while (*group / SPAN_GROUPS < survivors->span_count) {
+		const struct group_span *span = survivors->spans[*group / SPAN_GROUPS];
+		if (!span)
+			*group += SPAN_GROUPS - *group % SPAN_GROUPS;
+		else if (!span->own[*group % SPAN_GROUPS])
+			++*group;
+		else
+			return true;
+	}
+	return false;
+}
+
+static struct own **own_place(struct survivors *survivors, uint32_t group)
+{
+	struct group_span **span = &survivors->spans[group / SPAN_GROUPS];
+	if (!*span)
+		*span = memory_zeroed(1, sizeof(**span));
+	return &(*span)->own[group % SPAN_GROUPS];
+}
+
+/* Take a group's survivors out; a span without any is freed. */
+static struct own *own_take(struct survivors *survivors, uint32_t group)
+{
+	struct group_span **span = &survivors->spans[group / SPAN_GROUPS];
+	struct own *own = (*span)->own[group % SPAN_GROUPS];
+	(*span)->own[group % SPAN_GROUPS] = NULL;
+	if (!--(*span)->count) {
+		free(*span);
+		*span = NULL;
+	}
+	return own;
 }
 
 static bool own_has(const struct own *own, uint32_t row)
@@ -47,16 +96,15 @@ static bool own_has(const struct own *own, uint32_t row)
 	return own->is_one[row / WORD_BITS] >> row % WORD_BITS & 1;
 }
 
-/* Pack the ends of a group, all of whose rows have ended, or whose trace has at open_end_ns. An open row may have
-   become a container since it was packed. */
+/* Pack the ends of a group with survivors, all of which have ended, or whose trace has at open_end_ns. An open row may
+   have become a container since it was packed. */
 static void own_write(struct survivors *survivors, uint32_t group, int64_t open_end_ns)
 {
-	struct own *own = survivors->own[group];
+	struct own *own = own_take(survivors, group);
 	struct heap_allocation allocations[PACK_ROWS];
 	struct pack_end ends[PACK_ROWS];
 	uint32_t count = 0, i = 0;
-	survivors->own[group] = NULL;
-	for (uint32_t row = 0; own && row < PACK_ROWS; row++) {
+	for (uint32_t row = 0; row < PACK_ROWS; row++) {
 		if (!own_has(own, row))
 			continue;
 		const struct survivor *survivor = &own->items[i++];
@@ -81,15 +129,17 @@ static void own_write(struct survivors *survivors, uint32_t group, int64_t open_
 void survivors_add(struct survivors *survivors, uint32_t id, const struct heap_allocation *allocation,
 		   uint32_t end_point)
 {
-	assert(id / PACK_ROWS < survivors->group_count);
+	assert(id / PACK_ROWS / SPAN_GROUPS < survivors->span_count);
 	assert(id / PACK_ROWS >= survivors->complete);
-	struct own **place = &survivors->own[id / PACK_ROWS], *own = *place;
+	struct own **place = own_place(survivors, id / PACK_ROWS), *own = *place;
 	uint32_t row = id % PACK_ROWS;
 	if (!own || own->count == own->capacity) {
 		uint32_t capacity = own ? own->capacity * 2u : ITEMS_FIRST;
 		own = memory_resize(own, 1, sizeof(*own) + capacity * sizeof(*own->items));
-		if (!*place)
+		if (!*place) {
 			*own = (struct own){.count = 0};
+			survivors->spans[id / PACK_ROWS / SPAN_GROUPS]->count++;
+		}
 		own->capacity = (uint16_t)capacity;
 		*place = own;
 	}
@@ -111,12 +161,12 @@ static struct survivor *own_find(struct own *own, uint32_t row)
 
 struct survivor *survivors_find(const struct survivors *survivors, uint32_t id)
 {
-	return own_find(survivors->own[id / PACK_ROWS], id % PACK_ROWS);
+	return own_find(own_of(survivors, id / PACK_ROWS), id % PACK_ROWS);
 }
 
 void survivors_expect(const struct survivors *survivors, uint32_t id)
 {
-	const struct own *own = survivors->own[id / PACK_ROWS];
+	const struct own *own = own_of(survivors, id / PACK_ROWS);
 	if (own)
 		__builtin_prefetch(own);
 }
@@ -133,8 +183,8 @@ void survivors_expect_more(const struct survivors *survivors, uint32_t id)
 
 void survivors_end(struct survivors *survivors, uint32_t id)
 {
-	assert(survivors->own[id / PACK_ROWS] && survivors->own[id / PACK_ROWS]->live > 0);
-	struct own *own = survivors->own[id / PACK_ROWS];
+	struct own *own = own_of(survivors, id / PACK_ROWS);
+	assert(own && own->live > 0);
 	if (!--own->live && id / PACK_ROWS < survivors->complete)
 		own_write(survivors, id / PACK_ROWS, INT64_MAX);
 }
@@ -142,7 +192,7 @@ void survivors_end(struct survivors *survivors, uint32_t id)
 void survivors_complete(struct survivors *survivors, uint32_t id)
 {
 	for (; survivors->complete < id / PACK_ROWS; survivors->complete++) {
-		const struct own *own = survivors->own[survivors->complete];
+		const struct own *own = own_of(survivors, survivors->complete);
 		if (own && !own->live)
 			own_write(survivors, survivors->complete, INT64_MAX);
 	}
@@ -150,16 +200,17 @@ void survivors_complete(struct survivors *survivors, uint32_t id)
 
 void survivors_finish(struct survivors *survivors, int64_t open_end_ns)
 {
-	for (size_t group = 0; group < survivors->group_count; group++)
-		own_write(survivors, (uint32_t)group, open_end_ns);
+	for (uint32_t group = 0; group_next(survivors, &group); group++)
+		own_write(survivors, group, open_end_ns);
 }
 
 void survivors_free(struct survivors *survivors)
 {
-	for (size_t group = 0; survivors && group < survivors->group_count; group++)
-		free(survivors->own[group]);
-	if (survivors)
-		free(survivors->own);
+	if (!survivors)
+		return;
+	for (uint32_t group = 0; group_next(survivors, &group);)
+		free(own_take(survivors, group));
+	free(survivors->spans);
 	free(survivors);
 }
 
@@ -180,10 +231,14 @@ static bool own_is_valid(struct own *own)
 
 bool survivors_is_valid(const struct survivors *survivors)
 {
-	for (size_t group = 0; group < survivors->group_count; group++) {
-		struct own *own = survivors->own[group];
-		if (own && (!own_is_valid(own) || (!own->live && group < survivors->complete)))
+	uint32_t count = 0;
+	for (uint32_t group = 0; group_next(survivors, &group); group++) {
+		struct own *own = own_of(survivors, group);
+		if (!own_is_valid(own) || (!own->live && group < survivors->complete))
 			return false;
+		count++;
 	}
-	return true;
+	for (size_t i = 0; i < survivors->span_count; i++)
+		count -= survivors->spans[i] ? survivors->spans[i]->count : 0;
+	return count == 0;
 }

@@ -344,7 +344,7 @@ int heap_index_write(const struct heap_table *table, const char *trace_path, con
 	return error ? diag_fail(diag, -error, "cannot write %s: %s", path, strerror(-error)) : 0;
 }
 
-/* ---- an answer behind the tables ---- */
+/* ---- answers behind the tables ---- */
 
 /* Read the head of an index that this user owns, which has its place. */
 static bool own_head_read(const struct heap_table *table, struct heap_index_head *head, uint64_t *size_bytes)
@@ -360,24 +360,59 @@ static bool own_head_read(const struct heap_table *table, struct heap_index_head
 	       head->tables_offset <= *size_bytes && tables_bytes(head) <= *size_bytes - head->tables_offset;
 }
 
-uint8_t *heap_index_read_answer(const struct heap_table *table, uint64_t key, uint64_t *bytes)
+/* Return whether there is an answer, in a file of so many bytes. */
+static bool answer_is_there(const struct heap_index_kept *kept, uint64_t size_bytes)
+{
+	return kept->bytes && kept->offset <= size_bytes && kept->bytes <= size_bytes - kept->offset;
+}
+
+uint64_t heap_index_program(void)
+{
+	struct stat own;
+	if (stat("/proc/self/exe", &own))
+		return 0;
+	const uint64_t numbers[] = {(uint64_t)own.st_size, (uint64_t)own.st_mtim.tv_sec, (uint64_t)own.st_mtim.tv_nsec};
+	return XXH3_64bits(numbers, sizeof(numbers));
+}
+
+uint8_t *heap_index_read_answer(const struct heap_table *table, enum heap_index_answer which, uint64_t key,
+				uint64_t *bytes)
 {
 	struct heap_index_head head;
 	uint64_t size_bytes;
-	if (!own_head_read(table, &head, &size_bytes) || !head.answer_bytes || head.answer_key != key ||
-	    head.answer_bytes > size_bytes - head.tables_offset - tables_bytes(&head))
+	if (!own_head_read(table, &head, &size_bytes))
 		return NULL;
-	uint8_t *data = memory_resize(NULL, head.answer_bytes, 1);
-	*bytes = head.answer_bytes;
-	if (file_read(table->groups.fd, data, *bytes, head.tables_offset + tables_bytes(&head)) == *bytes &&
-	    XXH3_64bits(data, *bytes) == head.answer_checksum)
+	const struct heap_index_kept *kept = &head.answers[which];
+	if (kept->key != key || !answer_is_there(kept, size_bytes))
+		return NULL;
+	uint8_t *data = memory_resize(NULL, kept->bytes, 1);
+	*bytes = kept->bytes;
+	if (file_read(table->groups.fd, data, *bytes, kept->offset) == *bytes &&
+	    XXH3_64bits(data, *bytes) == kept->checksum)
 		return data;
 	free(data);
 	return NULL;
 }
 
+/* The first room behind the tables that no other answer has. */
+static uint64_t answer_place(const struct heap_index_head *head, uint64_t size_bytes, enum heap_index_answer which,
+			     uint64_t bytes)
+{
+	uint64_t offset = head->tables_offset + tables_bytes(head);
+	for (int i = 0; i < HEAP_ANSWER_COUNT; i++) {
+		const struct heap_index_kept *other = &head->answers[i];
+		bool is_free = offset + bytes <= other->offset || offset >= other->offset + other->bytes;
+		if (i == (int)which || !answer_is_there(other, size_bytes) || is_free)
+			continue;
+		offset = other->offset + other->bytes;
+		i = -1;
+	}
+	return offset;
+}
+
 /* The head is written last, and at once. Until then an earlier answer has a wrong checksum. */
-bool heap_index_keep_answer(const struct heap_table *table, uint64_t key, const uint8_t *data, uint64_t bytes)
+bool heap_index_keep_answer(const struct heap_table *table, enum heap_index_answer which, uint64_t key,
+			    const uint8_t *data, uint64_t bytes)
 {
 	char self[64];
 	struct heap_index_head head;
@@ -388,12 +423,11 @@ bool heap_index_keep_answer(const struct heap_table *table, uint64_t key, const 
 	int fd = open(self, O_RDWR | O_CLOEXEC);
 	if (fd < 0)
 		return false;
-	head.answer_key = key;
-	head.answer_bytes = bytes;
-	head.answer_checksum = XXH3_64bits(data, bytes);
+	head.answers[which] = (struct heap_index_kept){key, answer_place(&head, size_bytes, which, bytes), bytes,
+						       XXH3_64bits(data, bytes)};
 	head.checksum = XXH3_64bits(&head, offsetof(struct heap_index_head, checksum));
-	bool is_kept = file_write(fd, data, bytes, head.tables_offset + tables_bytes(&head)) &&
-		       file_write(fd, &head, sizeof(head), 0);
+	bool is_kept =
+		file_write(fd, data, bytes, head.answers[which].offset) && file_write(fd, &head, sizeof(head), 0);
 	close(fd);
 	return is_kept;
 }

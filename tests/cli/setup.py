@@ -67,7 +67,7 @@ def check_test_packages():
         (tree / "bin" / name).chmod(0o755)
     expect(setup(tree, "--list", "check") == (0, "", ""), "--list asks for no packages of npm or PyPI")
     status, said, log = setup(tree, "check")
-    expect(status == 0 and "tests/viewer/packages.mjs" in log and "tests/python/packages.py" in log, f"packages of npm and PyPI: {status} {said} {log}")
+    expect(status == 0 and "tests/viewer/packages.mjs" in log and "tests/python/packages.py" in log and "tests/live/pythons.py" in log, f"packages of npm and PyPI: {status} {said} {log}")
 
 
 PROJECT = """project('one', 'c')

@@ -68,7 +68,8 @@ static void begin(void)
 				 .reserved_bytes = HEAP_INDEX_HEAD_BYTES};
 	expect(how.fd >= 0 && heap_table_build(&table, trace, &how, &diag) == 0);
 	expect(heap_index_write(table, trace_path, path, &diag) == 0);
-	expect(heap_index_keep_answer(table, 17, (const uint8_t *)"an answer", 9));
+	expect(heap_index_keep_answer(table, HEAP_ANSWER_SURVEY, 17, (const uint8_t *)"a survey", 8));
+	expect(heap_index_keep_answer(table, HEAP_ANSWER_PAGE, 17, (const uint8_t *)"an answer", 9));
 	heap_table_free(table);
 	FILE *file = fopen(path, "rb");
 	expect(file && fread(&good, sizeof(good), 1, file) == 1);
@@ -126,9 +127,9 @@ static void mend(uint8_t *data, size_t size)
 		mend_strips(data, size, copies_offset + at);
 	if (bytes <= size)
 		head.tables_checksum = XXH3_64bits(data + head.tables_offset, bytes);
-	uint64_t answer_offset = head.tables_offset + bytes, left = answer_offset <= size ? size - answer_offset : 0;
-	if (head.answer_bytes <= left)
-		head.answer_checksum = XXH3_64bits(data + (left ? answer_offset : 0), head.answer_bytes);
+	for (int i = 0; i < HEAP_ANSWER_COUNT; i++)
+		if (head.answers[i].offset <= size && head.answers[i].bytes <= size - head.answers[i].offset)
+			head.answers[i].checksum = XXH3_64bits(data + head.answers[i].offset, head.answers[i].bytes);
 	head.checksum = XXH3_64bits(&head, offsetof(struct heap_index_head, checksum));
 	memcpy(data, &head, sizeof(head));
 }
@@ -208,7 +209,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	heap_filter_init(&filter);
 	uint64_t answer_bytes;
 	memcpy(&head, copy, sizeof(head));
-	free(heap_index_read_answer(table, head.answer_key, &answer_bytes));
+	for (int i = 0; i < HEAP_ANSWER_COUNT; i++)
+		free(heap_index_read_answer(table, (enum heap_index_answer)i, head.answers[i].key, &answer_bytes));
 	check_rows(table);
 	check_cells(table);
 	for (int by = HEAP_BY_NONE; by <= HEAP_BY_CLASS; by++) {

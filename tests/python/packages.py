@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Packages of PyPI that only tests need, installed once into the build's folder, for one version of Python. By itself this program installs them. A test asks nothing of the
-network: what it does not find is a reason to skip."""
+"""Packages of PyPI that only tests need, installed once into the build's folder, for one version of Python. By itself this program installs those of the package's tests. A test
+asks nothing of the network: what it does not find is a reason to skip."""
+import functools
 import hashlib
 import os
 import pathlib
@@ -13,10 +14,15 @@ WANTED = HERE / "requirements.txt"
 INSTALL_SECONDS = 600  # a registry that does not answer must not hold up all tests
 
 
-def folder():
-    """Where they are, or would be."""
+@functools.lru_cache(maxsize=None)
+def version(python):
+    return subprocess.run([python, "-c", "import sys; print(sys.version.split()[0])"], stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
+
+
+def folder(wanted=WANTED, python=sys.executable):
+    """Where those of the list `wanted` are, or would be."""
     build = pathlib.Path(os.environ.get("BUILD", HERE.parents[1] / "build")).resolve()
-    mark = hashlib.sha256(WANTED.read_bytes() + sys.version.split()[0].encode()).hexdigest()[:12]
+    mark = hashlib.sha256(wanted.read_bytes() + version(python).encode()).hexdigest()[:12]
     return build / "python" / f"packages-{mark}"
 
 
@@ -29,16 +35,16 @@ def use():
     return True
 
 
-def install():
+def install(wanted=WANTED, python=sys.executable):
     """Why not, or nothing. Several may install at once: each in a folder of its own, and the first one stays."""
-    to = folder()
+    to = folder(wanted, python)
     if to.exists():
         return ""
     to.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=to.parent, prefix="install-") as made:
         try:
-            done = subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--only-binary", ":all:", "--retries", "2",
-                                   "--target", f"{made}/packages", "-r", WANTED], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=INSTALL_SECONDS)
+            done = subprocess.run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--only-binary", ":all:", "--retries", "2",
+                                   "--target", f"{made}/packages", "-r", wanted], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=INSTALL_SECONDS)
         except subprocess.TimeoutExpired:
             return f"pip took more than {INSTALL_SECONDS} s"
         if done.returncode:

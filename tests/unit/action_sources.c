@@ -419,6 +419,7 @@ static size_t compare_with_one(const struct action *action, const struct action_
 	struct action_source source = sources[number];
 	source.by_heap = (struct heap_window){0};
 	source.site_nodes = source.heap_groups = NULL;
+	source.chains = NULL;
 	source.splits = (struct map){0};
 	struct action_input alone = {.sources = &source, .source_count = 1, .cull = &cull, .callers_of = &callers_of};
 	struct action_rows rows = rows_of(&alone, action, "so");

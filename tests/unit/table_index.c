@@ -241,8 +241,8 @@ static void an_index_of_another_trace_is_not_read(void **state)
 /* An index of another version is made anew: it is not read, whatever else it says. */
 static void an_index_of_another_version_is_not_read(void **state)
 {
-	static const char *const versions[] = {HEAP_INDEX_MAGIC_OLDEST, "XHEAPIX5", "XHEAPIX6", "XHEAPIX7",
-					      "XHEAPIX8", "XHEAPIX9"};
+	static const char *const versions[] = {
+		HEAP_INDEX_MAGIC_OLDEST, "XHEAPIX5", "XHEAPIX6", "XHEAPIX7", "XHEAPIX8", "XHEAPIX9"};
 	struct heap_index_head head;
 	(void)state;
 	for (size_t i = 0; i < sizeof(versions) / sizeof(*versions); i++) {
@@ -301,37 +301,68 @@ static void an_index_is_written_over_an_older_one(void **state)
 	assert_accepted();
 }
 
+static void assert_answer(const struct heap_table *of, enum heap_index_answer which, uint64_t key, const char *text)
+{
+	uint64_t bytes;
+	uint8_t *data = heap_index_read_answer(of, which, key, &bytes);
+	assert_non_null(data);
+	assert_int_equal(bytes, strlen(text));
+	assert_memory_equal(data, text, bytes);
+	free(data);
+}
+
+static bool answer_keep(const struct heap_table *of, enum heap_index_answer which, uint64_t key, const char *text)
+{
+	return heap_index_keep_answer(of, which, key, (const uint8_t *)text, strlen(text));
+}
+
 /* An answer is there under its key, whole, until another one takes its place. */
 static void an_index_keeps_an_answer(void **state)
 {
-	static const uint8_t answer[] = "the first answer", other[] = "another";
 	struct heap_table *found;
 	struct stat status;
 	uint64_t bytes;
 	(void)state;
-	assert_null(heap_index_read_answer(table, 1, &bytes));
+	assert_null(heap_index_read_answer(table, HEAP_ANSWER_PAGE, 1, &bytes));
 	assert_int_equal(stat(index_path, &status), 0);
-	assert_true(heap_index_keep_answer(table, 1, answer, sizeof(answer)));
+	assert_true(answer_keep(table, HEAP_ANSWER_PAGE, 1, "the first answer"));
 	assert_int_equal(index_read(&found), 0);
-	assert_null(heap_index_read_answer(found, 2, &bytes));
-	uint8_t *data = heap_index_read_answer(found, 1, &bytes);
-	assert_non_null(data);
-	assert_int_equal(bytes, sizeof(answer));
-	assert_memory_equal(data, answer, sizeof(answer));
-	free(data);
+	assert_null(heap_index_read_answer(found, HEAP_ANSWER_PAGE, 2, &bytes));
+	assert_answer(found, HEAP_ANSWER_PAGE, 1, "the first answer");
 	file_change(index_path, status.st_size, 1);
-	assert_null(heap_index_read_answer(found, 1, &bytes));
-	assert_true(heap_index_keep_answer(found, 2, other, sizeof(other)));
-	assert_null(heap_index_read_answer(table, 1, &bytes));
-	data = heap_index_read_answer(table, 2, &bytes);
-	assert_non_null(data);
-	assert_memory_equal(data, other, sizeof(other));
-	free(data);
+	assert_null(heap_index_read_answer(found, HEAP_ANSWER_PAGE, 1, &bytes));
+	assert_true(answer_keep(found, HEAP_ANSWER_PAGE, 2, "another"));
+	assert_null(heap_index_read_answer(table, HEAP_ANSWER_PAGE, 1, &bytes));
+	assert_answer(table, HEAP_ANSWER_PAGE, 2, "another");
 	assert_false(*found->is_damaged);
 	heap_table_free(found);
 	/* Who has no file has no answer. */
 	unlink(index_path);
-	assert_false(heap_index_keep_answer(table, 3, other, sizeof(other)));
+	assert_false(answer_keep(table, HEAP_ANSWER_PAGE, 3, "another"));
+}
+
+/* Answers of several kinds grow and shrink, and leave each other alone. */
+static void an_index_keeps_answers_of_all_kinds(void **state)
+{
+	struct heap_table *found;
+	struct stat before, after;
+	uint64_t bytes;
+	(void)state;
+	assert_int_equal(stat(index_path, &before), 0);
+	assert_true(answer_keep(table, HEAP_ANSWER_PAGE, 1, "a page"));
+	assert_null(heap_index_read_answer(table, HEAP_ANSWER_SURVEY, 1, &bytes));
+	for (uint64_t round = 0; round < 10; round++) {
+		assert_true(answer_keep(table, HEAP_ANSWER_SURVEY, round, round % 2 ? "short" : "a longer survey"));
+		assert_answer(table, HEAP_ANSWER_PAGE, 1 + round, round ? "a page of another length" : "a page");
+		assert_true(answer_keep(table, HEAP_ANSWER_PAGE, 2 + round, "a page of another length"));
+		assert_answer(table, HEAP_ANSWER_SURVEY, round, round % 2 ? "short" : "a longer survey");
+	}
+	/* They do not move on and on. */
+	assert_int_equal(stat(index_path, &after), 0);
+	assert_true(after.st_size < before.st_size + 100);
+	assert_int_equal(index_read(&found), 0);
+	assert_answer(found, HEAP_ANSWER_PAGE, 11, "a page of another length");
+	heap_table_free(found);
 }
 
 int main(void)
@@ -342,6 +373,7 @@ int main(void)
 		TEST(what_was_written_is_read_again),
 		TEST(damage_is_noticed),
 		TEST(an_index_keeps_an_answer),
+		TEST(an_index_keeps_answers_of_all_kinds),
 		TEST(an_index_of_another_trace_is_not_read),
 		TEST(the_first_good_path_counts),
 		TEST(an_index_is_written_over_an_older_one),

@@ -173,11 +173,12 @@ static void survivors_hold_after_each_step(void **state)
 		survivors_end(survivors, id);
 		assert_true(survivors_is_valid(survivors));
 	}
-	struct own *own = survivors->own[0];
+	struct own *own = own_of(survivors, 0);
 	assert_noticed(own->live, own->live + 1, survivors_is_valid(survivors));
 	assert_noticed(own->count, own->count - 1, survivors_is_valid(survivors));
 	assert_noticed(own->before[2], own->before[2] + 1, survivors_is_valid(survivors));
 	assert_noticed(own->is_one[1], own->is_one[1] ^ 2, survivors_is_valid(survivors));
+	assert_noticed(survivors->spans[0]->count, 1, survivors_is_valid(survivors));
 	survivors_finish(survivors, 0);
 	survivors_free(survivors);
 	groups_finish(&groups);

@@ -11,6 +11,9 @@ extern const struct action action_stacks, action_frames, action_inclusive, actio
 /** The places in `extra` of action_chains. */
 enum action_chains_extra { CHAINS_COUNT, CHAINS_STEPS, CHAINS_STEPS_MAX, CHAINS_FACTOR, CHAINS_COPIED };
 
+/** Find the chains of a source once. */
+void action_chains_settle(struct action_source *source);
+
 /** The actions that people may ask for. */
 enum action_place {
 	ACTION_STACKS,

@@ -12,6 +12,7 @@
 #include "action/actions/action_table.h"
 #include "action/actions/stacks.h"
 #include "action/report/report_rows.h"
+#include "base/map.h"
 #include "base/memory.h"
 #include "table/live.h"
 
@@ -26,6 +27,11 @@ static void chains_groups(struct action_input *input, struct action_source *sour
 static uint64_t smaller(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
+}
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
 }
 
 struct chain {
@@ -77,18 +83,42 @@ static void chain_keep(struct chains *chains, uint32_t number, const struct chai
 	live_add(&chains->places, (uint64_t)number + 1)->current = place;
 }
 
-static void figures_add(struct action_figures *figures, const struct chain *chain)
+/* Sums by cell, as they are found. */
+struct chain_sums {
+	struct map places; /* by site and part of the split: in items */
+	struct action_chains_sum *items;
+	size_t count, capacity;
+};
+
+/* Add the figures of chains to those of others. */
+static void figures_add(uint64_t *to, const uint64_t *from)
 {
-	uint64_t *extra = figures->extra,
-		 factor = chain->first_bytes ? chain->last_bytes * THOUSAND / chain->first_bytes : 0;
-	extra[CHAINS_COUNT]++;
-	extra[CHAINS_STEPS] += chain->steps;
-	extra[CHAINS_STEPS_MAX] = chain->steps > extra[CHAINS_STEPS_MAX] ? chain->steps : extra[CHAINS_STEPS_MAX];
-	extra[CHAINS_FACTOR] = factor > extra[CHAINS_FACTOR] ? factor : extra[CHAINS_FACTOR];
-	extra[CHAINS_COPIED] += chain->copied_bytes;
+	to[CHAINS_COUNT] += from[CHAINS_COUNT];
+	to[CHAINS_STEPS] += from[CHAINS_STEPS];
+	to[CHAINS_STEPS_MAX] = larger(to[CHAINS_STEPS_MAX], from[CHAINS_STEPS_MAX]);
+	to[CHAINS_FACTOR] = larger(to[CHAINS_FACTOR], from[CHAINS_FACTOR]);
+	to[CHAINS_COPIED] += from[CHAINS_COPIED];
 }
 
-static void chains_extend(struct action_input *input, struct action_source *source, struct action_rows *rows)
+static void chain_sum(struct chain_sums *sums, struct heap_cell cell, const struct chain *chain)
+{
+	const uint64_t figures[] = {[CHAINS_COUNT] = 1,
+				    [CHAINS_STEPS] = chain->steps,
+				    [CHAINS_STEPS_MAX] = chain->steps,
+				    [CHAINS_FACTOR] =
+					    chain->first_bytes ? chain->last_bytes * THOUSAND / chain->first_bytes : 0,
+				    [CHAINS_COPIED] = chain->copied_bytes};
+	bool added;
+	uint32_t *place = map_add(&sums->places, map_pair(cell.site, cell.by), &added);
+	if (added) {
+		memory_grow(sums->items, sums->count, sums->capacity);
+		*place = (uint32_t)sums->count;
+		sums->items[sums->count++] = (struct action_chains_sum){.cell = cell};
+	}
+	figures_add(sums->items[*place].extra, figures);
+}
+
+static void chains_find(struct chain_sums *sums, const struct action_source *source)
 {
 	const struct heap_window *window = source->window;
 	/* What cells and the filter need, of all blocks: a chain may begin before the range, or with another block. */
@@ -117,15 +147,35 @@ static void chains_extend(struct action_input *input, struct action_source *sour
 			if (!(passes[i / 64] >> i % 64 & 1) || !heap_window_has(window, allocation))
 				continue;
 			heap_window_cell(window, source->table, allocation, &cell);
-			uint32_t node = action_site_node(input, source, &cell);
-			uint32_t row = action_rows_find(rows, input, source, node, cell.by);
-			if (row != HEAP_NONE)
-				figures_add(&rows->memory[row].figures[source - input->sources], &chain);
+			chain_sum(sums, cell, &chain);
 		}
 	}
 	heap_scan_end(&scan);
 	live_fini(&chains.places);
 	free(chains.items);
+}
+
+void action_chains_settle(struct action_source *source)
+{
+	struct chain_sums sums = {.count = 0};
+	if (source->chains)
+		return;
+	chains_find(&sums, source);
+	map_fini(&sums.places);
+	source->chains = memory_resize(sums.items, sums.count + 1, sizeof(*sums.items));
+	source->chains_count = sums.count;
+}
+
+static void chains_extend(struct action_input *input, struct action_source *source, struct action_rows *rows)
+{
+	action_chains_settle(source);
+	for (size_t i = 0; i < source->chains_count; i++) {
+		const struct action_chains_sum *sum = &source->chains[i];
+		uint32_t node = action_site_node(input, source, &sum->cell),
+			 row = action_rows_find(rows, input, source, node, sum->cell.by);
+		if (row != HEAP_NONE)
+			figures_add(rows->memory[row].figures[source - input->sources].extra, sum->extra);
+	}
 }
 
 /* Stacks without a realloc have no chain. */

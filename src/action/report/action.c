@@ -75,7 +75,9 @@ static void source_fini(struct action_source *source)
 	map_fini(&source->splits);
 	free(source->site_nodes);
 	free(source->heap_groups);
+	free(source->chains);
 	source->site_nodes = source->heap_groups = NULL;
+	source->chains = NULL;
 }
 
 void action_input_fini(struct action_input *input)

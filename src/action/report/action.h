@@ -22,6 +22,14 @@ struct action_callers;
 struct action_heaps;
 struct survey;
 
+enum { ACTION_EXTRA_MAX = 6 };
+
+/** Sums over the chains of a cell: what they add to a row of action_chains. */
+struct action_chains_sum {
+	struct heap_cell cell;
+	uint64_t extra[ACTION_EXTRA_MAX];
+};
+
 /** A trace, or a window of one. The caller owns the parts; zero the rest. */
 struct action_source {
 	const char *path;    /**< of the trace, as given */
@@ -33,11 +41,13 @@ struct action_source {
 	struct heap_names *names;         /**< of one tree for all sources of an input */
 	const struct survey *survey;      /**< of action_surveyed; NULL: none was made */
 	/* Found by actions. */
-	struct heap_window by_heap;  /**< the window of actions by heap; cell_count 0 before it is made */
-	struct heap_filter of_heaps; /**< its filter */
-	uint32_t *site_nodes;        /**< by site: its culled node, or HEAP_NONE */
-	uint32_t *heap_groups;       /**< by heap from 1, 0 for none: its group; NULL before it is known */
-	struct map splits;           /**< by a cell's `by`: what action_split() returns */
+	struct heap_window by_heap;       /**< the window of actions by heap; cell_count 0 before it is made */
+	struct heap_filter of_heaps;      /**< its filter */
+	uint32_t *site_nodes;             /**< by site: its culled node, or HEAP_NONE */
+	uint32_t *heap_groups;            /**< by heap from 1, 0 for none: its group; NULL before it is known */
+	struct map splits;                /**< by a cell's `by`: what action_split() returns */
+	struct action_chains_sum *chains; /**< of the window's cells that have any; NULL before it is known */
+	size_t chains_count;
 };
 
 /** The sources of a report, and the frames that it culls or looks for. The caller owns the parts; zero the rest, and
@@ -84,8 +94,6 @@ const struct heap_filter *action_filter(const struct action_source *source, cons
 /** Return the number of a part of the split (struct heap_cell), the same for parts that are labelled alike in all
  *  sources. With one source it is `by`. */
 uint32_t action_split(struct action_input *input, struct action_source *source, uint32_t by);
-
-enum { ACTION_EXTRA_MAX = 6 };
 
 /** A number that only this action's rows have. */
 struct action_extra {
@@ -159,6 +167,8 @@ struct action {
 	char *(*label_text)(struct action_input *input, uint32_t group);
 	/** Write the same under the key `label` of an open object. */
 	void (*json)(struct action_input *input, uint32_t group, struct json *json);
+	/** Write a line for people before the rows, where they need one. NULL: they need none. */
+	void (*note)(struct action_input *input, const struct action_rows *rows, struct sink *out);
 	/** Return lines for people beneath the row; the caller frees them. NULL: the text is the last column
 	    instead. */
 	char *(*lines)(struct action_input *input, uint32_t group);

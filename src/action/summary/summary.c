@@ -10,6 +10,7 @@
 #include "action/report/report_rows.h"
 #include "action/report/stack_view.h"
 #include "action/summary/findings.h"
+#include "action/summary/kept_survey.h"
 #include "action/summary/survey.h"
 #include "base/memory.h"
 #include "trace/code_rows.h"
@@ -102,6 +103,12 @@ static bool is_exact(const struct summary *summary)
 	return !summary->source->table->sample_bytes && !heap_is_folded(summary->source->table);
 }
 
+/* Chains take a pass over all events of each block. */
+static bool has_chains(const struct summary *summary)
+{
+	return is_exact(summary) && summary->source->window->totals.realloc_count;
+}
+
 static void list_make(struct summary *summary, enum summary_list_id id, uint64_t top)
 {
 	assert(id < SUMMARY_LIST_COUNT);
@@ -109,8 +116,7 @@ static void list_make(struct summary *summary, enum summary_list_id id, uint64_t
 	const struct list_kind *kind = &list_kinds[id];
 	*list = (struct summary_list){.name = kind->name, .title = kind->title, .action = kind->action};
 	list->sort = kind->key ? *action_sort_find(kind->key) : (struct action_sort){NULL, kind->title, kind->number};
-	/* Chains take a pass over all events of each block. */
-	if (id == SUMMARY_REALLOC && (!is_exact(summary) || !summary->source->window->totals.realloc_count))
+	if (id == SUMMARY_REALLOC && !has_chains(summary))
 		return;
 	if (id == SUMMARY_TEMPORARY && summary->source->table->sample_bytes)
 		return;
@@ -183,7 +189,7 @@ static void process_measure(struct summary *summary, struct summary_process *own
 	heap_filter_fini_of_process(&filter);
 }
 
-static void processes_make(struct summary *summary, uint64_t top)
+static void processes_make(struct summary *summary, uint64_t top, struct kept_survey *kept)
 {
 	const struct trace_dictionary *dictionary = summary->source->table->dictionary;
 	if (dictionary->process_count < 2)
@@ -201,8 +207,11 @@ static void processes_make(struct summary *summary, uint64_t top)
 		summary->processes[i].rank_bytes = summary->survey.process_peaks[i];
 	qsort(summary->processes, dictionary->process_count, sizeof(*summary->processes), process_compare);
 	summary->process_count = dictionary->process_count < top ? dictionary->process_count : (size_t)top;
-	for (size_t i = 0; i < summary->process_count && !heap_is_folded(summary->source->table); i++)
+	size_t known = kept->is_known ? kept_survey_processes(kept, summary->processes, summary->process_count) : 0;
+	for (size_t i = known; i < summary->process_count && !heap_is_folded(summary->source->table); i++)
 		process_measure(summary, &summary->processes[i]);
+	if (!kept->is_known)
+		kept_survey_processes(kept, summary->processes, summary->process_count);
 }
 
 /* ---- all of it ---- */
@@ -332,9 +341,25 @@ unsigned summary_growth_notes(const struct summary *summary, struct summary_note
 	return count;
 }
 
+/* All that is not brief. */
+static void summary_list(struct summary *summary, const struct summary_plan *plan, struct kept_survey *kept)
+{
+	struct action_source *source = summary->source;
+	if (has_chains(summary) && !kept->is_known)
+		action_chains_settle(source);
+	kept_survey_chains(kept, source);
+	for (int id = 0; id < SUMMARY_LIST_COUNT; id++)
+		list_make(summary, (enum summary_list_id)id, plan->top);
+	if (!kept->is_known)
+		summary->pinned = pinned_find(summary);
+	kept_survey_pinned(kept, &summary->pinned);
+	processes_make(summary, plan->is_screen ? SUMMARY_SCREEN_PROCESSES : SUMMARY_PROCESSES, kept);
+}
+
 void summary_make(struct summary *summary, struct action_input *input, const struct summary_plan *plan)
 {
-	assert(input->source_count == 1);
+	/* What is brief is not all that is kept. */
+	assert(input->source_count == 1 && !(plan->is_brief && plan->is_kept));
 	struct action_source *source = &input->sources[0];
 	*summary = (struct summary){.input = input,
 				    .source = source,
@@ -357,15 +382,15 @@ void summary_make(struct summary *summary, struct action_input *input, const str
 								  : summary->is_split ? summary->resident->time_ns
 										      : 0,
 						.resident = split && is_guessed ? &summary->resident_kinds : NULL};
-	survey_make(&summary->survey, input, source, &survey_plan);
+	struct kept_survey kept = {.source = NULL};
+	if (plan->is_kept && !plan->is_filtered && !plan->has_range)
+		kept_survey_begin(&kept, input, source, &survey_plan);
+	survey_make(&summary->survey, input, source, &survey_plan, &kept);
 	source->survey = &summary->survey;
 	summary->hides_objects = hides_objects(source->table->dictionary);
-	for (int id = 0; id < SUMMARY_LIST_COUNT && !plan->is_brief; id++)
-		list_make(summary, (enum summary_list_id)id, plan->top);
 	if (!plan->is_brief)
-		summary->pinned = pinned_find(summary);
-	if (!plan->is_brief)
-		processes_make(summary, plan->is_screen ? SUMMARY_SCREEN_PROCESSES : SUMMARY_PROCESSES);
+		summary_list(summary, plan, &kept);
+	kept_survey_end(&kept);
 	summary_find(summary);
 }
 

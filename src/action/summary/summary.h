@@ -129,6 +129,7 @@ struct summary_plan {
 	bool is_filtered; /**< not all allocations count */
 	bool is_brief;    /**< no lists and no processes: what grows, and the totals */
 	bool is_screen;   /**< only as many processes as a screen shows: each one takes a pass */
+	bool is_kept;     /**< what passes find is kept in the index (kept_survey.h); not if it is brief */
 };
 
 /** Make the summary of the input's one source, whose window is there. End it with summary_fini(). */

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "action/summary/kept_survey.h"
 #include "action/summary/survey_choice.h"
 #include "action/summary/survey_growths.h"
 #include "action/summary/survey_making.h"
@@ -99,11 +100,15 @@ static struct heap_range known_range(const struct action_source *source)
 	return range;
 }
 
-static void survey_scan(struct survey_making *making)
+/* Add up all allocations in *sum. */
+static void survey_scan(struct survey_making *making, struct survey_part *sum)
 {
 	struct survey *survey = making->survey;
 	unsigned width = heap_scan_width(making->source->table);
 	struct survey_part *parts = memory_zeroed(width, sizeof(*parts));
+	if (survey->chart)
+		making->search = heap_peak_search_new(making->source->table, making->source->filter,
+						      survey->chart_range, survey->plan.chart_parts);
 	for (unsigned i = 0; i < width; i++)
 		survey_part_begin(&parts[i], making, i);
 	heap_scan_threads(survey_part_run, parts, sizeof(*parts), width);
@@ -113,27 +118,28 @@ static void survey_scan(struct survey_making *making)
 		survey_part_merge(&parts[0], &parts[i]);
 		survey_part_fini(&parts[i]);
 	}
-	survey_settle(survey, &parts[0]);
-	survey_part_fini(&parts[0]);
+	*sum = parts[0];
 	free(parts);
 }
 
 void survey_make(struct survey *survey, struct action_input *input, struct action_source *source,
-		 const struct survey_plan *plan)
+		 const struct survey_plan *plan, struct kept_survey *kept)
 {
 	struct survey_making making = {.survey = survey, .input = input, .source = source};
+	struct survey_part part = {.making = &making};
 	*survey = (struct survey){.plan = *plan};
 	survey->chart_range = known_range(source);
 	making.has_levels = source->table->dictionary->process_count > 1;
 	survey_roles_find(&making);
 	survey_slots_find(&making);
 	survey_candidates_find(&making);
-	if (plan->chart_parts) {
+	if (plan->chart_parts)
 		survey->chart = memory_zeroed(plan->chart_parts, sizeof(*survey->chart));
-		making.search =
-			heap_peak_search_new(source->table, source->filter, survey->chart_range, plan->chart_parts);
-	}
-	survey_scan(&making);
+	if (!kept->is_known)
+		survey_scan(&making, &part);
+	kept_survey_pass(kept, &part, survey->chart, plan->chart_parts);
+	survey_settle(survey, &part);
+	survey_part_fini(&part);
 	free(making.slot_of);
 	free(making.candidate);
 	free(making.role_of);

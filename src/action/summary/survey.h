@@ -12,6 +12,8 @@
 #include "base/text.h"
 #include "query/resident.h"
 
+struct kept_survey;
+
 /** What is asked for. */
 struct survey_plan {
 	int64_t short_ns;     /**< blocks that are freed in less time live shortly */
@@ -73,9 +75,9 @@ struct survey {
 	uint64_t *process_peaks; /**< by process: at least its own peak, to rank by; the window's bytes */
 };
 
-/** Make the survey of the source, whose window is there. End it with survey_fini(). */
+/** Make the survey of the source, whose window is there, with what is kept of its pass. End it with survey_fini(). */
 void survey_make(struct survey *survey, struct action_input *input, struct action_source *source,
-		 const struct survey_plan *plan);
+		 const struct survey_plan *plan, struct kept_survey *kept);
 
 /** Return the name of a role. */
 const char *survey_role(const struct survey *survey, uint32_t role);

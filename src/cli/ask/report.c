@@ -88,6 +88,7 @@ static int answer_make(void *context, struct diag *diag)
 					  .filter_count = asked->note_count,
 					  .has_range = asked->range.words[0] != NULL,
 					  .is_filtered = asked->note_count > 0,
+					  .is_kept = true,
 					  .is_screen = options->format == REPORT_TEXT && !options->has_more};
 	(void)diag;
 	if (options->format == REPORT_TEXT)

@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <xxhash.h>
 #include <zstd.h>
 
@@ -23,11 +22,7 @@ struct kept_head {
 /* What the answers depend on, besides the trace. An xheap that is built again may answer otherwise. */
 static uint64_t key_of(const struct shown_trace *shown, const struct trace_answer_plan *plan)
 {
-	struct stat own;
-	if (stat("/proc/self/exe", &own))
-		return 0;
-	const uint64_t numbers[] = {(uint64_t)own.st_size, (uint64_t)own.st_mtim.tv_sec, (uint64_t)own.st_mtim.tv_nsec,
-				    opened_trace_names_hash(shown->opened), plan->runs};
+	const uint64_t numbers[] = {heap_index_program(), opened_trace_names_hash(shown->opened), plan->runs};
 	uint64_t key = XXH3_64bits(numbers, sizeof(numbers));
 	key = XXH3_64bits_withSeed(shown->path, strlen(shown->path) + 1, key);
 	for (unsigned i = 0; i < plan->path_count; i++)
@@ -79,7 +74,7 @@ bool kept_answers_read(struct kept_answers *kept, const struct shown_trace *show
 	const struct heap_table *table = table_of(shown);
 	uint64_t bytes;
 	*kept = (struct kept_answers){.trace = {NULL, 0}};
-	uint8_t *data = table ? heap_index_read_answer(table, key_of(shown, plan), &bytes) : NULL;
+	uint8_t *data = table ? heap_index_read_answer(table, HEAP_ANSWER_PAGE, key_of(shown, plan), &bytes) : NULL;
 	bool is_read = data && parts_read(kept, data, bytes);
 	free(data);
 	return is_read;
@@ -107,7 +102,7 @@ void kept_answers_write(const struct kept_answers *kept, const struct shown_trac
 	memcpy(data, &head, sizeof(head));
 	size_t size = ZSTD_compress(data + sizeof(head), room, parts, all, COMPRESSION);
 	if (!ZSTD_isError(size))
-		heap_index_keep_answer(table, key_of(shown, plan), data, sizeof(head) + size);
+		heap_index_keep_answer(table, HEAP_ANSWER_PAGE, key_of(shown, plan), data, sizeof(head) + size);
 	free(data);
 	free(parts);
 }

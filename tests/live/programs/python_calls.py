@@ -12,6 +12,7 @@ import itertools
 import json
 import random
 import re
+import sqlite3
 import sys
 import threading
 import types
@@ -20,10 +21,15 @@ try:
     import greenlet
 except ImportError:
     greenlet = None
+try:
+    import numpy
+except ImportError:
+    numpy = None
 
-libc = ctypes.CDLL(None)
-libc.memalign.argtypes, libc.memalign.restype = [ctypes.c_size_t, ctypes.c_size_t], ctypes.c_void_p
-libc.free.argtypes, libc.free.restype = [ctypes.c_void_p], None
+libc, with_lock = ctypes.CDLL(None), ctypes.PyDLL(None)
+for library in (libc, with_lock):
+    library.memalign.argtypes, library.memalign.restype = [ctypes.c_size_t, ctypes.c_size_t], ctypes.c_void_p
+    library.free.argtypes, library.free.restype = [ctypes.c_void_p], None
 CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
 libc.qsort.argtypes, libc.qsort.restype = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t, CALLBACK], None
 
@@ -46,9 +52,11 @@ def note(size, frame, kind=""):
         log.write(text)
 
 
-def mark(depth, dice, kind=""):
+def mark(depth, dice):
+    """A block, taken with the interpreter's lock or without."""
     size = next(numbers)
-    note(size, sys._getframe(), kind); libc.free(libc.memalign(ALIGNMENT, size))
+    kind, library = "greenlet" if greenlet and greenlet.getcurrent().parent else "", with_lock if size % 2 else libc
+    note(size, sys._getframe(), kind); library.free(library.memalign(ALIGNMENT, size))
 
 
 def by_sort(depth, dice):
@@ -188,8 +196,60 @@ def by_depth(depth, dice):
     deep(dice.randrange(DEEPEST), min(depth, 2), dice)
 
 
+def by_database(depth, dice):
+    """sqlite calls Python: a function, an aggregate, an order, and what makes rows."""
+    class Last:
+        def step(self, value):
+            go(depth, dice)
+
+        def finalize(self):
+            mark(depth, dice)
+
+    def compare(left, right):
+        mark(depth, dice)
+        return (left > right) - (left < right)
+    with contextlib.closing(sqlite3.connect(":memory:")) as base:
+        base.row_factory = lambda _, row: (mark(depth, dice), row)
+        base.create_function("go", 1, lambda _: go(depth, dice))
+        base.create_aggregate("last", 1, Last)
+        base.create_collation("of_python", compare)
+        ways = ["select go(1)", "select last(2)", "select 'a' as t union all select 'b' order by t collate of_python"]
+        base.execute(dice.choice(ways)).fetchall()
+
+
+def by_numbers(depth, dice):
+    """numpy calls Python: for each element, in comparisons, and for what becomes an array."""
+    class Number:
+        def __lt__(self, other):
+            mark(depth, dice)
+            return False
+
+        def __array__(self, *_, **more):
+            go(depth, dice)
+            return numpy.zeros(3)
+    pair = numpy.empty(2, dtype=object)
+    pair[0], pair[1] = Number(), Number()
+    ways = [lambda: numpy.frompyfunc(lambda _: go(depth, dice), 1, 1)(numpy.arange(1)), lambda: numpy.sort(pair),
+            lambda: numpy.apply_along_axis(lambda row: go(depth, dice) or row, 0, numpy.zeros((2, 1))), lambda: numpy.fromiter((go(depth, dice) or 1 for _ in (1,)), dtype=int),
+            lambda: numpy.asarray(Number()), lambda: numpy.vectorize(lambda _: go(depth, dice) or 1, otypes=[int])([1])]
+    dice.choice(ways)()
+
+
+def by_greenlet(depth, dice):
+    """On a stack of its own, which is copied away and back: the evaluations further out run frames of no chain."""
+    def inner():
+        go(depth, dice)
+        greenlet.getcurrent().parent.switch()
+        mark(depth, dice)
+    other = greenlet.greenlet(inner)
+    other.switch()
+    mark(depth, dice)
+    other.switch()
+
+
 WAYS = [by_sort, by_map, by_comprehension, by_expression, by_generator, by_exception, by_class, by_missing_attribute, by_execution, by_callback, by_hook, by_context,
-        by_copy_of_function, by_depth]
+        by_copy_of_function, by_depth, by_database]
+WAYS += [by_numbers] * bool(numpy) + [by_greenlet] * bool(greenlet)
 
 
 def go(depth, dice):
@@ -197,18 +257,6 @@ def go(depth, dice):
     if depth > 0:
         dice.choice(WAYS)(depth - 1, dice)
     mark(depth, dice)
-
-
-def switch(dice):
-    """Greenlets: the outer evaluations on the stack run other frames than those of the chain."""
-    def inner():
-        mark(0, dice, "greenlet")
-        greenlet.getcurrent().parent.switch()
-        mark(0, dice, "greenlet")
-    other = greenlet.greenlet(inner)
-    other.switch()
-    mark(0, dice)
-    other.switch()
 
 
 def work(count, seed):
@@ -220,8 +268,6 @@ def work(count, seed):
         if i % 20 == 0:
             asyncio.run(wait_for(8, dice))
             gc.collect()
-        if greenlet:
-            switch(dice)
 
 
 def main():
