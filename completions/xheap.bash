@@ -221,7 +221,7 @@ _xheap_session() {
 # Offer what follows xheap fleet.
 _xheap_fleet() {
 	if [ "$COMP_CWORD" -eq 2 ]; then
-		_xheap_reply "top diff growth hosts versions sql init --help" "$1"
+		_xheap_reply "top diff growth hosts versions sql init load --help" "$1"
 		return
 	fi
 	case $2 in
@@ -237,10 +237,11 @@ _xheap_fleet() {
 			top | growth) options="--by $options" ;;
 			diff) options="--by --after --before --fail-above $options" ;;
 			init) options="--cluster --keep --token-file --help" ;;
+			load) options="--service --host --version --token-file --help" ;;
 			sql) options="--by --after --before --fail-above $options" ;;
 			esac
 			_xheap_reply "$options" "$1" ;;
-		*) [ "$2" = sql ] && _xheap_reply "top diff growth hosts versions" "$1" || COMPREPLY=($(compgen -d -- "$1")) ;;
+		*) [ "$2" = sql ] && _xheap_reply "top diff growth hosts versions" "$1" || _xheap_traces "$1" ;;
 		esac ;;
 	esac
 }
@@ -366,7 +367,7 @@ _xheap() {
 	info) _xheap_info "$current" "$previous" ;;
 	help)
 		case $previous in
-		fleet) _xheap_reply "top diff growth hosts versions sql init" "$current" ;;
+		fleet) _xheap_reply "top diff growth hosts versions sql init load" "$current" ;;
 		image) _xheap_reply "add list show remove enable disable watch" "$current" ;;
 		autologger) _xheap_reply "add list show enable disable remove run stop" "$current" ;;
 		*) _xheap_reply "record start update query sessions flush stop launch push fleet image autologger boottrace top report view recover heap diff check explain leaks why symbols merge clean dump export dx info version --help" "$current" ;;

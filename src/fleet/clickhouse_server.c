@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -110,6 +111,24 @@ int clickhouse_make(struct clickhouse_server *server, const char *sql, struct di
 	const int error = ask(server, true, sql, &answer, diag);
 	clickhouse_answer_fini(&answer);
 	return error;
+}
+
+int clickhouse_insert(struct clickhouse_server *server, int file, struct diag *diag)
+{
+	struct sink url;
+	sink_to_memory(&url);
+	push_place_url(&server->place, &(struct push_origin){.service = ""}, 0, 0, &url);
+	char *text = sink_take(&url, NULL);
+	int error = lseek(file, 0, SEEK_SET) ? diag_errno(diag, "cannot send") : request(server, text, file, -1, diag);
+	free(text);
+	return error;
+}
+
+int clickhouse_check_place(const char *place, struct diag *diag)
+{
+	if (strncasecmp(place, CLICKHOUSE_PREFIX, strlen(CLICKHOUSE_PREFIX)) != 0)
+		return diag_fail(diag, EINVAL, "%s: a database begins with " CLICKHOUSE_PREFIX, place);
+	return 0;
 }
 
 int clickhouse_open(struct clickhouse_server *server, const char *place, struct diag *diag)

@@ -24,6 +24,9 @@ struct clickhouse_answer {
 	bool is_cut; /**< more was read than there is */
 };
 
+/** Return 0 if it is a place of ClickHouse, else -EINVAL with the reason in `diag`. */
+int clickhouse_check_place(const char *place, struct diag *diag);
+
 /** Read the place, and ask the server for its version. Return 0, or a negative errno with the reason in `diag`. */
 int clickhouse_open(struct clickhouse_server *server, const char *place, struct diag *diag);
 
@@ -34,6 +37,9 @@ int clickhouse_ask(struct clickhouse_server *server, const char *sql, struct cli
 
 /** Give an order that makes a database, or something in one. Return as clickhouse_ask(). */
 int clickhouse_make(struct clickhouse_server *server, const char *sql, struct diag *diag);
+
+/** Send a row of the table `arrivals`, which is in the file, from its beginning. Return as clickhouse_ask(). */
+int clickhouse_insert(struct clickhouse_server *server, int file, struct diag *diag);
 
 /** Read what is next in an answer in RowBinary: a number of 64 bits, a real one, the length of an array, or a text. A
     text is harmless (text_make_harmless()), ended by a NUL, and the answer's. Behind the end all are 0 and empty. */

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/sink.h"
 #include "fleet/clickhouse_server.h"
@@ -157,11 +156,11 @@ int fleet_database_make(const char *place, const char *token_file, const char *c
 			struct diag *diag)
 {
 	struct clickhouse_server server = {.token_file = token_file};
-	if (strncasecmp(place, CLICKHOUSE_PREFIX, strlen(CLICKHOUSE_PREFIX)) != 0)
-		return diag_fail(diag, EINVAL, "%s: a database begins with " CLICKHOUSE_PREFIX, place);
 	if (cluster && (!is_word(cluster) || !*cluster))
 		return diag_fail(diag, EINVAL, "%s: the name of a cluster has letters, digits and _", cluster);
-	int error = clickhouse_open(&server, place, diag);
+	int error = clickhouse_check_place(place, diag);
+	if (!error)
+		error = clickhouse_open(&server, place, diag);
 	if (!error && keep_days && server.version < HAS_TTL)
 		error = diag_fail(diag, ENOTSUP, "this server keeps all for ever: ClickHouse %d can drop it", HAS_TTL);
 	if (!error)

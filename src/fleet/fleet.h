@@ -14,6 +14,8 @@
 #include "base/diag.h"
 #include "base/sink.h"
 
+struct push_labels;
+
 /** The questions: X(id, word, title of the rows) */
 #define FLEET_QUESTIONS(X) \
 	X(TOP, "top", "by outstanding size") \
@@ -160,6 +162,11 @@ int fleet_ask(const struct fleet_place *place, const struct fleet_question *ques
     keep_days: 0: what arrives is kept for ever. Return 0, or a negative errno with the reason in `diag`. */
 int fleet_database_make(const char *place, const char *token_file, const char *cluster, unsigned keep_days,
 			struct diag *diag);
+
+/** Put traces into a database, as pushes of sessions that are over; labels: that are not found in the traces. Set
+    *loaded to how many are there. Return 0, or a negative errno with the reason in `diag`: the next one is not. */
+int fleet_load(const struct fleet_place *place, const struct push_labels *labels, const char *const *traces,
+	       size_t count, size_t *loaded, struct diag *diag);
 
 /** Add a row. Valid until the next one is added. */
 struct fleet_row *fleet_answer_add(struct fleet_answer *answer);

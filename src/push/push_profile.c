@@ -7,6 +7,7 @@
 #include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #include "action/actions/action_table.h"
 #include "analysis/analysis.h"
@@ -53,10 +54,15 @@ static void labels_make(struct push_labels *labels, const struct push_maker *mak
 			const struct trace_dictionary *dictionary)
 {
 	char host[HOST_BYTES] = "", instance[2 * HOST_BYTES];
+	const char *trace_host = dictionary->host ? dictionary->host : "";
 	for (size_t i = 0; i < maker->labels->count; i++)
 		push_labels_add(labels, maker->labels->items[i].key, maker->labels->items[i].value);
-	push_labels_add_environment(labels);
-	gethostname(host, sizeof(host) - 1);
+	if (!maker->loaded)
+		push_labels_add_environment(labels);
+	if (maker->loaded)
+		snprintf(host, sizeof(host), "%.*s", (int)strcspn(trace_host, " "), trace_host);
+	else
+		gethostname(host, sizeof(host) - 1);
 	snprintf(instance, sizeof(instance), "%s/%s", host, maker->session);
 	push_labels_add(labels, host_key, host);
 	push_labels_add(labels, "service.instance.id", instance);
@@ -168,6 +174,17 @@ static void clickhouse_begin(struct push_maker *maker)
 	maker->dropped = maker->queue->counts.dropped;
 }
 
+/* A trace that is loaded again is the same push. */
+static void clickhouse_begin_load(struct push_maker *maker, const struct trace_dictionary *dictionary, int64_t until_ns)
+{
+	const uint64_t hash = XXH3_64bits(maker->session, strlen(maker->session));
+	const char *host = dictionary->host ? dictionary->host : "";
+	maker->clickhouse.name = maker->session;
+	maker->clickhouse.session =
+		XXH3_64bits_withSeed(host, strlen(host), hash ^ (uint64_t)dictionary->start_realtime_ns);
+	maker->clickhouse.time_ns = until_ns;
+}
+
 static int profile_make(void *context, struct diag *diag)
 {
 	struct profile *profile = context;
@@ -194,9 +211,17 @@ static int profile_make(void *context, struct diag *diag)
 					  .label_count = labels.count};
 	/* All of them take the same. */
 	export_prepare(&profile->report, REPORT_PPROF, 0);
-	clickhouse_begin(maker);
-	maker->clickhouse.time_ns = profile->pushed_ns;
-	int error = push_place_is_remote(maker->place) ? profile_queue(profile, diag) : profile_save(profile, diag);
+	if (maker->loaded) {
+		clickhouse_begin_load(maker, dictionary, start_ns + profile->analysis.sources[0].window->range.to_ns);
+	} else {
+		clickhouse_begin(maker);
+		maker->clickhouse.time_ns = profile->pushed_ns;
+	}
+	int error = 0;
+	if (maker->loaded)
+		profile_write(profile, maker->loaded);
+	else
+		error = push_place_is_remote(maker->place) ? profile_queue(profile, diag) : profile_save(profile, diag);
 	report_fini(&profile->report);
 	push_labels_fini(&labels);
 	return error;

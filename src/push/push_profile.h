@@ -19,6 +19,9 @@ struct push_maker {
 	struct export_past past;
 	struct clickhouse_past clickhouse;
 	uint64_t dropped; /**< by the queue when the last profile was made */
+	struct sink
+		*loaded; /**< gets the one profile of a trace that is over, of the host that the trace names; NULL: it
+				goes where the place says */
 };
 
 /** Make a profile of the trace, and put it into the queue; or into the directory that the place is. Return 0, or a

@@ -258,7 +258,16 @@ def check_real(shard):
     answer = ask("top", place, "--by", "function")
     found = {row["function"]: [row[key] for key in figures] for row in answer["rows"]}
     expect(found == wanted and answer["sessions"] == 1, f"{found}, not {wanted}")
-    expect(ask("hosts", place, "steps!kept")["rows"][0]["outstanding_bytes"] == found["steps!kept"][0], found)
+    # The trace itself, under another service, and again: that is the same push.
+    for _ in range(2):
+        run("fleet", "load", place, "real.xht", "--service", "later", "--host", "elsewhere")
+    wait_for(lambda: int(shard.ask("SELECT uniqExact(session, push) FROM pushes", database="real")) == 4)
+    later = ask("top", place, "--by", "function", "--service", "later")
+    expect({row["function"]: [row[key] for key in figures] for row in later["rows"]} == wanted and later["hosts"] == 1, later)
+    expect(ask("top", place, "--by", "host", "--service", "later")["rows"][0]["host"] == "elsewhere", later)
+    said = run("fleet", "load", place, "real.xht", "nosuch.xht", status=2).stderr
+    expect("nosuch.xht" in said and "1 of 2 traces are loaded" in said, said)
+    expect(ask("hosts", place, "steps!kept", "--service", "steps")["rows"][0]["outstanding_bytes"] == found["steps!kept"][0], found)
 
 
 def check_time(shard):
@@ -333,7 +342,7 @@ def check_nonsense():
 def check_words(shard):
     place = shard.place("nowhere")
     for words, said in (
-            (["init"], "one place is expected"), (["init", "profiles"], "a database begins with clickhouse+http"), (["init", place, "--cluster", "a b"], "letters, digits and _"), (["sql"], "the question is missing"),
+            (["init"], "one place is expected"), (["init", "profiles"], "a database begins with clickhouse+http"), (["init", place, "--cluster", "a b"], "letters, digits and _"), (["sql"], "the question is missing"), (["load", place], "a trace is missing"), (["load", "profiles", "x.xht"], "a database begins with"),
             (["sql", "sideways", place], "the question is missing"), (["init", place, "--keep", "30"], "ClickHouse 20"), (["top", place], "nowhere"), (["init", "clickhouse+http://h/a-b"], "the name of a database"),
             (["top", place, "--token-file", "nosuch"], "cannot read the token")):
         expect(said in run("fleet", *words, status=2).stderr, f"{words}: {run('fleet', *words, status=2).stderr}")

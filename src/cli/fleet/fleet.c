@@ -7,12 +7,14 @@
 #include <time.h>
 
 #include "action/diff/diff.h"
+#include "base/memory.h"
 #include "base/text.h"
 #include "cli/cli.h"
 #include "cli/formats.h"
 #include "cli/layout_options.h"
 #include "cli/option_parser.h"
 #include "fleet/fleet_output.h"
+#include "push/push_labels.h"
 
 enum { TOP_TEXT = 25, TOP_DEFAULT = 10000, OPERANDS_MAX = 2 };
 #define NS_OF_SECOND INT64_C(1000000000)
@@ -115,6 +117,15 @@ static const struct option server_rows[] = {
 	 .help = "ClickHouse: a file with USER:PASSWORD in its first line"},
 	{.type = VALUE_END},
 };
+static const struct option load_rows[] = {
+	{"service", .type = VALUE_TEXT, AT(question.service), .value = "NAME",
+	 .help = "the service (default the file name of the first program)"},
+	{"host", .type = VALUE_TEXT, AT(question.host), .value = "NAME",
+	 .help = "the host (default that of the trace)"},
+	{"version", .type = VALUE_TEXT, AT(question.version), .value = "VERSION",
+	 .help = "the version (default the build-id of the first program)"},
+	{.type = VALUE_END},
+};
 static const struct option init_rows[] = {
 	{"cluster", .type = VALUE_TEXT, AT(cluster), .value = "NAME",
 	 .help = "init: the server is a shard of this cluster of its configuration"},
@@ -150,6 +161,8 @@ GRAMMAR(diff, "fleet diff", ROWS(version_rows), ROWS(stack_rows));
 GRAMMAR(growth, "fleet growth", ROWS(stack_rows));
 GRAMMAR(hosts, "fleet hosts", ROWS(no_rows));
 GRAMMAR(versions, "fleet versions", ROWS(no_rows));
+static const struct option_group load_groups[] = {ROWS(load_rows), ROWS(server_rows), {NULL, 0, false}};
+static const struct option_grammar load_grammar = {.command = "fleet load", .groups = load_groups, .dashes = "--"};
 static const struct option_group init_groups[] = {ROWS(init_rows), ROWS(server_rows), {NULL, 0, false}};
 static const struct option_grammar init_grammar = {.command = "fleet init", .groups = init_groups, .dashes = "--"};
 
@@ -261,6 +274,57 @@ static int init_run(int count, char **arguments)
 	return CLI_OK;
 }
 
+struct load_options {
+	struct fleet_options fleet; /* first: their rows are read into it */
+	const char **words;
+	size_t count, capacity;
+};
+
+static int take_load_word(void *context, char *word)
+{
+	struct load_options *options = context;
+	memory_grow(options->words, options->count, options->capacity);
+	options->words[options->count++] = word;
+	return 0;
+}
+
+static void label_take(struct push_labels *labels, const char *key, const char *value)
+{
+	if (value)
+		push_labels_add(labels, key, value);
+}
+
+static int traces_load(const struct load_options *options)
+{
+	const struct fleet_options *fleet = &options->fleet;
+	const struct fleet_place place = {options->words[0], fleet->token_file, NULL};
+	struct push_labels labels = {.count = 0};
+	struct diag diag = {""};
+	size_t loaded = 0;
+	label_take(&labels, "service.name", fleet->question.service);
+	label_take(&labels, "host.name", fleet->question.host);
+	label_take(&labels, "service.version", fleet->question.version);
+	const int error = fleet_load(&place, &labels, options->words + 1, options->count - 1, &loaded, &diag);
+	push_labels_fini(&labels);
+	if (error)
+		return cli_fail("fleet load: %s; %zu of %zu traces are loaded", diag.text, loaded, options->count - 1);
+	return CLI_OK;
+}
+
+static int load_run(int count, char **arguments)
+{
+	struct load_options options = {.count = 0};
+	int status =
+		options_parse(&load_grammar, count, arguments, &options, take_load_word, NULL) ? CLI_FAILED : CLI_OK;
+	if (status == CLI_OK && options.count < 2)
+		status = cli_fail(
+			"fleet load: a trace is missing: xheap fleet load clickhouse+http://HOST/DATABASE TRACE...");
+	if (status == CLI_OK)
+		status = traces_load(&options);
+	free(options.words);
+	return status;
+}
+
 /* ---- the questions as a server gets them ---- */
 
 static const struct {
@@ -304,6 +368,8 @@ static const struct cli_verb verbs[] = {
 	 "the queries that a ClickHouse server gets for a question", NULL, sql_run},
 	{"init", "PLACE [OPTIONS]", "make the tables of a ClickHouse database that hosts push to", &init_grammar,
 	 init_run},
+	{"load", "PLACE TRACE... [OPTIONS]",
+	 "put traces into such a database, each as a push of a session that is over", &load_grammar, load_run},
 	{0}};
 
 static int fleet_run(int count, char **arguments)
