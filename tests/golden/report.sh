@@ -21,7 +21,7 @@ export LC_ALL=C
 "$XHEAP" report limited.xht | sed -n '/^Growth/,/^$/p'
 "$XHEAP" report limited.xht -format json | sed -n '/"forecast": {/,/^  }/p'
 "$XHEAP" info limited.xht -format json | sed -n 's/.*"memory_limits": \(.*}\)}.*/\1/p'
-"$XHEAP" report limited.xht | sed -n '/^Findings/,/\\$/p'
+"$XHEAP" report limited.xht | sed -n '/^Findings/,/ xheap heap/p'
 # Where growth is known in part only, the report says so.
 for trace in kept sampled circular; do
 	cp "$SOURCE/tests/older/$trace.xht" .

@@ -70,8 +70,8 @@ static void command_filter(const struct summary *summary, struct sink *out)
 {
 	const struct heap_range range = summary->source->window->range;
 	if (summary->has_range)
-		sink_format(out, " -range %s %s", text_microseconds(range.from_ns).data,
-			    text_microseconds(range.to_ns).data);
+		sink_format(out, " -range %s %s", text_exact_time(range.from_ns).data,
+			    text_exact_time(range.to_ns).data);
 	for (size_t i = 0; i < summary->filter_count; i++)
 		sink_format(out, " -%s %s", summary->filters[i].name, summary->filters[i].text);
 }
@@ -162,8 +162,8 @@ static void growth_find(struct summary *summary)
 		/* Some programs free all at their end: so the question is of the time before it. */
 		sink_text(&command, " -stacks st -top 5");
 		if (!growth->is_of_buffers)
-			sink_format(&command, " -window AIFO %s %s", text_microseconds(own->clock.from_ns).data,
-				    text_microseconds(own->clock.to_ns).data);
+			sink_format(&command, " -window AIFO %s %s", text_exact_time(own->clock.from_ns).data,
+				    text_exact_time(own->clock.to_ns).data);
 		command_require(summary, &command, "-requireFrames", own->node);
 		command_filter(summary, &command);
 		finding_add_of(summary,
@@ -281,7 +281,7 @@ static void short_find(struct summary *summary)
 	sink_format(&text, "; %s of them are from %s, the most from one function.",
 		    count_of(summary, sum.figures.extra[SURVEYED_SHORT]).data, summary_function(summary, sum.node));
 	command_begin(summary, &command, "heap");
-	sink_format(&command, " -stacks stc -top 3 -lifetime 0 %s", text_microseconds(survey->plan.short_ns).data);
+	sink_format(&command, " -stacks stc -top 3 -lifetime 0 %s", text_exact_time(survey->plan.short_ns).data);
 	command_filter(summary, &command);
 	finding_add(summary, FINDING_SHORT, &text, title, &command);
 }
@@ -388,7 +388,7 @@ static void pages_add(struct summary *summary, enum summary_finding_kind kind, s
 	struct sink command;
 	bool has_account = summary_has_account(summary);
 	command_begin(summary, &command, has_account ? "why" : "heap");
-	sink_format(&command, "%s -at %s", has_account ? "" : " -map", text_microseconds(at_ns).data);
+	sink_format(&command, "%s -at %s", has_account ? "" : " -map", text_exact_time(at_ns).data);
 	finding_add(summary, kind, text, title, &command);
 }
 
