@@ -319,14 +319,18 @@ static struct text growing_text(const struct survey *survey)
 static void growth_put(const struct summary_screen *screen)
 {
 	const struct survey *survey = &screen->summary->survey;
-	char line[SUMMARY_LINE_BYTES];
+	char line[SUMMARY_LINE_BYTES], shown[SUMMARY_LINE_BYTES / 8] = "";
+	if (survey->grows_count > screen->rows)
+		snprintf(shown, sizeof(shown), ", the first%s%s below", screen->rows > 1 ? " " : "",
+			 screen->rows > 1 ? text_count(screen->rows).data : "");
 	if (*survey->growth_unknown.data)
 		snprintf(line, sizeof(line), "Growth: unknown, the trace is too short (%s)",
 			 survey->growth_unknown.data);
 	else if (!survey->grows_count)
 		snprintf(line, sizeof(line), "Growth: no stack grows steadily");
 	else
-		snprintf(line, sizeof(line), "Growth: %s (bytes a second, 95 %% interval)", growing_text(survey).data);
+		snprintf(line, sizeof(line), "Growth: %s%s (bytes a second, 95 %% interval)", growing_text(survey).data,
+			 shown);
 	summary_heading(screen, line);
 	size_t most = survey->grows_count ? survey->grows_count : screen->view->lines ? 0 : screen->rows;
 	for (size_t i = 0; i < survey->growth_count && i < most && i < screen->rows; i++)
