@@ -33,10 +33,11 @@ static void title_put(const struct summary_screen *screen)
 	summary_line_put(screen, line, command);
 	uint32_t threads = report_thread_count(dictionary);
 	const struct text missing = losses_missing_text(dictionary);
-	snprintf(line, sizeof(line), "%s, %" PRIu32 " process%s, %" PRIu32 " thread%s, %s events%s%s",
+	snprintf(line, sizeof(line), "%s, %" PRIu32 " process%s, %" PRIu32 " thread%s with heap calls, %s event%s%s%s",
 		 text_duration(summary->source->table->duration_ns).data, dictionary->process_count,
 		 dictionary->process_count == 1 ? "" : "es", threads, text_plural(threads),
-		 text_count(dictionary->event_count).data, *missing.data ? "; not complete: " : "", missing.data);
+		 text_count(dictionary->event_count).data, text_plural(dictionary->event_count),
+		 *missing.data ? "; not complete: " : "", missing.data);
 	summary_words_put(screen, 2, line, "");
 }
 
