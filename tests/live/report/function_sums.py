@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Findings of report are of functions: each has the sum of its stacks, also where one of them alone has much of it."""
 import os
+import pathlib
 import subprocess
 import sys
 
@@ -37,6 +38,9 @@ def several_stacks():
 def one_stack():
     said = record("single", 400000)
     expect("single!table_make holds 66 % of the peak: 390.6 KiB in 1 block. xheap heap single.xht -stacks sp -top 3" in said, said)
+    line = 1 + next(i for i, text in enumerate(PROGRAM.splitlines()) if "*table_make" in text)
+    line += len(pathlib.Path("single.c").read_text().splitlines()) - len(PROGRAM.splitlines())
+    expect(f"66 % 1 block single!table_make single.c:{line} < main" in said, said)
 
 
 def large_and_small_stacks():
