@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "action/actions/action_table.h"
 #include "action/report/losses.h"
@@ -11,6 +12,7 @@
 #include "action/summary/forecast.h"
 #include "action/summary/function_sum.h"
 #include "action/summary/summary.h"
+#include "action/summary/summary_lines.h"
 #include "base/text.h"
 #include "trace/code_rows.h"
 #include "trace/process_rows.h"
@@ -49,20 +51,43 @@ static void command_begin(const struct summary *summary, struct sink *out, const
 	}
 }
 
+/* Return a pattern for the name that is one word of a line, by the layout: what a shell would quote, or part in two, and
+   the end that has no room are wildcards. NULL: there is no room for the image. */
+static const char *name_pattern(const struct summary *summary, const char *name, struct arena *arena)
+{
+	enum { ROUND_WORD = SUMMARY_INDENT + sizeof("'' \\") - 1, ELLIPSIS = 3 };
+	const struct text_layout *layout = &summary->input->layout;
+	if (!layout->width)
+		return name;
+	unsigned columns = layout->has_full_names ? UINT32_MAX : layout->width - ROUND_WORD;
+	char *pattern = arena_format(arena, "%s", text_fit_start(arena, name, columns, false));
+	size_t length = strlen(pattern);
+	if (strcmp(pattern, name) != 0)
+		strcpy(pattern + length - ELLIPSIS, "*");
+	for (char *at = pattern; *at; at++)
+		*at = *at == ' ' || *at == '\'' ? '?' : *at;
+	return strchr(name, '!') && !strchr(pattern, '!') ? NULL : pattern;
+}
+
 /* Give the option the node's function. Return false: the empty stack, a mark and a name that is not shown as it is are
    none. */
 static bool command_require(const struct summary *summary, struct sink *out, const char *option, uint32_t node)
 {
 	struct heap_names *names = action_names(summary->input);
+	struct arena arena = {0};
 	if (!node || node == HEAP_NONE)
 		return false;
 	node = stack_view_user_node(summary->input, node);
 	const struct heap_name *name = heap_names_name(names, heap_names_frame(names, node)->name);
 	if (name->is_mark || text_shown(name->text) != name->text)
 		return false;
-	sink_format(out, " %s", option);
-	sink_shell_word(out, name->text);
-	return true;
+	const char *pattern = name_pattern(summary, name->text, &arena);
+	if (pattern) {
+		sink_format(out, " %s", option);
+		sink_shell_word(out, pattern);
+	}
+	arena_fini(&arena);
+	return pattern;
 }
 
 /* The filters of the question belong to the evidence, too. */
