@@ -16,6 +16,8 @@ enum { CORE_PATH_BYTES = 1200 };
 int leaks_place_make(struct leaks_place *place)
 {
 	const char *temporary = getenv("TMPDIR");
+	if (temporary && *temporary && *temporary != '/')
+		return cli_fail("TMPDIR is %s: not an absolute path", temporary);
 	int length = snprintf(place->path, sizeof(place->path), "%s/xheap-leaks.XXXXXX",
 			      temporary && *temporary ? temporary : "/tmp");
 	if (length >= (int)sizeof(place->path))
@@ -60,18 +62,14 @@ void leaks_place_list(struct leaks_place *place)
 
 static int process_look(struct leaks_place *place, int socket, pid_t pid, bool may_stop)
 {
-	struct control_message answer = {.kind = CONTROL_NOTE};
-	struct control_message message = {.kind = CONTROL_CORE, .pid = pid, .value = may_stop};
+	struct diag diag = {""};
 	char name[20];
 	snprintf(name, sizeof(name), "%d", (int)pid);
 	struct leaks_core *core = core_add(place, name);
-	if (strlen(core->path) >= sizeof(message.text))
-		return cli_fail("TMPDIR is too long");
-	snprintf(message.text, sizeof(message.text), "%s", core->path);
-	int status = session_answer(socket, &message, &answer);
 	core->pid = pid;
-	core->pause = answer.core;
-	return status;
+	return controller_write_core(socket, pid, core->path, may_stop, &core->pause, NULL, &diag)
+		       ? cli_fail("%s", diag.text)
+		       : CLI_OK;
 }
 
 int leaks_place_look(struct leaks_place *place, const char *session, pid_t pid, bool may_stop)

@@ -88,7 +88,8 @@ void session_each_directory(void (*visit)(void *cookie, const char *path), void 
 enum { SESSION_TITLE_BYTES = 256 };
 
 /** Return whether a session already records the process, with its name in `name`, or its trace's path if it has
-    none; and behind that, what to do if the logger is gone. Sessions of this user count, and those of root and of the process's owner whose logger takes connections. */
+    none; and behind that, what to do if the logger is gone. Sessions of this user count, and those of root and of the
+    process's owner whose logger takes connections. */
 bool session_of_process(pid_t pid, char *name, size_t size);
 
 /** Listen on the directory's socket for controllers. Return a descriptor that the caller closes, or a negative
