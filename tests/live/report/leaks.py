@@ -437,9 +437,9 @@ def several():
                 server.stdin.flush()
                 expect(server.stdout.read(1) == letter.encode(), "the server does not answer")
 
-        def between(count, *steps, words=("-p", server.pid), format=None, every="1s"):
+        def between(count, *steps, words=("-p", server.pid), format=None, every="1s", before=()):
             """Looks, with steps between them; the text, what is said beside it, and the status."""
-            run = subprocess.Popen([XHEAP, "leaks", *map(str, words), "-looks", str(count), "-every", every if steps else "100ms", *(["-format", format] if format else [])],
+            run = subprocess.Popen([*before, XHEAP, "leaks", *map(str, words), "-looks", str(count), "-every", every if steps else "100ms", *(["-format", format] if format else [])],
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": os.path.abspath("copies")})
             told = []
             for step in steps:
@@ -479,6 +479,9 @@ def several():
             expect(len(rows) == 1 and rows[0]["since_look"] == 1 and rows[0]["since_us"] == process["looks"]["first_us"] < process["at_us"] and rows[0]["since_count"] == rows[0]["count"], rows)
             shown, status = between(1000, lambda run: run.send_signal(2))
             expect(status == 1 and "look 1, " in shown and "own_lost" in shown, f"{status}: {shown}")
+
+            shown, status = between(2, lambda run: run.send_signal(1), before=("nohup",))
+            expect(status == 1 and "look 2, " in shown, f"{status}: {shown}")
 
             def interrupt(run):
                 """At any moment of the looks that follow, also while one of them is read."""
