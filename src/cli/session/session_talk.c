@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/session/session_talk.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "cli/cli.h"
@@ -32,20 +33,19 @@ int session_ask(int socket, const struct control_message *message)
 	return controller_ask(socket, message, &session_listener, &diag) ? cli_fail("%s", diag.text) : CLI_OK;
 }
 
-int session_answer(int socket, const struct control_message *message, struct control_message *answer)
+int session_answer(int socket, const struct control_message *message, struct control_message *answer, struct diag *diag)
 {
-	struct diag diag = {""};
 	struct control_wait wait;
 	int got = 0;
 	control_wait_begin(&wait, socket, CONTROL_WAIT_USUAL_MS);
 	if (!control_send(socket, message))
-		return cli_fail("the session's logger is gone");
+		return diag_fail(diag, EPIPE, "the session's logger is gone");
 	answer->kind = CONTROL_NOTE;
 	while (got >= 0 && answer->kind != CONTROL_DONE)
-		got = control_wait_receive(&wait, answer, ANSWER_SLICE_MS, &diag);
-	if (got < 0)
-		return cli_fail("%s", diag.text);
-	return answer->value ? cli_fail("%s", answer->text[0] ? answer->text : strerror((int)-answer->value)) : CLI_OK;
+		got = control_wait_receive(&wait, answer, ANSWER_SLICE_MS, diag);
+	if (got < 0 || !answer->value)
+		return got < 0 ? got : 0;
+	return diag_fail(diag, EIO, "%s", answer->text[0] ? answer->text : strerror((int)-answer->value));
 }
 
 int session_query(int socket, bool with_threads, struct controller_state *state)

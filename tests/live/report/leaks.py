@@ -506,5 +506,19 @@ def several():
             server.kill()
 
 
+def coming_and_going():
+    """Looks at a session do not end because one of its processes does."""
+    with subprocess.Popen(["sh", "-c", "while :; do /bin/true; /bin/true; done"]) as shell:
+        try:
+            xheap("start", "coming", "-p", shell.pid, "-o", "coming.xht")
+            run = subprocess.run([XHEAP, "leaks", "-session", "coming", "-looks", "40", "-every", "100ms", "-format", "json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=100)
+            expect(run.returncode in (0, 1) and "look before" not in run.stderr, f"{run.returncode}: {run.stderr}")
+            processes = {process["pid"]: process for process in json.loads(run.stdout)["processes"]}
+            expect(processes[shell.pid]["looks"]["count"] == 40, processes)
+        finally:
+            stop_session("coming")
+            shell.kill()
+
+
 if __name__ == "__main__":
-    raise SystemExit(run_tests(as_sanitizer, cores, commands, running, large, together, several))
+    raise SystemExit(run_tests(as_sanitizer, cores, commands, running, large, together, several, coming_and_going))
