@@ -460,7 +460,7 @@ HOOK hook_arena_free(PARAMETERS)
 HOOK hook_python_arena_alloc(PARAMETERS)
 {
 	uint64_t result = ALLOC(.size = b, .argument = a, .flags = RECORD_ARGUMENT);
-	objects_arena_begin(context->recorder, result);
+	objects_arena_begin(context, result);
 	return result;
 }
 

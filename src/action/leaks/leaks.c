@@ -230,13 +230,13 @@ static bool is_lost(uint8_t state)
 }
 
 /* Add a look to those before: which blocks are lost now, whatever the filter. states: as of rows_make(). */
-static void looks_add(const struct leaks *leaks, const uint8_t *states)
+static void looks_add(struct leaks *leaks, const uint8_t *states)
 {
 	struct leak_looks *looks = leaks->question.looks;
 	const struct heap_scan_plan plan = {INT64_MIN, INT64_MAX, INT64_MIN, PACK_ALL | PACK_DETAILS, NULL, NULL};
 	struct heap_scan scan;
 	const struct heap_rows *rows;
-	leak_looks_begin(looks, leaks->question.look, leaks->at_ns);
+	leak_looks_begin(looks, leaks->process, leaks->question.look, leaks->at_ns);
 	heap_scan_begin(&scan, leaks->source->table, &plan, NULL);
 	while ((rows = heap_scan_next(&scan)))
 		for (uint32_t i = 0; i < rows->count; i++) {
@@ -250,6 +250,8 @@ static void looks_add(const struct leaks *leaks, const uint8_t *states)
 		}
 	heap_scan_end(&scan);
 	leak_looks_end(looks);
+	leaks->first_look = looks->first;
+	leaks->first_ns = looks->first_ns;
 }
 
 /* Count a block that passes the filter. */

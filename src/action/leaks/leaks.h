@@ -37,8 +37,9 @@ struct leaks_question {
 	bool is_running;                    /**< the process went on afterwards: it is looked at as it was at at_ns */
 	int64_t at_ns;                      /**< of the trace */
 	uint64_t pause_ns;                  /**< how long its threads stood */
-	struct leak_looks *looks; /**< at the process, this one included; the caller's. NULL: there is one look */
-	uint32_t look;            /**< the number of this one, from 1 */
+	/** At the process, this one included; the caller's, used only to make the answer. NULL: there is one look. */
+	struct leak_looks *looks;
+	uint32_t look; /**< the number of this one, from 1 */
 };
 
 /** The answer. Zero it to begin, end it with leaks_fini(). */
@@ -51,6 +52,8 @@ struct leaks {
 	struct leak_sum {
 		uint64_t count, bytes;
 	} sums[REACH_STATE_COUNT]; /**< of blocks that pass the filter */
+	uint32_t first_look;       /**< of several, the number of the first one at this process */
+	int64_t first_ns;          /**< when it was */
 	/** by enum looked_state: blocks that earlier looks found lost, and this one did not */
 	struct leak_sum cleared[LOOKED_STATE_COUNT];
 	struct leak_row *rows; /**< lost ones first, of these the ones that are lost for longest, then by bytes */

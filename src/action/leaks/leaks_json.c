@@ -26,7 +26,7 @@ static void put_looks(struct json *json, const struct leaks *leaks)
 {
 	json_begin_object(json, "looks");
 	json_count(json, "count", leaks->question.look);
-	json_time(json, "first_us", leaks->question.looks->first_ns);
+	json_time(json, "first_us", leaks->first_ns);
 	put_sum(json, "reachable", &leaks->cleared[LOOKED_REACHABLE]);
 	put_sum(json, "freed", &leaks->cleared[LOOKED_FREED]);
 	json_end_object(json);

@@ -90,8 +90,11 @@ static void put_looks(const struct leaks *leaks, struct sink *out)
 		[LOOKED_REACHABLE] = "reachable now",
 		[LOOKED_FREED] = "freed since",
 	};
-	sink_format(out, "  look %" PRIu32 ", %s after the first one\n", leaks->question.look,
-		    text_duration(leaks->at_ns - leaks->question.looks->first_ns).data);
+	if (leaks->question.look > leaks->first_look)
+		sink_format(out, "  look %" PRIu32 ", %s after the first one\n", leaks->question.look,
+			    text_duration(leaks->at_ns - leaks->first_ns).data);
+	else
+		sink_format(out, "  look %" PRIu32 ", the first one at this process\n", leaks->question.look);
 	for (int i = LOOKED_REACHABLE; i < LOOKED_STATE_COUNT; i++)
 		if (leaks->cleared[i].count)
 			sink_format(out, "  %s block%s, %s, that an earlier look found lost: %s, and not accused\n",

@@ -342,14 +342,17 @@ static int processes_copy(struct leaks_answer *answer, const char *session)
 	return status;
 }
 
-/* Signals that end the command. While copies are made they wait: else their directory would stay. */
+/* Signals that end the command. While copies are made they wait: else their directory would stay. What is ignored, as
+   by nohup, ends nothing; blocked, it would be kept all the same. */
 static sigset_t end_signals(void)
 {
+	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+	struct sigaction action;
 	sigset_t ends;
 	sigemptyset(&ends);
-	sigaddset(&ends, SIGINT);
-	sigaddset(&ends, SIGTERM);
-	sigaddset(&ends, SIGHUP);
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+		if (!sigaction(numbers[i], NULL, &action) && action.sa_handler != SIG_IGN)
+			sigaddset(&ends, numbers[i]);
 	return ends;
 }
 
