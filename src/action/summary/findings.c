@@ -51,8 +51,8 @@ static void command_begin(const struct summary *summary, struct sink *out, const
 	}
 }
 
-/* Return a pattern for the name that is one word of a line, by the layout: what a shell would quote, or part in two, and
-   the end that has no room are wildcards. NULL: there is no room for the image. */
+/* Return a pattern for the name that is one word of a line, by the layout: wildcards stand for what a shell would quote
+   or part in two, and for the end that has no room. NULL: there is no room for the image. */
 static const char *name_pattern(const struct summary *summary, const char *name, struct arena *arena)
 {
 	enum { ROUND_WORD = SUMMARY_INDENT + sizeof("'' \\") - 1, ELLIPSIS = 3 };
