@@ -156,6 +156,8 @@ complete -c xheap -n __fish_use_subcommand -a leaks -d 'Find the blocks that no 
 complete -c xheap -n '__fish_seen_subcommand_from leaks' -o p -x -d 'Look at this process'
 complete -c xheap -n '__fish_seen_subcommand_from leaks' -o session -x -d 'Look at the processes of a session'
 complete -c xheap -n '__fish_seen_subcommand_from leaks' -o stop -d 'Allow a long pause'
+complete -c xheap -n '__fish_seen_subcommand_from leaks' -o looks -x -d 'Look several times'
+complete -c xheap -n '__fish_seen_subcommand_from leaks' -o every -x -d 'The time from look to look'
 complete -c xheap -n '__fish_seen_subcommand_from leaks' -o at-end -d 'Record the command, and look when it is about to exit'
 complete -c xheap -n '__fish_seen_subcommand_from leaks' -o trace -r -F -d 'The trace of the process that a core is of, or where to keep the trace'
 complete -c xheap -n '__fish_seen_subcommand_from leaks' -o format -x -a 'text json' -d 'Choose the format'

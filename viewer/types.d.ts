@@ -302,6 +302,7 @@ interface CellsQuery {
 }
 interface Source {
 	isServer: boolean; // whether it answers more than the whole run
+	held?: number; // the time as of which a recording is asked
 	json: (name: string, trace: number, query?: Record<string, string>) => Promise<any>; // an answer that is no cells
 	cells: (trace: number, query: CellsQuery) => Promise<ArrayBuffer>; // a newer request of the same name aborts an older one
 }

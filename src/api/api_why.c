@@ -6,8 +6,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "api/api.h"
-#include "api/filter_fields.h"
+#include "api/api_answer.h"
 #include "base/memory.h"
 #include "query/account.h"
 #include "trace/trace.h"
@@ -19,10 +18,8 @@ _Static_assert(XHEAP_WHY_LARGEST == (int)ACCOUNT_LARGEST && XHEAP_WHY_LAST == (i
 API_INIT(xheap_why_options, .top = UINT32_MAX)
 
 struct xheap_why {
-	struct xheap_trace *trace;
+	struct api_answer answer;
 	xheap_why_options options;
-	struct api_request question;
-	struct heap_cull cull;
 	struct why why;
 	xheap_why_info info;
 	xheap_why_class classes[ACCOUNT_CLASS_COUNT];
@@ -70,37 +67,24 @@ struct why_making {
 	struct xheap_why *made;
 };
 
-static int ask(struct xheap_why *made, struct diag *diag)
-{
-	const xheap_why_options *options = &made->options;
-	const struct why_question question = {.pid = options->pid,
-					      .which = (enum account_moment)options->moment,
-					      .time_ns = options->time_ns,
-					      .top = options->top};
-	struct api_request *asked = &made->question;
-	asked->request.cull = &made->cull;
-	asked->request.layout = (struct text_layout){.width = TEXT_WIDTH_DEFAULT, .has_unicode = text_has_unicode()};
-	int error = api_request_prepare(asked, made->trace, diag);
-	if (error)
-		return error;
-	action_input_settle(&asked->analysis.input);
-	error = why_make(&made->why, &asked->analysis.input, &question, diag);
-	return error ? error : api_trace_check(made->trace, diag);
-}
-
 static int make_work(void *context, struct diag *diag)
 {
 	struct why_making *making = context;
 	struct xheap_why *made = making->made = memory_zeroed(1, sizeof(*made));
-	made->trace = making->trace;
-	api_trace_hold(making->trace);
-	heap_cull_use_default(&made->cull);
-	xheap_why_options_init(&made->options, sizeof(made->options));
-	int error = api_take(&made->options, sizeof(made->options), making->given, "xheap_why_options", diag);
-	if (!error && made->options.moment > XHEAP_WHY_NEAREST)
-		error = diag_fail(diag, EINVAL, "there is no moment %u", made->options.moment);
-	error = error ? error : api_request_take(&made->question, NULL, made->trace, true, diag);
-	error = error ? error : ask(made, diag);
+	xheap_why_options *options = &made->options;
+	int error = api_answer_begin(&made->answer, making->trace, NULL, diag);
+	xheap_why_options_init(options, sizeof(*options));
+	error = error ? error : api_take(options, sizeof(*options), making->given, "xheap_why_options", diag);
+	if (!error && options->moment > XHEAP_WHY_NEAREST)
+		error = diag_fail(diag, EINVAL, "there is no moment %u", options->moment);
+	if (error)
+		return error;
+	const struct why_question question = {.pid = options->pid,
+					      .which = (enum account_moment)options->moment,
+					      .time_ns = options->time_ns,
+					      .top = options->top};
+	error = why_make(&made->why, api_answer_input(&made->answer), &question, diag);
+	error = error ? error : api_trace_check(making->trace, diag);
 	if (!error)
 		list_all(made);
 	return error;
@@ -133,59 +117,25 @@ API const xheap_why_stack *xheap_why_get_stack(const xheap_why *why, uint32_t i)
 	return i < why->info.stack_count ? &why->stacks[i] : NULL;
 }
 
-struct stack_naming {
-	struct xheap_why *why;
-	uint32_t stack;
-	xheap_frames *frames;
-};
-
-static int stack_frames_work(void *context, struct diag *diag)
-{
-	struct stack_naming *naming = context;
-	struct xheap_why *why = naming->why;
-	if (naming->stack >= why->info.stack_count)
-		return diag_fail(diag, EINVAL, "the answer has no stack %u", naming->stack);
-	naming->frames = api_frames_new(why->trace, action_names(why->why.input), why->why.stacks[naming->stack].node);
-	return 0;
-}
-
 API int xheap_why_get_frames(xheap_why *why, uint32_t stack, xheap_frames **frames, xheap_error *error)
 {
-	struct stack_naming naming = {.why = why, .stack = stack};
-	int status = api_run_locked(why->trace, error, stack_frames_work, &naming);
-	*frames = naming.frames;
-	return status;
+	const uint32_t node = stack < why->info.stack_count ? why->why.stacks[stack].node : UINT32_MAX;
+	return api_answer_frames(&why->answer, stack, node, frames, error);
 }
 
-struct why_writing {
-	struct xheap_why *why;
-	uint32_t format;
-	char *text;
-	size_t length;
-};
-
-static int write_work(void *context, struct diag *diag)
+static void text_put(struct api_answer *answer, struct sink *out)
 {
-	struct why_writing *writing = context;
-	struct sink out;
-	if (writing->format != XHEAP_FORMAT_TEXT && writing->format != XHEAP_FORMAT_JSON)
-		return diag_fail(diag, EINVAL, "the answer has no format %u", writing->format);
-	sink_to_memory(&out);
-	(writing->format == XHEAP_FORMAT_TEXT ? why_text : why_json)(&writing->why->why, &out);
-	if (out.error)
-		return sink_end(&out);
-	writing->text = sink_take(&out, &writing->length);
-	return 0;
+	why_text(&((struct xheap_why *)answer)->why, out);
+}
+
+static void json_put(struct api_answer *answer, struct sink *out)
+{
+	why_json(&((struct xheap_why *)answer)->why, out);
 }
 
 API int xheap_why_write(xheap_why *why, uint32_t format, char **text, size_t *length, xheap_error *error)
 {
-	struct why_writing writing = {.why = why, .format = format};
-	int status = api_run_locked(why->trace, error, write_work, &writing);
-	*text = status == XHEAP_OK ? writing.text : NULL;
-	if (length)
-		*length = status == XHEAP_OK ? writing.length : 0;
-	return status;
+	return api_answer_write(&(struct api_writing){&why->answer, text_put, json_put}, format, text, length, error);
 }
 
 API void xheap_why_free(xheap_why *why)
@@ -194,8 +144,6 @@ API void xheap_why_free(xheap_why *why)
 		return;
 	why_fini(&why->why);
 	free(why->stacks);
-	api_request_fini(&why->question);
-	heap_cull_fini(&why->cull);
-	api_trace_release(why->trace);
+	api_answer_fini(&why->answer);
 	free(why);
 }

@@ -257,6 +257,12 @@ static uint32_t past_stack(struct export_past *past, const uint64_t hash[2])
 	return id;
 }
 
+void export_past_add(struct export_past *past, const uint64_t stack[2], const uint64_t totals[EXPORT_PAST_FIGURES])
+{
+	const uint32_t id = past_stack(past, stack);
+	memcpy(past->totals[id].now, totals, EXPORT_PAST_FIGURES * sizeof(*totals));
+}
+
 /* Several nodes may be one stack: programs of the same name. */
 static void past_take(struct export_total *total, struct export_node *node)
 {

@@ -92,6 +92,9 @@ struct export_past {
 	bool with_lines;  /**< stacks are told apart by lines, too */
 };
 
+/** Add the totals of a stack that earlier profiles had. */
+void export_past_add(struct export_past *past, const uint64_t stack[2], const uint64_t totals[EXPORT_PAST_FIGURES]);
+
 /** Free what it has. */
 void export_past_fini(struct export_past *past);
 

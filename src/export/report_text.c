@@ -217,6 +217,8 @@ static void part_heading(const struct report *report, const struct report_part *
 	if (cut)
 		sink_format(&lines, "  the first %s of %s rows; %s %s left out\n", text_count(part->rows.shown).data,
 			    text_count(part->rows.count).data, text_count(cut).data, cut == 1 ? "is" : "are");
+	if (part->action->note)
+		part->action->note(report->diff.input, &part->rows, &lines);
 	report_lines(report, STYLE_PLAIN, &lines, out);
 }
 

@@ -18,7 +18,7 @@ struct own {
 };
 
 /* The groups of a span. */
-struct span {
+struct group_span {
 	struct own *own[SPAN_GROUPS];
 	uint32_t count; /* that have survivors */
 };
@@ -26,7 +26,7 @@ struct span {
 /* Most survivors are young: of a long trace, which may still grow, few spans have any. */
 struct survivors {
 	struct heap_groups *groups; /* NULL: ends are not kept */
-	struct span **spans;        /* NULL: no group of it has survivors */
+	struct group_span **spans;        /* NULL: no group of it has survivors */
 	size_t span_count;
 	uint32_t complete; /* groups that get no more */
 };
@@ -51,7 +51,7 @@ void survivors_reserve(struct survivors *survivors, size_t row_count)
 
 static struct own *own_of(const struct survivors *survivors, uint32_t group)
 {
-	const struct span *span = survivors->spans[group / SPAN_GROUPS];
+	const struct group_span *span = survivors->spans[group / SPAN_GROUPS];
 	return span ? span->own[group % SPAN_GROUPS] : NULL;
 }
 
@@ -59,7 +59,7 @@ static struct own *own_of(const struct survivors *survivors, uint32_t group)
 static bool group_next(const struct survivors *survivors, uint32_t *group)
 {
 	while (*group / SPAN_GROUPS < survivors->span_count) {
-		const struct span *span = survivors->spans[*group / SPAN_GROUPS];
+		const struct group_span *span = survivors->spans[*group / SPAN_GROUPS];
 		if (!span)
 			*group += SPAN_GROUPS - *group % SPAN_GROUPS;
 		else if (!span->own[*group % SPAN_GROUPS])
@@ -72,7 +72,7 @@ static bool group_next(const struct survivors *survivors, uint32_t *group)
 
 static struct own **own_place(struct survivors *survivors, uint32_t group)
 {
-	struct span **span = &survivors->spans[group / SPAN_GROUPS];
+	struct group_span **span = &survivors->spans[group / SPAN_GROUPS];
 	if (!*span)
 		*span = memory_zeroed(1, sizeof(**span));
 	return &(*span)->own[group % SPAN_GROUPS];
@@ -81,7 +81,7 @@ static struct own **own_place(struct survivors *survivors, uint32_t group)
 /* Take a group's survivors out; a span without any is freed. */
 static struct own *own_take(struct survivors *survivors, uint32_t group)
 {
-	struct span **span = &survivors->spans[group / SPAN_GROUPS];
+	struct group_span **span = &survivors->spans[group / SPAN_GROUPS];
 	struct own *own = (*span)->own[group % SPAN_GROUPS];
 	(*span)->own[group % SPAN_GROUPS] = NULL;
 	if (!--(*span)->count) {

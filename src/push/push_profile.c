@@ -13,6 +13,7 @@
 #include "base/whole_file.h"
 #include "os/cgroups.h"
 #include "push/push_context.h"
+#include "push/push_past.h"
 #include "trace/code_rows.h"
 #include "trace/process_rows.h"
 #include "trace/reader.h"
@@ -87,13 +88,39 @@ struct profile {
 	struct report report;
 	struct report_part part;
 	struct push_origin origin;
+	struct push_past_key key;
+	char *directory;  /* that the place is; NULL: it is none */
+	const char *made; /* path of the file that it becomes, from the queue on */
 	int64_t from_s, until_s, pushed_ns;
 };
 
 static void profile_write(void *context, struct sink *out)
 {
 	struct profile *profile = context;
-	export_formats[push_place_format(profile->maker->place)].write(&profile->report, out);
+	const struct push_maker *maker = profile->maker;
+	export_formats[push_place_format(maker->place)].write(&profile->report, out);
+	push_past_write(maker->queue->directory, &profile->key, &maker->past, profile->made,
+			maker->queue->counts.pushed + 1);
+}
+
+/* What an earlier process of this session has pushed is in no profile of this one. */
+static int past_take(struct profile *profile, int64_t start_ns, struct diag *diag)
+{
+	struct push_maker *maker = profile->maker;
+	uint64_t number = 0;
+	/* A relative path is another place elsewhere. */
+	if (!push_place_is_remote(maker->place))
+		profile->directory = realpath(maker->place->address, NULL);
+	profile->key = (struct push_past_key){profile->directory ? profile->directory : maker->place->address, start_ns,
+					      maker->past.with_lines};
+	if (maker->has_past)
+		return 0;
+	maker->has_past = true;
+	const int error = push_past_read(maker->queue->directory, &profile->key, &maker->past, &number, diag);
+	/* Of a queue, pushed is what was sent. */
+	if (!push_place_is_remote(maker->place) && number > maker->queue->counts.pushed)
+		maker->queue->counts.pushed = number;
+	return error;
 }
 
 /* Write a part of a file's name. */
@@ -127,6 +154,7 @@ static int profile_save(struct profile *profile, struct diag *diag)
 	char *text = sink_take(&path, NULL);
 	int error = whole_file_open(&file, text, 0600, diag);
 	if (!error) {
+		profile->made = file.path;
 		sink_to_fd(&out, file.fd, FILE_BYTES);
 		profile_write(profile, &out);
 		error = sink_end(&out);
@@ -148,7 +176,9 @@ static int profile_queue(struct profile *profile, struct diag *diag)
 	struct sink url;
 	sink_to_memory(&url);
 	push_place_url(profile->maker->place, &profile->origin, profile->from_s, profile->until_s, &url);
-	char *text = sink_take(&url, NULL);
+	char *text = sink_take(&url, NULL), made[PUSH_ITEM_NAME_BYTES];
+	push_queue_name_next(profile->maker->queue, made);
+	profile->made = made;
 	int error = push_queue_add(profile->maker->queue, text, profile_write, profile, diag);
 	free(text);
 	return error;
@@ -160,9 +190,11 @@ static int profile_make(void *context, struct diag *diag)
 	struct push_maker *maker = profile->maker;
 	const struct trace_dictionary *dictionary = trace_dictionary(profile->analysis.sources[0].trace);
 	struct push_labels labels = {.count = 0};
+	struct diag past_diag = {""};
 	struct timespec now;
 	clock_gettime(CLOCK_REALTIME, &now);
 	profile->pushed_ns = (int64_t)now.tv_sec * NS_OF_SECOND + now.tv_nsec;
+	const int past_error = past_take(profile, dictionary->start_realtime_ns, &past_diag);
 	/* First: nobody else says which push it is. */
 	if (!push_place_is_remote(maker->place))
 		labels_add_push(&labels, maker, dictionary->start_realtime_ns, profile->pushed_ns);
@@ -179,6 +211,11 @@ static int profile_make(void *context, struct diag *diag)
 					  .label_count = labels.count};
 	export_prepare(&profile->report, push_place_format(maker->place), 0);
 	int error = push_place_is_remote(maker->place) ? profile_queue(profile, diag) : profile_save(profile, diag);
+	push_past_settle(maker->queue->directory, !error);
+	if (!error && past_error) {
+		*diag = past_diag;
+		error = past_error;
+	}
 	report_fini(&profile->report);
 	push_labels_fini(&labels);
 	return error;
@@ -208,6 +245,7 @@ int push_profile_make(struct push_maker *maker, const char *trace, struct diag *
 	if (!error)
 		error = analysis_run(&profile.analysis, profile_make, profile_undo, &profile, diag);
 	analysis_close(&profile.analysis);
+	free(profile.directory);
 	heap_cull_fini(&cull);
 	return error;
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/** A profile of what a session has recorded since the last one of this process, put into a queue, or into a file of a
-    directory. */
+/** A profile of what a session has recorded since the last one, put into a queue, or into a file of a directory. */
 #ifndef XHEAP_PUSH_PROFILE_H
 #define XHEAP_PUSH_PROFILE_H
 
@@ -16,10 +15,11 @@ struct push_maker {
 	const char *session;
 	struct push_queue *queue;
 	struct export_past past;
+	bool has_past; /**< that of an earlier process was looked for */
 };
 
 /** Make a profile of the trace, and put it into the queue; or into the directory that the place is. Return 0, or a
-    negative errno with the reason in `diag`. */
+    negative errno with the reason in `diag`; -EBADMSG: it was made, but what an earlier process left is damaged. */
 int push_profile_make(struct push_maker *maker, const char *trace, struct diag *diag);
 
 /** Free what it has. */

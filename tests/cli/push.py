@@ -23,7 +23,7 @@ sys.path.insert(0, str(SOURCE / "tests/cli"))
 sys.path.insert(0, str(SOURCE / "tests/live"))
 sys.path.insert(0, str(SOURCE / "tests/python"))
 import packages  # noqa: E402
-from protobuf import fields  # noqa: E402
+from protobuf import fields, numbers  # noqa: E402
 
 os.environ["XDG_STATE_HOME"] = str(pathlib.Path("state").absolute())
 os.environ.pop("OTEL_RESOURCE_ATTRIBUTES", None)
@@ -84,6 +84,55 @@ int main(int count_of, char **words)
 		puts("done");
 		fflush(stdout);
 	}
+}
+"""
+
+
+# Kills the program it is loaded into at its KILL_AT-th change of a file, once its queue is open.
+KILLER = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+static int left = -1;
+static void step(void)
+{
+	if (left > 0 && !--left)
+		kill(getpid(), SIGKILL);
+}
+#define NEXT(name) ((typeof(&name))dlsym(RTLD_NEXT, #name))
+int openat64(int directory, const char *name, int flags, ...)
+{
+	if (flags & O_CREAT)
+		step();
+	int made = NEXT(openat64)(directory, name, flags, 0600);
+	if (left < 0 && !strcmp(name, "lock"))
+		left = atoi(getenv("KILL_AT"));
+	return made;
+}
+int openat(int directory, const char *name, int flags, ...) __attribute__((alias("openat64")));
+ssize_t write(int file, const void *bytes, size_t size)
+{
+	step();
+	return NEXT(write)(file, bytes, size);
+}
+int renameat(int from, const char *name, int to, const char *other)
+{
+	step();
+	return NEXT(renameat)(from, name, to, other);
+}
+int rename(const char *name, const char *other)
+{
+	step();
+	return NEXT(rename)(name, other);
+}
+int unlinkat(int directory, const char *name, int flags)
+{
+	step();
+	return NEXT(unlinkat)(directory, name, flags);
 }
 """
 
@@ -281,6 +330,67 @@ def check_directory():
     expect(all(os.stat(f"pushed/{name}").st_mode & 0o777 == 0o600 for name in names), "others can read the profiles")
 
 
+# ---- a pusher that is killed ----
+
+def pushed_objects(directory):
+    """What all files of it say was allocated."""
+    return sum(numbers(value)[0] for file in pathlib.Path(directory).glob("*.pb.gz") for key, sample in fields(gzip.decompress(file.read_bytes())) if key == 2
+               for number, value in fields(sample) if number == 2)
+
+
+def arrived_objects(server):
+    """The same of a server, which takes no profile twice: a pusher that is killed before it has read the answer sends again."""
+    return sum(of_otlp(body)[0]["alloc_objects", name] for body in {body for _, _, body in server.requests} for name in ("kept", "dropped"))
+
+
+def check_kills(place, objects):
+    """Killed at each change of a file, and then followed by another one: the totals of all profiles are those of the session, and nothing is dropped. A past that is damaged is
+    told, and only makes a profile of all."""
+    name = f"killed_{place.partition(':')[0].partition('+')[0]}"
+    target, steps, past = Target(name, "-o", f"{name}.xht"), 1, pathlib.Path(f"state/xheap/push/{name}/past")
+    environment = os.environ | {"LD_PRELOAD": os.path.abspath("killer.so"), "ASAN_OPTIONS": "verify_asan_link_order=0"}
+    target.step()
+    run("push", name, place, "--once")
+    others = objects() - 2000
+    for kill_at in range(1, 1000):
+        target.step()
+        killed = subprocess.run([XHEAP, "push", name, place, "--once"], env=environment | {"KILL_AT": str(kill_at)})
+        if killed.returncode == 0:
+            break
+        expect(killed.returncode == -signal.SIGKILL, killed)
+        # In the same second, a file of the same number would take its name.
+        time.sleep(1 - time.time() % 1)
+        target.step()
+        run("push", name, place, "--once")
+        steps += 2
+        expect(objects() == others + 2000 * steps, f"{name}, killed at change {kill_at}: {objects()} were pushed, {others + 2000 * steps} allocated")
+        expect(target.query()["dropped"] == 0 and sorted(os.listdir(past.parent)) == ["lock", "past", "status"], f"{target.query()} {os.listdir(past.parent)}")
+    expect(kill_at > 8, f"{kill_at} changes of files only")
+    whole = past.read_bytes()
+    for damaged in (whole[:-1], whole[:40], b"", whole[:60] + bytes([whole[60] ^ 1]) + whole[61:], whole + b"x"):
+        past.write_bytes(damaged)
+        before = objects()
+        said = run("push", name, place, "--once", status=0 if "http" in place else 2).stderr
+        expect("past of the queue is damaged" in said, f"{len(damaged)} bytes: {said!r}")
+        expect(objects() - before == others + 2000 * (steps + 1), f"{len(damaged)} bytes of a past: {objects() - before}")
+    # Of another place, nothing was pushed.
+    os.mkdir(f"{name}.other")
+    run("push", name, f"file:{os.path.abspath(name)}.other", "--once")
+    expect(pushed_objects(f"{name}.other") >= 2000 * (steps + 1), "what was pushed to one place is missing in another")
+    target.stop()
+
+
+def check_kills_of_files():
+    os.mkdir("kills")
+    check_kills(f"file:{os.path.abspath('kills')}", lambda: pushed_objects("kills"))
+
+
+def check_kills_of_sending():
+    server = Server()
+    check_kills(f"otlp+http://127.0.0.1:{server.port}", lambda: arrived_objects(server))
+    server.close()
+
+
 # ---- servers ----
 
 def nonsense(handler):
@@ -415,8 +525,11 @@ def check_words():
 def main():
     pathlib.Path("steps.c").write_text(PROGRAM)
     subprocess.run(["gcc", "-O1", "-g", "-o", "steps", "steps.c"], check=True)
+    pathlib.Path("killer.c").write_text(KILLER)
+    subprocess.run(["gcc", "-O1", "-shared", "-fPIC", "-o", "killer.so", "killer.c", "-ldl"], check=True)
     skipped = []
     check_directory()
+    check_kills_of_files()
     if not SENDER.exists():
         skipped.append("not checked: there is no xheap-send, which needs libcurl")
     elif not packages.use():
@@ -429,6 +542,7 @@ def main():
         check_partial()
         check_hanging()
         check_restart()
+        check_kills_of_sending()
         check_words()
     print(*skipped, sep="\n")
     sys.exit(77 if skipped else 0)

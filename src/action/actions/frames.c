@@ -3,7 +3,8 @@
  * -frames: one row per innermost frame that is left after culling, so that each allocation is in the row of the
  * function that asked for it, and in no other. -inclusive: in the rows of all functions on its stack, once in each.
  */
-#include "action/report/action.h"
+#include "action/report/report_rows.h"
+#include "action/report/stack_view.h"
 
 /* A group is a frame's name, from 1; 0: no stack. */
 static void frames_groups(struct action_input *input, struct action_source *source, const struct heap_cell *cell,
@@ -11,6 +12,39 @@ static void frames_groups(struct action_input *input, struct action_source *sour
 {
 	uint32_t node = action_site_node(input, source, cell);
 	action_groups_add(groups, node ? heap_names_frame(action_names(input), node)->name + 1 : 0);
+}
+
+/* Return whether the user's code called the function, which asked for memory: `report` has its bytes there. */
+static bool is_called_by_user(struct action_input *input, uint32_t group)
+{
+	struct action_source *source = &input->sources[0];
+	for (uint32_t i = 0; i < source->window->cell_count; i++) {
+		uint32_t node = action_site_node(input, source, &source->window->cells[i]);
+		if (node && heap_names_frame(action_names(input), node)->name + 1 == group &&
+		    stack_view_user_node(input, node) != node)
+			return true;
+	}
+	return false;
+}
+
+/* Name the largest function of a library that has a notable part of what the rows are sorted by. */
+static void frames_note(struct action_input *input, const struct action_rows *rows, struct sink *out)
+{
+	enum { NOTABLE_PART = 10 };
+	uint64_t all = 0;
+	if (input->layout.has_all_frames)
+		return;
+	for (size_t i = 0; i < rows->memory_count; i++)
+		all += rows->memory[i].rank;
+	for (size_t i = 0; i < rows->shown && rows->rows[i]->rank > all / NOTABLE_PART; i++) {
+		const uint32_t group = rows->rows[i]->group;
+		const struct heap_name *name = group ? heap_names_name(action_names(input), group - 1) : NULL;
+		if (!name || !name->is_library || !is_called_by_user(input, group))
+			continue;
+		sink_format(out, "  %s is of a library: report adds it to the function of yours that called it\n",
+			    text_shown(name->short_text));
+		return;
+	}
 }
 
 static void inclusive_groups(struct action_input *input, struct action_source *source, const struct heap_cell *cell,
@@ -58,6 +92,7 @@ const struct action action_frames = {
 	.text = frames_text,
 	.label_text = frames_label,
 	.json = frames_json,
+	.note = frames_note,
 };
 
 const struct action action_inclusive = {

@@ -169,15 +169,21 @@ static struct leak_row *row_of(struct leaks *leaks, struct map *places, uint32_t
 	return &leaks->rows[*place];
 }
 
-static void row_add(struct leaks *leaks, struct map *places, const struct heap_allocation *allocation, uint8_t state)
+static int64_t birth_of(const struct heap_allocation *allocation)
+{
+	return allocation->flags & HEAP_EARLIER ? 0 : allocation->birth_ns;
+}
+
+/* Return the row of a block. */
+static struct leak_row *row_add(struct leaks *leaks, struct map *places, const struct heap_allocation *allocation,
+				uint8_t state)
 {
 	const struct heap_table *table = leaks->source->table;
 	const uint32_t node = allocation->site < table->site_count
 				      ? heap_names_site(leaks->source->names, &table->sites[allocation->site])
 				      : 0;
 	struct leak_row *row = row_of(leaks, places, node, state);
-	const int64_t birth_ns = allocation->flags & HEAP_EARLIER ? 0 : allocation->birth_ns;
-	const int64_t age_ns = leaks->at_ns > birth_ns ? leaks->at_ns - birth_ns : 0;
+	const int64_t birth_ns = birth_of(allocation), age_ns = leaks->at_ns > birth_ns ? leaks->at_ns - birth_ns : 0;
 	row->is_of_threads |= row->thread != HEAP_NONE && row->thread != allocation->thread;
 	row->thread = row->thread == HEAP_NONE ? allocation->thread : row->thread;
 	row->is_earlier |= (allocation->flags & HEAP_EARLIER) != 0;
@@ -185,6 +191,23 @@ static void row_add(struct leaks *leaks, struct map *places, const struct heap_a
 	row->bytes += allocation->size_bytes;
 	row->oldest_ns = age_ns > row->oldest_ns ? age_ns : row->oldest_ns;
 	row->newest_ns = age_ns < row->newest_ns ? age_ns : row->newest_ns;
+	return row;
+}
+
+/* Note since when a block is lost that earlier looks may have found. */
+static void row_note_since(struct leak_row *row, const struct looked_block *block)
+{
+	if (row->since && row->since < block->since)
+		return;
+	row->since_count = row->since == block->since ? row->since_count + 1 : 1;
+	row->since = block->since;
+	row->since_ns = block->since_ns;
+}
+
+/* Behind all numbers of looks comes that there is none. */
+static uint32_t since_order(const struct leak_row *row)
+{
+	return row->since - 1;
 }
 
 static int rows_compare(const void *one, const void *other)
@@ -192,11 +215,71 @@ static int rows_compare(const void *one, const void *other)
 	const struct leak_row *a = one, *b = other;
 	if (a->state != b->state)
 		return a->state < b->state ? -1 : 1;
+	if (a->since != b->since)
+		return since_order(a) < since_order(b) ? -1 : 1;
 	if (a->bytes != b->bytes)
 		return a->bytes > b->bytes ? -1 : 1;
 	if (a->count != b->count)
 		return a->count > b->count ? -1 : 1;
 	return a->node < b->node ? -1 : a->node > b->node;
+}
+
+static bool is_lost(uint8_t state)
+{
+	return state == REACH_LOST || state == REACH_INDIRECT;
+}
+
+/* Add a look to those before: which blocks are lost now, whatever the filter. states: as of rows_make(). */
+static void looks_add(const struct leaks *leaks, const uint8_t *states)
+{
+	struct leak_looks *looks = leaks->question.looks;
+	const struct heap_scan_plan plan = {INT64_MIN, INT64_MAX, INT64_MIN, PACK_ALL | PACK_DETAILS, NULL, NULL};
+	struct heap_scan scan;
+	const struct heap_rows *rows;
+	leak_looks_begin(looks, leaks->question.look, leaks->at_ns);
+	heap_scan_begin(&scan, leaks->source->table, &plan, NULL);
+	while ((rows = heap_scan_next(&scan)))
+		for (uint32_t i = 0; i < rows->count; i++) {
+			const struct heap_allocation row = heap_rows_get(rows, i);
+			const uint8_t state = states[rows->first + i];
+			const struct looked_block block = {.address = rows->details[i].address,
+							   .size_bytes = row.size_bytes,
+							   .birth_ns = birth_of(&row)};
+			if (state != REACH_STATE_COUNT)
+				leak_looks_see(looks, &block, is_lost(state));
+		}
+	heap_scan_end(&scan);
+	leak_looks_end(looks);
+}
+
+/* Count a block that passes the filter. */
+static void block_count(struct leaks *leaks, struct map *places, const struct heap_allocation *row, uint64_t address,
+			uint8_t state)
+{
+	leaks->sums[state].count++;
+	leaks->sums[state].bytes += row->size_bytes;
+	if (state == REACH_START)
+		return;
+	struct leak_row *to = row_add(leaks, places, row, state);
+	if (!leaks->question.looks || !is_lost(state))
+		return;
+	struct looked_block *block = leak_looks_find(leaks->question.looks, address, birth_of(row));
+	if (block) {
+		block->is_shown = true;
+		row_note_since(to, block);
+	}
+}
+
+/* Sum up the blocks that are not accused any more. */
+static void cleared_count(struct leaks *leaks)
+{
+	const struct looked_blocks *blocks = &leaks->question.looks->now;
+	for (size_t i = 0; i < blocks->count; i++) {
+		if (!blocks->items[i].is_shown)
+			continue;
+		leaks->cleared[blocks->items[i].state].count++;
+		leaks->cleared[blocks->items[i].state].bytes += blocks->items[i].size_bytes;
+	}
 }
 
 /* Sum up the blocks that pass the filter. states: by number in the table, REACH_STATE_COUNT of others. */
@@ -213,12 +296,8 @@ static void rows_make(struct leaks *leaks, const uint8_t *states)
 		heap_rows_each (rows, i) {
 			const struct heap_allocation row = heap_rows_get(rows, i);
 			const uint8_t state = states[rows->first + i];
-			if (state == REACH_STATE_COUNT)
-				continue;
-			leaks->sums[state].count++;
-			leaks->sums[state].bytes += row.size_bytes;
-			if (state != REACH_START)
-				row_add(leaks, &places, &row, state);
+			if (state != REACH_STATE_COUNT)
+				block_count(leaks, &places, &row, rows->details[i].address, state);
 		}
 	heap_scan_end(&scan);
 	map_fini(&places);
@@ -304,7 +383,11 @@ int leaks_make(struct leaks *leaks, struct action_input *input, const struct lea
 	for (size_t i = 0; i < blocks.count; i++)
 		if (blocks.items[i].id != HEAP_NONE)
 			states[blocks.items[i].id] = blocks.items[i].state;
+	if (question->looks)
+		looks_add(leaks, states);
 	rows_make(leaks, states);
+	if (question->looks)
+		cleared_count(leaks);
 	free(states);
 	free(blocks.items);
 	free(blocks.kinds);

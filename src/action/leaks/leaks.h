@@ -6,6 +6,7 @@
 #ifndef XHEAP_ACTION_LEAKS_H
 #define XHEAP_ACTION_LEAKS_H
 
+#include "action/leaks/leak_looks.h"
 #include "action/report/action.h"
 #include "base/diag.h"
 #include "corefile/corefile.h"
@@ -21,6 +22,10 @@ struct leak_row {
 	uint32_t thread;    /**< that allocated the first of them */
 	uint64_t count, bytes;
 	int64_t oldest_ns, newest_ns; /**< their ages */
+	/* With several looks, of blocks that are lost: */
+	int64_t since_ns;     /**< when the first look was that found some of them lost, as every one since did */
+	uint32_t since;       /**< the number of that look, from 1; 0: there was one look, or they are not lost */
+	uint64_t since_count; /**< of blocks that are lost since then */
 };
 
 /** What is asked. */
@@ -32,6 +37,8 @@ struct leaks_question {
 	bool is_running;                    /**< the process went on afterwards: it is looked at as it was at at_ns */
 	int64_t at_ns;                      /**< of the trace */
 	uint64_t pause_ns;                  /**< how long its threads stood */
+	struct leak_looks *looks; /**< at the process, this one included; the caller's. NULL: there is one look */
+	uint32_t look;            /**< the number of this one, from 1 */
 };
 
 /** The answer. Zero it to begin, end it with leaks_fini(). */
@@ -44,7 +51,9 @@ struct leaks {
 	struct leak_sum {
 		uint64_t count, bytes;
 	} sums[REACH_STATE_COUNT]; /**< of blocks that pass the filter */
-	struct leak_row *rows;     /**< lost ones first, then by bytes */
+	/** by enum looked_state: blocks that earlier looks found lost, and this one did not */
+	struct leak_sum cleared[LOOKED_STATE_COUNT];
+	struct leak_row *rows; /**< lost ones first, of these the ones that are lost for longest, then by bytes */
 	size_t row_count, row_capacity;
 };
 

@@ -6,15 +6,29 @@
 #include "trace/process_rows.h"
 #include "trace/trace.h"
 
+static void put_sum(struct json *json, const char *key, const struct leak_sum *sum)
+{
+	json_begin_object(json, key);
+	json_count(json, "count", sum->count);
+	json_count(json, "bytes", sum->bytes);
+	json_end_object(json);
+}
+
 static void put_sums(struct json *json, const struct leaks *leaks)
 {
 	json_begin_object(json, "sums");
-	for (int i = 0; i < REACH_STATE_COUNT; i++) {
-		json_begin_object(json, reach_state_words[i]);
-		json_count(json, "count", leaks->sums[i].count);
-		json_count(json, "bytes", leaks->sums[i].bytes);
-		json_end_object(json);
-	}
+	for (int i = 0; i < REACH_STATE_COUNT; i++)
+		put_sum(json, reach_state_words[i], &leaks->sums[i]);
+	json_end_object(json);
+}
+
+static void put_looks(struct json *json, const struct leaks *leaks)
+{
+	json_begin_object(json, "looks");
+	json_count(json, "count", leaks->question.look);
+	json_time(json, "first_us", leaks->question.looks->first_ns);
+	put_sum(json, "reachable", &leaks->cleared[LOOKED_REACHABLE]);
+	put_sum(json, "freed", &leaks->cleared[LOOKED_FREED]);
 	json_end_object(json);
 }
 
@@ -29,6 +43,11 @@ static void put_row(struct json *json, const struct leaks *leaks, const struct l
 	if (!row->is_earlier) {
 		json_time(json, "oldest_us", row->oldest_ns);
 		json_time(json, "newest_us", row->newest_ns);
+	}
+	if (row->since) {
+		json_count(json, "since_look", row->since);
+		json_time(json, "since_us", row->since_ns);
+		json_count(json, "since_count", row->since_count);
 	}
 	if (!row->is_of_threads && row->thread < dictionary->thread_count &&
 	    dictionary->threads[row->thread].tid != TRACE_TID_NONE) {
@@ -51,6 +70,8 @@ static void put_process(struct json *json, const struct leaks *leaks)
 	json_time(json, "at_us", leaks->at_ns);
 	if (leaks->question.is_running)
 		json_time(json, "pause_us", (int64_t)leaks->question.pause_ns);
+	if (leaks->question.looks)
+		put_looks(json, leaks);
 	put_sums(json, leaks);
 	json_count(json, "row_count", leaks->row_count);
 	json_count(json, "cut", leaks->row_count - shown);

@@ -39,6 +39,19 @@ static void put_thread(const struct leaks *leaks, const struct leak_row *row, st
 		sink_format(out, " (%s)", text_shown(dictionary->threads[row->thread].name));
 }
 
+/* Since when the blocks are lost. */
+static void put_since(const struct leaks *leaks, const struct leak_row *row, struct sink *out)
+{
+	if (!row->since)
+		return;
+	sink_format(out, "  lost since look %" PRIu32 " of %" PRIu32 ", for %s", row->since, leaks->question.look,
+		    text_duration(leaks->at_ns - row->since_ns).data);
+	if (row->since_count < row->count)
+		sink_format(out, ": %s block%s; the others since later ones", text_count(row->since_count).data,
+			    text_plural(row->since_count));
+	sink_put(out, '\n');
+}
+
 static void put_row(const struct leaks *leaks, const struct leak_row *row, struct sink *out)
 {
 	enum { INDENT = 4 };
@@ -51,6 +64,7 @@ static void put_row(const struct leaks *leaks, const struct leak_row *row, struc
 		sink_format(out, ", %s%s old", row->count > 1 ? "up to " : "", text_duration(row->oldest_ns).data);
 	put_thread(leaks, row, out);
 	sink_put(out, '\n');
+	put_since(leaks, row, out);
 	if (row->node)
 		stack_view_print(&view, row->node, out);
 	else if (!row->is_earlier)
@@ -61,6 +75,22 @@ static void put_filters(const struct filter_request *asked, struct sink *out)
 {
 	for (size_t i = 0; i < asked->note_count; i++)
 		sink_format(out, "  %s %s\n", asked->notes[i].name, text_shown(asked->notes[i].text));
+}
+
+/* How many looks there were, and what earlier ones found and this one did not. */
+static void put_looks(const struct leaks *leaks, struct sink *out)
+{
+	static const char *const words[LOOKED_STATE_COUNT] = {
+		[LOOKED_REACHABLE] = "reachable now",
+		[LOOKED_FREED] = "freed since",
+	};
+	sink_format(out, "  look %" PRIu32 ", %s after the first one\n", leaks->question.look,
+		    text_duration(leaks->at_ns - leaks->question.looks->first_ns).data);
+	for (int i = LOOKED_REACHABLE; i < LOOKED_STATE_COUNT; i++)
+		if (leaks->cleared[i].count)
+			sink_format(out, "  %s block%s, %s, that an earlier look found lost: %s, and not accused\n",
+				    text_count(leaks->cleared[i].count).data, text_plural(leaks->cleared[i].count),
+				    text_bytes(leaks->cleared[i].bytes).data, words[i]);
 }
 
 static void put_process(const struct leaks *leaks, struct sink *out)
@@ -76,6 +106,8 @@ static void put_process(const struct leaks *leaks, struct sink *out)
 	if (leaks->question.is_running)
 		sink_format(out, "  all its threads were paused for %s\n",
 			    text_duration((int64_t)leaks->question.pause_ns).data);
+	if (leaks->question.looks)
+		put_looks(leaks, out);
 	put_filters(leaks->question.asked, out);
 	put_sums(leaks, out);
 	const size_t shown = leaks->row_count < leaks->question.top ? leaks->row_count : leaks->question.top;

@@ -40,6 +40,7 @@ struct action_source {
 	const struct heap_window *window; /**< by sites: the totals, and the rows of most actions; split alike in all */
 	struct heap_names *names;         /**< of one tree for all sources of an input */
 	const struct survey *survey;      /**< of action_surveyed; NULL: none was made */
+	unsigned double_frees;            /**< of the unknown frees, as far as somebody looked */
 	/* Found by actions. */
 	struct heap_window by_heap;       /**< the window of actions by heap; cell_count 0 before it is made */
 	struct heap_filter of_heaps;      /**< its filter */
@@ -167,6 +168,8 @@ struct action {
 	char *(*label_text)(struct action_input *input, uint32_t group);
 	/** Write the same under the key `label` of an open object. */
 	void (*json)(struct action_input *input, uint32_t group, struct json *json);
+	/** Write a line for people before the rows, where they need one. NULL: they need none. */
+	void (*note)(struct action_input *input, const struct action_rows *rows, struct sink *out);
 	/** Return lines for people beneath the row; the caller frees them. NULL: the text is the last column
 	    instead. */
 	char *(*lines)(struct action_input *input, uint32_t group);

@@ -9,6 +9,7 @@
 #include "action/report/report_columns.h"
 #include "action/report/stack_view.h"
 #include "action/summary/forecast.h"
+#include "action/summary/function_sum.h"
 #include "action/summary/summary.h"
 #include "base/text.h"
 #include "trace/code_rows.h"
@@ -48,18 +49,20 @@ static void command_begin(const struct summary *summary, struct sink *out, const
 	}
 }
 
-/* Limit the command to stacks with the node's frame; the empty stack has none. */
-static void command_require(const struct summary *summary, struct sink *out, const char *option, uint32_t node)
+/* Give the option the node's function. Return false: the empty stack, a mark and a name that is not shown as it is are
+   none. */
+static bool command_require(const struct summary *summary, struct sink *out, const char *option, uint32_t node)
 {
 	struct heap_names *names = action_names(summary->input);
 	if (!node || node == HEAP_NONE)
-		return;
+		return false;
 	node = stack_view_user_node(summary->input, node);
 	const struct heap_name *name = heap_names_name(names, heap_names_frame(names, node)->name);
 	if (name->is_mark || text_shown(name->text) != name->text)
-		return;
+		return false;
 	sink_format(out, " %s", option);
 	sink_shell_word(out, name->text);
+	return true;
 }
 
 /* The filters of the question belong to the evidence, too. */
@@ -172,48 +175,49 @@ static void growth_find(struct summary *summary)
 	}
 }
 
-static const char *name_shown(const struct summary *summary, const struct heap_name *name)
+/* Return the function that has most of a list's number. */
+static struct function_sum largest_function(const struct summary *summary, enum summary_list_id id)
 {
-	return summary->input->layout.has_full_names || !name->short_text ? name->text : name->short_text;
+	return function_sum_largest(summary->input, &summary->lists[id].rows, &summary->lists[id].sort);
 }
 
-/* Add what holds much of the peak: a stack, or a function that several stacks end in. */
-static void peak_add(struct summary *summary, const char *name, const struct heap_numbers *numbers, const char *stacks,
-		     const char *question)
+/* Say how many blocks a function has, and by how many stacks if they are several. */
+static void blocks_tell(const struct summary *summary, const struct function_sum *sum, uint64_t count,
+			struct sink *text)
 {
-	uint64_t whole = summary->source->window->totals.peak_bytes;
-	struct sink text, command;
-	sink_to_memory(&text);
-	sink_format(&text, "%s holds %u %% of the peak", name, text_percent(numbers->peak_bytes, whole));
-	const size_t title = text.used;
-	sink_format(&text, ": %s in %s block%s%s.", bytes_of(summary, numbers->peak_bytes).data,
-		    count_of(summary, numbers->peak_count).data, numbers->peak_count == 1 ? "" : "s", stacks);
-	command_begin(summary, &command, "heap");
-	sink_text(&command, question);
-	command_filter(summary, &command);
-	finding_add_at(summary, FINDING_PEAK, summary->source->window->peak_at_ns, &text, title, &command);
+	sink_format(text, " in %s block%s", count_of(summary, count).data, text_plural(count));
+	if (sum->stack_count > 1)
+		sink_format(text, ", by %s stacks together", text_count(sum->stack_count).data);
+	sink_put(text, '.');
+}
+
+/* Ask for the function's stack, which comes first, or for the callers if they are several. */
+static void command_stacks(const struct summary *summary, struct sink *out, const struct function_sum *sum,
+			   const char *key)
+{
+	command_begin(summary, out, "heap");
+	if (sum->stack_count == 1 || !command_require(summary, out, "-callers", sum->node))
+		sink_text(out, " -stacks");
+	sink_format(out, " %s -top 3", key);
+	command_filter(summary, out);
 }
 
 static void peak_find(struct summary *summary)
 {
-	const struct summary_list *list = &summary->lists[SUMMARY_PEAK];
 	uint64_t whole = summary->source->window->totals.peak_bytes;
-	struct action_rows functions;
-	if (!list->count)
+	const struct function_sum sum = largest_function(summary, SUMMARY_PEAK);
+	const struct heap_numbers *numbers = &sum.figures.numbers;
+	struct sink text, command;
+	if (!sum.stack_count || text_percent(numbers->peak_bytes, whole) < NOTABLE_PERCENT)
 		return;
-	const struct heap_numbers *numbers = &list->rows.rows[0]->figures->numbers;
-	action_rows_make(&functions, summary->input, &action_frames,
-			 &(struct action_choice){.sort = action_sort_find("sp"), .top = 1, .is_brief = true});
-	const struct action_row *row = functions.shown ? functions.rows[0] : NULL;
-	/* The stacks of the first screen say little where each has a little. */
-	if (row && row->group && text_percent(numbers->peak_bytes, whole) < NOTABLE_PERCENT &&
-	    text_percent(row->figures->numbers.peak_bytes, whole) >= NOTABLE_PERCENT)
-		peak_add(summary, name_shown(summary, heap_names_name(action_names(summary->input), row->group - 1)),
-			 &row->figures->numbers, ", by several stacks", " -frames sp -top 3");
-	else if (text_percent(numbers->peak_bytes, whole) >= NOTABLE_PERCENT)
-		peak_add(summary, summary_function(summary, list->rows.rows[0]->group), numbers, "",
-			 " -stacks sp -top 3");
-	action_rows_fini(&functions);
+	sink_to_memory(&text);
+	sink_format(&text, "%s holds %u %% of the peak", summary_function(summary, sum.node),
+		    text_percent(numbers->peak_bytes, whole));
+	const size_t title = text.used;
+	sink_format(&text, ": %s", bytes_of(summary, numbers->peak_bytes).data);
+	blocks_tell(summary, &sum, numbers->peak_count, &text);
+	command_stacks(summary, &command, &sum, "sp");
+	finding_add_at(summary, FINDING_PEAK, summary->source->window->peak_at_ns, &text, title, &command);
 }
 
 /* Return the bytes at the peak of arenas that Python took for its objects. */
@@ -265,18 +269,17 @@ static void short_find(struct summary *summary)
 {
 	const struct survey *survey = &summary->survey;
 	uint64_t whole = summary->source->window->totals.total_count;
-	const struct summary_list *list = &summary->lists[SUMMARY_SHORT];
+	const struct function_sum sum = largest_function(summary, SUMMARY_SHORT);
 	struct sink text, command;
-	if (!list->count || survey->short_count < NOTABLE_BLOCKS ||
+	if (!sum.stack_count || survey->short_count < NOTABLE_BLOCKS ||
 	    text_percent(survey->short_count, whole) < NOTABLE_PERCENT)
 		return;
-	const struct action_row *row = list->rows.rows[0];
 	sink_to_memory(&text);
 	sink_format(&text, "%u %% of all blocks live for less than %s", text_percent(survey->short_count, whole),
 		    text_duration(survey->plan.short_ns).data);
 	const size_t title = text.used;
-	sink_format(&text, "; most of them (%s) are from %s.",
-		    count_of(summary, row->figures->extra[SURVEYED_SHORT]).data, summary_function(summary, row->group));
+	sink_format(&text, "; %s of them are from %s, the most from one function.",
+		    count_of(summary, sum.figures.extra[SURVEYED_SHORT]).data, summary_function(summary, sum.node));
 	command_begin(summary, &command, "heap");
 	sink_format(&command, " -stacks stc -top 3 -lifetime 0 %s", text_microseconds(survey->plan.short_ns).data);
 	command_filter(summary, &command);
@@ -285,19 +288,19 @@ static void short_find(struct summary *summary)
 
 static void realloc_find(struct summary *summary)
 {
-	const struct summary_list *list = &summary->lists[SUMMARY_REALLOC];
+	const struct function_sum sum = largest_function(summary, SUMMARY_REALLOC);
+	const uint64_t *extra = sum.figures.extra;
 	struct sink text, command;
-	if (!list->count || list->rows.rows[0]->figures->extra[CHAINS_COPIED] < NOTABLE_BYTES)
+	if (!sum.stack_count || extra[CHAINS_COPIED] < NOTABLE_BYTES)
 		return;
-	const struct action_row *row = list->rows.rows[0];
 	sink_to_memory(&text);
-	sink_format(&text, "%s grows blocks by realloc", summary_function(summary, row->group));
+	sink_format(&text, "%s grows blocks by realloc", summary_function(summary, sum.node));
 	const size_t title = text.used;
-	sink_format(&text, " in %s steps, which copy %s.", text_count(row->figures->extra[CHAINS_STEPS]).data,
-		    text_bytes(row->figures->extra[CHAINS_COPIED]).data);
+	sink_format(&text, " in %s steps, which copy %s.", text_count(extra[CHAINS_STEPS]).data,
+		    text_bytes(extra[CHAINS_COPIED]).data);
 	command_begin(summary, &command, "heap");
 	sink_text(&command, " -chains src -top 3");
-	command_require(summary, &command, "-requireFrames", row->group);
+	command_require(summary, &command, "-requireFrames", sum.node);
 	command_filter(summary, &command);
 	finding_add(summary, FINDING_REALLOC, &text, title, &command);
 }
@@ -332,25 +335,22 @@ static void crossed_find(struct summary *summary)
 
 static void outstanding_find(struct summary *summary)
 {
-	const struct summary_list *list = &summary->lists[SUMMARY_OUTSTANDING];
 	uint64_t whole = summary->source->window->totals.outstanding_bytes;
+	const struct function_sum sum = largest_function(summary, SUMMARY_OUTSTANDING);
+	const struct heap_numbers *numbers = &sum.figures.numbers;
 	struct sink text, command;
-	if (!list->count || !*summary->survey.growth_unknown.data)
+	if (!sum.stack_count || !*summary->survey.growth_unknown.data)
 		return;
-	const struct heap_numbers *numbers = &list->rows.rows[0]->figures->numbers;
 	if (text_percent(numbers->outstanding_bytes, whole) < NOTABLE_PERCENT ||
 	    text_percent(numbers->outstanding_bytes, summary->source->window->totals.peak_bytes) < LEAST_PERCENT)
 		return;
 	sink_to_memory(&text);
-	sink_format(&text, "%s has %u %% of the bytes that are never freed",
-		    summary_function(summary, list->rows.rows[0]->group),
+	sink_format(&text, "%s has %u %% of the bytes that are never freed", summary_function(summary, sum.node),
 		    text_percent(numbers->outstanding_bytes, whole));
 	const size_t title = text.used;
-	sink_format(&text, ": %s in %s block%s.", bytes_of(summary, numbers->outstanding_bytes).data,
-		    count_of(summary, numbers->outstanding_count).data, numbers->outstanding_count == 1 ? "" : "s");
-	command_begin(summary, &command, "heap");
-	sink_text(&command, " -stacks so -top 3");
-	command_filter(summary, &command);
+	sink_format(&text, ": %s", bytes_of(summary, numbers->outstanding_bytes).data);
+	blocks_tell(summary, &sum, numbers->outstanding_count, &text);
+	command_stacks(summary, &command, &sum, "so");
 	finding_add(summary, FINDING_OUTSTANDING, &text, title, &command);
 }
 

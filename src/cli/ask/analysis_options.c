@@ -203,28 +203,32 @@ static void answer_write_colored(void *context, struct sink *out, bool is_colore
 	written->answer->write(written->answer->context, out);
 }
 
-static int answer_show(struct analysis *analysis, const struct cli_answer *answer)
-{
-	struct answer_write written = {analysis, answer};
-	int status = asking_run(analysis, answer->make, answer->undo, answer->context);
-	if (status != CLI_OK)
-		return status;
-	status = asking_print(analysis, answer->output, answer->is_text, answer_write_colored, &written);
-	if (status == CLI_OK && answer->judge)
-		status = answer->judge(answer->context);
-	answer->undo(answer->context);
-	return status;
-}
-
-int asking_show(struct analysis *analysis, const struct analysis_request *request, const struct cli_answer *answer)
+int asking_make(struct analysis *analysis, const struct analysis_request *request, const struct cli_answer *answer)
 {
 	struct diag diag = {""};
+	*analysis = (struct analysis){.request = NULL};
 	/* Before the trace is read, which may get an index. */
 	if (answer->output && asking_check_output(answer->output, request->words[0].path, &diag))
 		return cli_fail("%s", diag.text);
 	int status = asking_open(analysis, request);
 	status = status ? status : asking_check_innermost(analysis);
-	status = status ? status : answer_show(analysis, answer);
+	return status ? status : asking_run(analysis, answer->make, answer->undo, answer->context);
+}
+
+int asking_finish(struct analysis *analysis, const struct cli_answer *answer)
+{
+	struct answer_write written = {analysis, answer};
+	int status = asking_print(analysis, answer->output, answer->is_text, answer_write_colored, &written);
+	return status == CLI_OK && answer->judge ? answer->judge(answer->context) : status;
+}
+
+int asking_show(struct analysis *analysis, const struct analysis_request *request, const struct cli_answer *answer)
+{
+	int status = asking_make(analysis, request, answer);
+	if (status == CLI_OK) {
+		status = asking_finish(analysis, answer);
+		answer->undo(answer->context);
+	}
 	analysis_close(analysis);
 	return status;
 }

@@ -69,8 +69,15 @@ struct cli_answer {
 	bool is_text;       /**< it is for reading */
 };
 
-/** Open the request's trace, make the answer, print and undo it, and close *analysis. Return the exit status of the
-    answer, or another one after messages. */
+/** Open the request's trace and make the answer. CLI_OK with an answer to undo, or another exit status after messages.
+    analysis_close() *analysis in any case. */
+int asking_make(struct analysis *analysis, const struct analysis_request *request, const struct cli_answer *answer);
+
+/** Print an answer that asking_make() has made. Return its exit status, or another one after messages. */
+int asking_finish(struct analysis *analysis, const struct cli_answer *answer);
+
+/** Make the answer, print and undo it, and close *analysis. Return the exit status of the answer, or another one after
+    messages. */
 int asking_show(struct analysis *analysis, const struct analysis_request *request, const struct cli_answer *answer);
 
 /** Set *table to the table of an opened trace, which keeps it. CLI_OK, or CLI_FAILED after a message. */

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* xheap leaks: the blocks that no pointer of a process leads to. */
-#include <dirent.h>
-#include <errno.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+#include <time.h>
 
 #include "action/leaks/leaks.h"
 #include "base/memory.h"
@@ -18,12 +17,15 @@
 #include "cli/record/record_files.h"
 #include "cli/record/record_launch.h"
 #include "cli/record/record_options.h"
-#include "cli/session/session_talk.h"
+#include "cli/session/leaks_place.h"
+#include "os/monotonic.h"
 #include "os/proc.h"
 #include "session/control/option_rows.h"
 #include "session/directory/directory.h"
 
-enum { TOP_DEFAULT = 20 };
+enum { TOP_DEFAULT = 20, EVERY_MS = 60000, EVERY_MS_LEAST = 100, LOOKS_MAX = 1000000 };
+#define NS_PER_MS UINT64_C(1000000)
+#define NS_PER_S UINT64_C(1000000000)
 
 struct leaks_options {
 	struct filter_options filter;
@@ -32,10 +34,12 @@ struct leaks_options {
 	const char *output;
 	uint32_t top;
 	int format;
-	uint32_t pid;   /* that runs; 0: none was named */
-	bool may_stop;  /* it may be paused for long */
-	bool is_at_end; /* record a command, and look when it ends */
-	char **words;   /* that are no options: a core, or the command */
+	uint32_t pid;      /* that runs; 0: none was named */
+	bool may_stop;     /* it may be paused for long */
+	uint32_t looks;    /* how many; 0: not given */
+	uint64_t every_ms; /* between two of them; 0: not given */
+	bool is_at_end;    /* record a command, and look when it ends */
+	char **words;      /* that are no options: a core, or the command */
 	size_t word_count, word_capacity;
 };
 
@@ -49,7 +53,18 @@ static int take_operand(void *context, char *word)
 	return 0;
 }
 
-static int options_settle(const struct leaks_options *options)
+static int looks_settle(struct leaks_options *options)
+{
+	if (options->looks && !options->pid && !options->input.session)
+		return cli_fail("-looks is of processes that run: -p PID or -session NAME");
+	if (options->every_ms && !options->looks)
+		return cli_fail("-every needs -looks N");
+	options->looks = options->looks ? options->looks : 1;
+	options->every_ms = options->every_ms ? options->every_ms : EVERY_MS;
+	return 0;
+}
+
+static int operands_settle(const struct leaks_options *options)
 {
 	if (options->is_at_end && (options->pid || options->input.session))
 		return cli_fail("--at-end records a command: leave out -p and -session");
@@ -74,30 +89,63 @@ static int options_settle(const struct leaks_options *options)
 	return 0;
 }
 
+static int options_settle(struct leaks_options *options)
+{
+	return operands_settle(options) ? CLI_FAILED : looks_settle(options);
+}
+
 /* ---- the answer ---- */
 
-/* A core, and of a process that runs, when and for how long it was paused. */
-struct leaks_core {
-	char *path;
-	bool is_running;
-	struct control_core pause;
+/* Looks at one process, one after the other. */
+struct leaks_history {
+	pid_t pid;
+	uint32_t count;
+	struct leak_looks looks;
 };
 
-/* The cores of processes of one trace. */
+struct leaks_histories {
+	struct leaks_history *items;
+	size_t count, capacity;
+};
+
+static struct leaks_history *history_of(struct leaks_histories *histories, pid_t pid)
+{
+	for (size_t i = 0; i < histories->count; i++)
+		if (histories->items[i].pid == pid)
+			return &histories->items[i];
+	memory_grow(histories->items, histories->count, histories->capacity);
+	histories->items[histories->count] = (struct leaks_history){.pid = pid};
+	return &histories->items[histories->count++];
+}
+
+static void histories_fini(struct leaks_histories *histories)
+{
+	for (size_t i = 0; i < histories->count; i++)
+		leak_looks_fini(&histories->items[i].looks);
+	free(histories->items);
+}
+
+/* About the processes of one trace, whose cores are those of a place. */
 struct leaks_answer {
 	const struct leaks_options *options;
+	struct analysis_request request;
+	struct window_word word;
+	struct heap_cull cull;
 	struct analysis analysis;
-	const struct leaks_core *looks;
+	struct leaks_place place;
+	struct leaks_histories *histories; /* NULL: there is one look */
+	char *trace;
 	struct corefile **cores;
-	struct leaks *leaks;
-	size_t count;
+	struct leaks *leaks; /* NULL: not made */
 };
 
 static void answer_undo(void *context)
 {
 	struct leaks_answer *answer = context;
-	for (size_t i = 0; i < answer->count; i++)
+	for (size_t i = 0; i < answer->place.count && answer->leaks; i++)
 		leaks_fini(&answer->leaks[i]);
+	free(answer->leaks);
+	answer->leaks = NULL;
 }
 
 static int answer_make(void *context, struct diag *diag)
@@ -105,12 +153,17 @@ static int answer_make(void *context, struct diag *diag)
 	struct leaks_answer *answer = context;
 	int error = 0;
 	action_input_settle(&answer->analysis.input);
-	for (size_t i = 0; i < answer->count && !error; i++) {
+	answer->leaks = memory_zeroed(answer->place.count, sizeof(*answer->leaks));
+	for (size_t i = 0; i < answer->place.count && !error; i++) {
+		const struct leaks_core *core = &answer->place.cores[i];
+		struct leaks_history *history = answer->histories ? history_of(answer->histories, core->pid) : NULL;
 		const struct leaks_question question = {.core = answer->cores[i],
-							.core_path = answer->looks[i].path,
-							.is_running = answer->looks[i].is_running,
-							.at_ns = answer->looks[i].pause.at_ns,
-							.pause_ns = answer->looks[i].pause.pause_ns,
+							.core_path = core->path,
+							.is_running = core->pid != 0,
+							.at_ns = core->pause.at_ns,
+							.pause_ns = core->pause.pause_ns,
+							.looks = history ? &history->looks : NULL,
+							.look = history ? history->count : 0,
 							.asked = &answer->options->filter.asked,
 							.top = answer->options->top};
 		error = leaks_make(&answer->leaks[i], &answer->analysis.input, &question, diag);
@@ -123,123 +176,97 @@ static int answer_make(void *context, struct diag *diag)
 static void answer_write(void *context, struct sink *out)
 {
 	struct leaks_answer *answer = context;
-	(answer->options->format == REPORT_JSON ? leaks_json : leaks_text)(answer->leaks, answer->count, out);
+	(answer->options->format == REPORT_JSON ? leaks_json : leaks_text)(answer->leaks, answer->place.count, out);
 }
 
 static int answer_judge(void *context)
 {
 	struct leaks_answer *answer = context;
-	for (size_t i = 0; i < answer->count; i++)
+	for (size_t i = 0; i < answer->place.count; i++)
 		if (leaks_has_any(&answer->leaks[i]))
 			return CLI_NO;
 	return CLI_OK;
 }
 
+static struct cli_answer answer_shown(struct leaks_answer *answer)
+{
+	return (struct cli_answer){.make = answer_make,
+				   .undo = answer_undo,
+				   .write = answer_write,
+				   .judge = answer_judge,
+				   .context = answer,
+				   .output = answer->options->output,
+				   .is_text = answer->options->format == REPORT_TEXT};
+}
+
 static int cores_open(struct leaks_answer *answer)
 {
 	struct diag diag = {""};
-	for (size_t i = 0; i < answer->count; i++)
-		if (corefile_open(&answer->cores[i], answer->looks[i].path, &diag))
+	answer->cores = memory_zeroed(answer->place.count, sizeof(*answer->cores));
+	for (size_t i = 0; i < answer->place.count; i++)
+		if (corefile_open(&answer->cores[i], answer->place.cores[i].path, &diag))
 			return cli_fail("%s", diag.text);
 	return CLI_OK;
 }
 
-/* Answer about the processes that these cores are of. Return the exit status. */
-static int cores_show(struct leaks_options *options, char *trace_path, const struct leaks_core *looks, size_t count)
+static void cores_close(struct leaks_answer *answer)
 {
-	struct heap_cull cull = {.with_entries = false};
-	const struct window_word word = {.path = trace_path};
-	struct leaks_answer answer = {.options = options,
-				      .looks = looks,
-				      .cores = memory_zeroed(count, sizeof(*answer.cores)),
-				      .leaks = memory_zeroed(count, sizeof(*answer.leaks)),
-				      .count = count};
-	const struct cli_answer shown = {.make = answer_make,
-					 .undo = answer_undo,
-					 .write = answer_write,
-					 .judge = answer_judge,
-					 .context = &answer,
-					 .output = options->output,
-					 .is_text = options->format == REPORT_TEXT};
-	struct analysis_request request = asking_request(&word, 1);
-	request.asked = &options->filter.asked;
-	request.cull = &cull;
-	request.session = options->input.session;
-	request.layout = layout_options_settle(&options->layout, options->output != NULL);
-	heap_cull_use_default(&cull);
-	int status = cores_open(&answer);
-	status = status ? status : asking_show(&answer.analysis, &request, &shown);
-	heap_cull_fini(&cull);
-	for (size_t i = 0; i < count; i++)
-		corefile_close(answer.cores[i]);
-	free(answer.cores);
-	free(answer.leaks);
-	return status;
+	for (size_t i = 0; i < answer->place.count && answer->cores; i++)
+		corefile_close(answer->cores[i]);
+	free(answer->cores);
+	answer->cores = NULL;
+}
+
+/* Read the trace for the cores that are open, and make the answer. */
+static int answer_read(struct leaks_answer *answer, struct leaks_options *options)
+{
+	const struct cli_answer shown = answer_shown(answer);
+	answer->word = (struct window_word){.path = answer->trace};
+	answer->request = asking_request(&answer->word, 1);
+	answer->request.asked = &options->filter.asked;
+	answer->request.cull = &answer->cull;
+	answer->request.session = options->input.session;
+	answer->request.layout = layout_options_settle(&options->layout, options->output != NULL);
+	heap_cull_use_default(&answer->cull);
+	return asking_make(&answer->analysis, &answer->request, &shown);
+}
+
+/* Print it; return the exit status. */
+static int answer_print(struct leaks_answer *answer)
+{
+	const struct cli_answer shown = answer_shown(answer);
+	return asking_finish(&answer->analysis, &shown);
+}
+
+static void answer_fini(struct leaks_answer *answer)
+{
+	answer_undo(answer);
+	cores_close(answer);
+	analysis_close(&answer->analysis);
+	heap_cull_fini(&answer->cull);
+	leaks_place_fini(&answer->place);
+	free(answer->trace);
+	*answer = (struct leaks_answer){.options = answer->options};
+}
+
+/* Answer about the processes that the cores of the answer are of. Return the exit status. */
+static int cores_show(struct leaks_answer *answer, struct leaks_options *options)
+{
+	int status = answer->trace ? cores_open(answer) : CLI_FAILED;
+	status = status ? status : answer_read(answer, options);
+	return status ? status : answer_print(answer);
 }
 
 static int core_show(struct leaks_options *options)
 {
-	char *path = cli_trace_path(options->input.path);
-	const struct leaks_core look = {.path = options->words[0]};
-	int status = path ? cores_show(options, path, &look, 1) : CLI_FAILED;
-	free(path);
+	struct leaks_answer answer = {.options = options, .trace = cli_trace_path(options->input.path)};
+	leaks_place_add(&answer.place, options->words[0]);
+	int status = cores_show(&answer, options);
+	answer_fini(&answer);
 	return status;
 }
 
 /* ---- a command, when it ends ---- */
-
-/* A directory for the cores, and for the trace unless it has a place of its own. */
-struct leaks_place {
-	char path[900], trace[960];
-	struct dirent **names;
-	int count; /* of cores */
-	struct leaks_core *cores;
-};
-
-static int is_core(const struct dirent *entry)
-{
-	return entry->d_name[0] >= '0' && entry->d_name[0] <= '9';
-}
-
-static int place_make(struct leaks_place *place)
-{
-	const char *temporary = getenv("TMPDIR");
-	int length = snprintf(place->path, sizeof(place->path), "%s/xheap-leaks.XXXXXX",
-			      temporary && *temporary ? temporary : "/tmp");
-	if (length >= (int)sizeof(place->path))
-		return cli_fail("TMPDIR is too long");
-	if (!mkdtemp(place->path))
-		return cli_fail("cannot make a directory %s: %s", place->path, strerror(errno));
-	snprintf(place->trace, sizeof(place->trace), "%s/trace.xht", place->path);
-	return 0;
-}
-
-static void place_list(struct leaks_place *place)
-{
-	place->count = scandir(place->path, &place->names, is_core, versionsort);
-	place->count = place->count < 0 ? 0 : place->count;
-	place->cores = memory_zeroed((size_t)place->count + 1, sizeof(*place->cores));
-	for (int i = 0; i < place->count; i++) {
-		const size_t size = strlen(place->path) + strlen(place->names[i]->d_name) + 2;
-		place->cores[i].path = memory_resize(NULL, size, 1);
-		snprintf(place->cores[i].path, size, "%s/%s", place->path, place->names[i]->d_name);
-	}
-}
-
-static void place_remove(struct leaks_place *place)
-{
-	for (int i = 0; i < place->count; i++) {
-		unlink(place->cores[i].path);
-		free(place->cores[i].path);
-		if (place->names)
-			free(place->names[i]);
-	}
-	free(place->cores);
-	free(place->names);
-	unlink(place->trace);
-	if (rmdir(place->path))
-		cli_say("cannot remove %s: %s", place->path, strerror(errno));
-}
 
 /* Run the command. Return its status; *was_run: it could be recorded. */
 static int command_record_to_end(const struct leaks_options *options, const struct leaks_place *place, bool *was_run)
@@ -264,60 +291,27 @@ static int command_record_to_end(const struct leaks_options *options, const stru
 
 static int at_end_show(struct leaks_options *options)
 {
-	struct leaks_place place = {.count = 0};
+	struct leaks_answer answer = {.options = options};
+	struct leaks_place *place = &answer.place;
 	bool was_run = false;
-	if (place_make(&place))
+	if (leaks_place_make(place))
 		return CLI_FAILED;
-	int status = command_record_to_end(options, &place, &was_run);
-	place_list(&place);
-	if (was_run && !place.count)
+	int status = command_record_to_end(options, place, &was_run);
+	leaks_place_list(place);
+	if (was_run && !place->count)
 		status = cli_fail("%s did not end by itself: no process could be looked at", options->words[0]);
 	else if (was_run) {
 		if (status)
 			cli_say("%s ended with status %d", options->words[0], status);
-		status = cores_show(options, options->input.path ? (char *)options->input.path : place.trace,
-				    place.cores, (size_t)place.count);
+		answer.trace = strdup(options->input.path ? options->input.path : place->trace);
+		status = cores_show(&answer, options);
 	}
-	place_remove(&place);
+	leaks_place_remove(place);
+	answer_fini(&answer);
 	return status;
 }
 
 /* ---- processes that run ---- */
-
-/* Have the logger write the core of a process. 0, or CLI_FAILED after a message. */
-static int process_look(const struct leaks_options *options, int socket, struct leaks_place *place, pid_t pid)
-{
-	struct control_message answer, message = {.kind = CONTROL_CORE, .pid = pid, .value = options->may_stop};
-	struct leaks_core *look = &place->cores[place->count];
-	int length = snprintf(message.text, sizeof(message.text), "%s/%d", place->path, (int)pid);
-	if (length >= (int)sizeof(message.text))
-		return cli_fail("TMPDIR is too long");
-	look->path = strdup(message.text);
-	place->count++;
-	int status = session_answer(socket, &message, &answer);
-	look->is_running = true;
-	look->pause = answer.core;
-	return status;
-}
-
-/* Look at the process that was named, or at the first one of each image of the session. */
-static int processes_look(const struct leaks_options *options, const char *session, struct leaks_place *place)
-{
-	struct controller_state state = {.is_alive = false};
-	int socket = session_connect_to(session);
-	int status = socket >= 0 ? session_query(socket, false, &state) : CLI_FAILED;
-	place->cores = memory_zeroed(state.target_count + 1, sizeof(*place->cores));
-	if (status == CLI_OK && options->pid)
-		status = process_look(options, socket, place, (pid_t)options->pid);
-	for (size_t i = 0; i < state.target_count && status == CLI_OK && !options->pid; i++)
-		status = process_look(options, socket, place, state.targets[i].pid);
-	if (status == CLI_OK && !place->count)
-		status = cli_fail("session %s records no process", session);
-	controller_state_fini(&state);
-	if (socket >= 0)
-		close(socket);
-	return status;
-}
 
 /* Return the name of the session that was named, or that records the process; NULL after a message. */
 static const char *session_find(const struct leaks_options *options, char *name, size_t size)
@@ -335,19 +329,135 @@ static const char *session_find(const struct leaks_options *options, char *name,
 	return NULL;
 }
 
+/* Copy the processes and open the copies, which have no names any more then. */
+static int processes_copy(struct leaks_answer *answer, const char *session)
+{
+	if (leaks_place_make(&answer->place))
+		return CLI_FAILED;
+	int status = leaks_place_look(&answer->place, session, (pid_t)answer->options->pid, answer->options->may_stop);
+	/* What was recorded until the pause is written now. */
+	answer->trace = status == CLI_OK ? cli_session_trace(session) : NULL;
+	status = answer->trace ? cores_open(answer) : CLI_FAILED;
+	leaks_place_remove(&answer->place);
+	return status;
+}
+
+/* Signals that end the command. While copies are made they wait: else their directory would stay. */
+static sigset_t end_signals(void)
+{
+	sigset_t ends;
+	sigemptyset(&ends);
+	sigaddset(&ends, SIGINT);
+	sigaddset(&ends, SIGTERM);
+	sigaddset(&ends, SIGHUP);
+	return ends;
+}
+
+/* Look at the processes, and answer with what earlier looks have found. */
+static int processes_look(struct leaks_answer *answer, struct leaks_options *options, const char *session)
+{
+	const sigset_t ends = end_signals();
+	sigset_t before;
+	sigprocmask(SIG_BLOCK, &ends, &before);
+	int status = processes_copy(answer, session);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	for (size_t i = 0; i < answer->place.count && status == CLI_OK && answer->histories; i++)
+		history_of(answer->histories, answer->place.cores[i].pid)->count++;
+	status = status ? status : answer_read(answer, options);
+	cores_close(answer);
+	return status;
+}
+
+/* Wait for the next look. Return false if a signal, which is blocked, ends the looks. */
+static bool look_await(uint64_t due_ns)
+{
+	const sigset_t ends = end_signals();
+	uint64_t left_ns;
+	int signal;
+	do {
+		const uint64_t now_ns = monotonic_now_ns();
+		left_ns = now_ns < due_ns ? due_ns - now_ns : 0;
+		const struct timespec left = {(time_t)(left_ns / NS_PER_S), (long)(left_ns % NS_PER_S)};
+		signal = sigtimedwait(&ends, NULL, &left);
+	} while (signal < 0 && left_ns);
+	return signal < 0;
+}
+
+/* The signals that have come while they were blocked wanted what is done now: the answer. */
+static void signals_release(const sigset_t *before)
+{
+	const sigset_t ends = end_signals();
+	const struct timespec none = {0, 0};
+	while (sigtimedwait(&ends, NULL, &none) > 0)
+		continue;
+	sigprocmask(SIG_SETMASK, before, NULL);
+}
+
+static void look_tell(const struct leaks_answer *answer, uint32_t look)
+{
+	struct leak_sum sum = {0};
+	for (size_t i = 0; i < answer->place.count; i++)
+		for (int state = REACH_LOST; state <= REACH_INDIRECT; state++) {
+			sum.count += answer->leaks[i].sums[state].count;
+			sum.bytes += answer->leaks[i].sums[state].bytes;
+		}
+	cli_say("look %" PRIu32 " of %" PRIu32 ": %s lost block%s, %s; the next one follows in %s", look,
+		answer->options->looks, text_count(sum.count).data, text_plural(sum.count), text_bytes(sum.bytes).data,
+		text_duration((int64_t)(answer->options->every_ms * NS_PER_MS)).data);
+}
+
+/* Processes that earlier looks were at, and the answer is not about. */
+static void ended_tell(const struct leaks_answer *answer)
+{
+	for (size_t i = 0; answer->histories && i < answer->histories->count; i++) {
+		const struct leaks_history *history = &answer->histories->items[i];
+		size_t at = 0;
+		while (at < answer->place.count && answer->place.cores[at].pid != history->pid)
+			at++;
+		if (at == answer->place.count)
+			cli_say("process %s is no longer there: the answer is not about it",
+				text_pid((uint32_t)history->pid).data);
+	}
+}
+
+/* Look as often as is wanted, until the processes or a signal end it. The answer is the one of the last look: from the
+   first one on, a signal waits until there is none to lose. */
 static int running_show(struct leaks_options *options)
 {
-	struct leaks_place place = {.count = 0};
 	char found[600];
 	const char *name = session_find(options, found, sizeof(found));
-	if (!name || place_make(&place))
-		return CLI_FAILED;
-	int status = processes_look(options, name, &place);
-	/* What was recorded until the pause is written now. */
-	char *trace = status == CLI_OK ? cli_session_trace(name) : NULL;
-	status = trace ? cores_show(options, trace, place.cores, (size_t)place.count) : CLI_FAILED;
-	free(trace);
-	place_remove(&place);
+	struct leaks_histories histories = {.count = 0};
+	struct leaks_answer answers[2] = {{.options = options}, {.options = options}}, *last = NULL;
+	const uint64_t begun_ns = monotonic_now_ns(), every_ns = options->every_ms * NS_PER_MS;
+	const sigset_t ends = end_signals();
+	sigset_t before;
+	int status = name ? CLI_OK : CLI_FAILED;
+	for (uint32_t look = 1; look <= options->looks && status == CLI_OK; look++) {
+		struct leaks_answer *answer = &answers[look % 2];
+		if (last && options->format == REPORT_TEXT)
+			look_tell(last, look - 1);
+		if (last && !look_await(begun_ns + (look - 1) * every_ns))
+			break;
+		answer->histories = options->looks > 1 ? &histories : NULL;
+		status = processes_look(answer, options, name);
+		if (status != CLI_OK)
+			break;
+		if (last)
+			answer_fini(last);
+		else
+			sigprocmask(SIG_BLOCK, &ends, &before);
+		last = answer;
+	}
+	if (last && status != CLI_OK)
+		cli_say("the answer is that of the look before");
+	if (last) {
+		signals_release(&before);
+		ended_tell(last);
+		status = answer_print(last);
+	}
+	answer_fini(&answers[0]);
+	answer_fini(&answers[1]);
+	histories_fini(&histories);
 	return status;
 }
 
@@ -375,6 +485,10 @@ static const struct option leaks_rows[] = {
 	{"session", .type = VALUE_TAKEN, .take = take_session, .value = "NAME",
 	 .help = "the processes that this session records, the first one of each executed image"},
 	{"stop", .type = VALUE_ON, AT(may_stop), .help = "pause a process for as long as copying what it writes takes"},
+	{"looks", .type = VALUE_NUMBER, AT(looks), .value = "N", .least = 1, .most = LOOKS_MAX,
+	 .help = "look N times, and show since which look blocks are lost"},
+	{"every", .type = VALUE_DURATION, AT(every_ms), .value = "TIME", .least = EVERY_MS_LEAST, .initial = EVERY_MS,
+	 .help = "the time from look to look"},
 	{"trace", .type = VALUE_TAKEN, .take = take_trace, .value = "FILE",
 	 .help = "the trace of the process that a core is of; with -at-end, keep the trace in FILE"},
 	{"at-end", .type = VALUE_ON, AT(is_at_end),
@@ -426,6 +540,7 @@ const struct command command_leaks = {
 		"storage, by the rules of LeakSanitizer. Blocks that only lost blocks point to are told apart, and so\n"
 		"are blocks to whose first byte nothing points.\n"
 		"The exit status is 1 if blocks are lost, and 0 if none are.\n\n"
-		"Examples:\n  xheap leaks -p 4711\n  xheap leaks --at-end -- ./prog\n  xheap leaks core -trace "
+		"Examples:\n  xheap leaks -p 4711\n  xheap leaks -p 4711 -looks 5 -every 10m\n  xheap leaks --at-end "
+		"-- ./prog\n  xheap leaks core -trace "
 		"xheap.server.4711.xht\n",
 };

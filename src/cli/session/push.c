@@ -22,6 +22,7 @@
 #include "cli/session/session_talk.h"
 #include "os/fd.h"
 #include "os/monotonic.h"
+#include "push/push_past.h"
 #include "push/push_profile.h"
 #include "push/push_send.h"
 #include "session/control/control_wait.h"
@@ -85,6 +86,8 @@ static void profile_make(struct pushing *pushing)
 		trouble_note(pushing, "");
 	else
 		push_queue_tell(&pushing->queue);
+	if (pushing->socket < 0)
+		push_past_remove(pushing->queue.directory);
 	/* Of a session that only pushes, nothing stays. */
 	if (pushing->socket < 0 && trace && push_trace_is_own(pushing->options->words.name, trace))
 		unlink(trace);

@@ -433,7 +433,7 @@ static void queue_result(struct tracer_job *job, const struct tracer_result *res
 
 static int attach_begin(struct tracer_job *job, struct tracer_result *result, struct inject_pause *pause)
 {
-	char other[128];
+	char other[SESSION_TITLE_BYTES];
 	if (session_of_process(result->pid, other, sizeof(other)))
 		return diag_fail(&result->diag, EEXIST, "process %d is recorded already, by %s", (int)result->pid,
 				 other);
@@ -601,6 +601,25 @@ static void attaches_wait(struct tracer *tracer)
 		monotonic_pause(LOOK_FIRST_NS);
 }
 
+/* Wait until earlier cores of the process are written. Each takes the marks of written pages away, which are those of
+   the process: of two at a time, both would lack what the other one took. Return false if the recording ends first. */
+static bool turn_await(struct tracer_job *job)
+{
+	struct tracer *tracer = job->tracer;
+	bool has_turn = false;
+	pthread_mutex_lock(&tracer->lock);
+	while (!has_turn && !is_ending(tracer)) {
+		has_turn = true;
+		/* Later jobs come before earlier ones. */
+		for (const struct tracer_job *other = job->next; other; other = other->next)
+			has_turn &= !other->task.is_core || other->task.pid != job->task.pid;
+		if (!has_turn)
+			pthread_cond_wait(&tracer->changed, &tracer->lock);
+	}
+	pthread_mutex_unlock(&tracer->lock);
+	return has_turn;
+}
+
 static void core_write(struct tracer_job *job, struct tracer_result *result)
 {
 	const struct tracer_task *task = &job->task;
@@ -616,7 +635,10 @@ static void core_write(struct tracer_job *job, struct tracer_result *result)
 	result->kind = TRACER_CORE;
 	if (!task->message)
 		attaches_wait(job->tracer);
-	process_core_write(&core, &pause, &result->diag);
+	if (task->message || turn_await(job))
+		process_core_write(&core, &pause, &result->diag);
+	else
+		diag_fail(&result->diag, ECANCELED, "the session ends");
 	result->core_ticks = pause.ticks;
 	result->pause_ns = pause.ns;
 	result->control = task->message ? -1 : task->control;

@@ -15,6 +15,7 @@ import re
 import struct
 import subprocess
 import sys
+import time
 
 from live import PROGRAMS, SOAK, SOURCE, XHEAP, expect, run_tests, stop_session, told, xheap
 
@@ -152,6 +153,8 @@ def commands():
     # A process whose core cannot be written ends all the same, at once.
     os.makedirs("gone", exist_ok=True)
     began = os.times().elapsed
+    relative = xheap("leaks", "--at-end", "--", program, "tree", status=2, env={**os.environ, "TMPDIR": "gone"})
+    expect("not an absolute path" in relative, relative)
     reason = xheap("leaks", "--at-end", "--", "sh", "-c", f"rm -r gone/xheap-leaks.*; exec {program} tree", status=2, env={**os.environ, "TMPDIR": os.path.abspath("gone")})
     expect("cannot make" in reason and os.times().elapsed - began < 50, f"{os.times().elapsed - began} s: {reason}")
     said = xheap("leaks", "--at-end", "-trace", "kept.xht", "--", "sh", "-c", f"{program} tree; exit 7", status=1)
@@ -364,5 +367,134 @@ def large():
     return f"{len(pauses)} looks, {refused} of 2 refused, " + (f"median pause {sorted(pauses)[len(pauses) // 2] / 1000:.1f} ms" if pauses else "the kernel does not tell what is written")
 
 
+def together():
+    """Looks at one process that come at once come one after the other, and each has the right answer. One that waits when the session ends says so."""
+    if not kernel_watches():
+        print("the kernel does not tell what is written")
+        sys.exit(77)
+    pathlib.Path("large.c").write_text(LARGE)
+    subprocess.run(["cc", "-O1", "-w", "-g", "-fno-builtin", "-pthread", "-o", "large", "large.c"], check=True)
+    with subprocess.Popen(["./large"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
+        try:
+            server.stdin.write(b"x")
+            server.stdin.flush()
+            server.stdout.read(1)
+            xheap("start", "together", "-p", server.pid, "-o", "together.xht")
+            runs = [subprocess.Popen([XHEAP, "leaks", "-p", str(server.pid), "-format", "json"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) for _ in range(4)]
+            for run in runs:
+                shown = run.communicate(timeout=100)[0]
+                expect(run.returncode in (0, 1), f"status {run.returncode}: {shown}")
+                sums = json.loads(shown)["processes"][0]["sums"]
+                # A block or two may be from before the recording.
+                expect(sums["lost"]["count"] + sums["indirect"]["count"] <= 3, sums)
+            runs = [subprocess.Popen([XHEAP, "leaks", "-p", str(server.pid)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) for _ in range(4)]
+            stop_session("together")
+            said = [run.communicate(timeout=100)[1] for run in runs]
+            expect(all(run.returncode in (0, 1, 2) and bool(text) == (run.returncode == 2) for run, text in zip(runs, said)), said)
+        finally:
+            stop_session("together")
+            server.kill()
+
+
+HIDING = """
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#define OUT __attribute__((noipa))
+enum { BLOCKS = 20 };
+static volatile uintptr_t hidden[2][BLOCKS];
+static void *volatile shown[BLOCKS];
+OUT void own_lost(void) { memset(malloc(321), 0, 321); }
+OUT void own_hidden(int kind, int i) { void *block = calloc(1, 700); hidden[kind][i] = ~(uintptr_t)block; }
+OUT void own_clean(void) { volatile char room[8000]; memset((char *)room, 0, sizeof(room)); }
+int main(void)
+{
+	char byte;
+	for (int size = 16; size < 1000; size += 16) free(calloc(1, size));
+	while (read(0, &byte, 1) == 1) {
+		for (int i = 0; i < BLOCKS; i++) {
+			if (byte == 'l') own_lost();
+			if (byte == 'h') { own_hidden(0, i); own_hidden(1, i); }
+			if (byte == 's') shown[i] = (void *)~hidden[0][i];
+			if (byte == 'f') free((void *)~hidden[1][i]);
+		}
+		own_clean();
+		if (write(1, &byte, 1) != 1) return 1;
+	}
+	return 0;
+}
+"""
+
+
+def several():
+    """Several looks say since when a block is lost. What is reachable later, or freed, is accused no more. Looks end with the process, or an interrupt, and the answer is that of the last one."""
+    pathlib.Path("hiding.c").write_text(HIDING)
+    subprocess.run(["cc", "-O1", "-w", "-g", "-fno-builtin", "-o", "hiding", "hiding.c"], check=True)
+    os.makedirs("copies", exist_ok=True)
+    with subprocess.Popen(["./hiding"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
+        def ask(letters):
+            for letter in letters:
+                server.stdin.write(letter.encode())
+                server.stdin.flush()
+                expect(server.stdout.read(1) == letter.encode(), "the server does not answer")
+
+        def between(count, *steps, words=("-p", server.pid), format=None, every="1s"):
+            """Looks, with steps between them; the text, what is said beside it, and the status."""
+            run = subprocess.Popen([XHEAP, "leaks", *map(str, words), "-looks", str(count), "-every", every if steps else "100ms", *(["-format", format] if format else [])],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": os.path.abspath("copies")})
+            told = []
+            for step in steps:
+                told.append(run.stderr.readline())
+                expect(told[-1].startswith(f"xheap: look {len(told)} of {count}: "), "".join(told))
+                step(run) if callable(step) else ask(step)
+            shown = run.communicate(timeout=100)[0]
+            expect(os.listdir("copies") == [], f"left: {os.listdir('copies')}")
+            return shown, run.returncode
+
+        def row(shown, function):
+            """What a text has of a stack: its blocks, and the line beneath."""
+            found = re.search(r"in (\d+) blocks?, lost, .*\n  (lost since .*)\n    \w+!" + function, shown)
+            expect(found, f"{function}: {shown}")
+            return int(found[1]), found[2]
+
+        try:
+            xheap("start", "hiding", "-p", server.pid, "-o", "hiding.xht")
+            ask("lh")
+            for words, said in ((("hiding.xht", "-trace", "hiding.xht", "-looks", "2"), "processes that run"), (("--at-end", "-looks", "2", "--", "true"), "processes that run"),
+                                (("-p", server.pid, "-every", "1s"), "-every needs"), (("-p", server.pid, "-looks", "0"), "-looks")):
+                reason = xheap("leaks", *words, status=2)
+                expect(said in reason, f"{words} is refused by {reason}, not by {said}")
+            # Stale words may keep one or two.
+            shown, status = between(3, "s", "fl")
+            blocks, since = row(shown, "own_lost")
+            found = re.fullmatch(r"lost since look 1 of 3, for [\d.]+ s: (\d+) blocks; the others since later ones", since)
+            expect(status == 1 and 38 <= blocks <= 40 and found and 18 <= int(found[1]) <= 20, f"{status}: {shown}")
+            for words in ("reachable now", "freed since"):
+                cleared = re.search(rf"  (\d+) blocks, .*, that an earlier look found lost: {words}, and not accused\n", shown)
+                expect(cleared and 18 <= int(cleared[1]) <= 21, f"{words}: {shown}")
+            expect(len(re.findall("!own_hidden", shown)) == 0, shown)
+            answer, status = between(4, words=("-session", "hiding", "-size", "300", "400"), format="json")
+            process = json.loads(answer)["processes"][0]
+            expect(process["looks"]["count"] == 4 and process["looks"]["reachable"] == process["looks"]["freed"] == {"count": 0, "bytes": 0}, process["looks"])
+            rows = [row for row in process["rows"] if row["state"] == "lost"]
+            expect(len(rows) == 1 and rows[0]["since_look"] == 1 and rows[0]["since_us"] == process["looks"]["first_us"] < process["at_us"] and rows[0]["since_count"] == rows[0]["count"], rows)
+            shown, status = between(1000, lambda run: run.send_signal(2))
+            expect(status == 1 and "look 1, " in shown and "own_lost" in shown, f"{status}: {shown}")
+
+            def interrupt(run):
+                """At any moment of the looks that follow, also while one of them is read."""
+                time.sleep(random.random() * 0.3)
+                run.send_signal(2)
+            for _ in range(8):
+                shown, status = between(1000, interrupt, every="100ms")
+                expect(status == 1 and "own_lost" in shown, f"{status}: {shown}")
+            shown, status = between(1000, "", lambda run: server.kill())
+            expect(status == 1 and "look 2, " in shown and row(shown, "own_lost")[1].startswith("lost since look 1 of 2"), f"{status}: {shown}")
+        finally:
+            stop_session("hiding")
+            server.kill()
+
+
 if __name__ == "__main__":
-    raise SystemExit(run_tests(as_sanitizer, cores, commands, running, large))
+    raise SystemExit(run_tests(as_sanitizer, cores, commands, running, large, together, several))

@@ -334,11 +334,18 @@ def lost_blocks():
     subprocess.run([os.environ.get("CC", "cc"), "-w", "-fno-builtin", "-Wl,--build-id", "-o", "lose", lose], check=True)
     for words in ((), ("-size", "1", "60")):
         check("leaks.json", json.loads(xheap("leaks", "--at-end", "-format", "json", *words, "--", "./lose", status=1)), f"leaks {words}")
-    with subprocess.Popen(["sleep", "1000"]) as process:
+    running = pathlib.Path("running.c")
+    running.write_text("#include <stdio.h>\n#include <stdlib.h>\n#include <unistd.h>\n"
+                       "int main(void) { while (getchar() != EOF) { for (int i = 0; i < 9; i++) malloc(50); putchar(10); fflush(stdout); } return 0; }\n")
+    subprocess.run([os.environ.get("CC", "cc"), "-w", "-fno-builtin", "-Wl,--build-id", "-o", "running", running], check=True)
+    with subprocess.Popen("./running", stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         try:
-            wait_for("the program that runs", lambda: os.readlink(f"/proc/{process.pid}/exe").endswith("sleep"))
             xheap("start", "running", "-p", process.pid, "-o", "running.xht")
-            check("leaks.json", json.loads(xheap("leaks", "-p", process.pid, "-format", "json", status=None)), "leaks -p")
+            process.stdin.write(b"x")
+            process.stdin.flush()
+            process.stdout.read(1)
+            for words in ((), ("-looks", "2", "-every", "100ms")):
+                check("leaks.json", json.loads(xheap("leaks", "-p", process.pid, "-format", "json", *words, status=None)), f"leaks -p {words}")
             stop_session("running")
         finally:
             process.kill()

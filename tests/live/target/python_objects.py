@@ -18,6 +18,12 @@ from pythons import interpreters
 NONE = ("", "-", "0x0")
 
 
+def few_interpreters():
+    """The oldest, the newest, and the system's: for what no version does in a way of its own."""
+    found = sorted(interpreters().items())
+    return dict([found[0], found[-1], *(item for item in found if item[1] == "/usr/bin/python3")]).items()
+
+
 Event = collections.namedtuple("Event", "pid action function address previous_address size")
 
 
@@ -33,12 +39,18 @@ def is_object(event):
     return event.function.startswith("_PyObject_") and not event.function.startswith("_PyObject_Arena")
 
 
+Objects = collections.namedtuple("Objects", "live actions begun mallocs")
+
+
 def objects_of(trace, pid=None):
-    """What is live of objects at the end of a process, the first one if none is named, as sizes by address; how often each action was; and each that was begun, as address and size."""
-    live, actions, begun = {}, collections.Counter(), collections.Counter()
+    """What is live of objects at the end of a process, the first one if none is named, as sizes by address; how often each action was; each that was begun, as address and size; and where
+    there were blocks of malloc."""
+    live, actions, begun, mallocs = {}, collections.Counter(), collections.Counter(), set()
     for event in events(trace):
         pid = pid or event.pid
         if not is_object(event) or event.pid != pid:
+            if not event.function.startswith("_Py") and event.address not in NONE:
+                mallocs.add(int(event.address, 16))
             continue
         actions[event.action] += 1
         ended = event.previous_address if event.action == "ReAlloc" else event.address
@@ -51,7 +63,7 @@ def objects_of(trace, pid=None):
             begun[int(event.address, 16), size] += 1
             # What shrinks where it is keeps its place in a pool of larger ones.
             live[event.address] = max(kept or 0, size) if event.address == ended else size
-    return live, actions, begun
+    return Objects(live, actions, begun, mallocs)
 
 
 STATISTICS = """
@@ -74,7 +86,7 @@ def by_allocator():
     for _, path in sorted(interpreters().items()):
         run = subprocess.run([XHEAP, "record", "-q", "--python-objects", "-o", "objects.xht", path, "objects.py"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=True)
         said = {int(size): int(count) for size, count in re.findall(r"^ +\d+ +(\d+) +\d+ +(\d+) +\d+$", run.stderr, re.M)}
-        live, actions, _ = objects_of("objects.xht")
+        live, actions, _, _ = objects_of("objects.xht")
         found = collections.Counter((size + 15) // 16 * 16 for size in live.values())
         facts = info("objects.xht")
         expect(facts["complete"] and facts["options"]["python-objects"] == "yes" and actions["Alloc"] > 40000, f"{path}: {facts}, {actions}")
@@ -86,7 +98,7 @@ def by_allocator():
 def counted_once():
     """In totals are arenas, and blocks of malloc: objects lie in these. The heap of objects has their own sums."""
     pathlib.Path("objects.py").write_text(STATISTICS)
-    for _, path in sorted(interpreters().items()):
+    for _, path in few_interpreters():
         xheap("record", "-q", "--python-objects", "-o", "objects.xht", path, "objects.py")
         outer, inner, objects = 0, 0, 0
         for event in events("objects.xht"):
@@ -184,16 +196,16 @@ class Worker:
 
 
 def has_each(name, trace, did):
-    """Each call that wanted an object's size, and found it in a pool, is an event; no other is. Return how many."""
-    _, _, begun = objects_of(trace)
+    """Each call that wanted an object's size, and found it in a pool, is an event; no other is. Return what objects_of() does."""
+    objects = objects_of(trace)
+    begun = objects.begun
     wanted = collections.Counter((at, size) for at, size in did)
     lacking = [call for call in wanted if call[1] <= 512 and begun[call] < wanted[call]]
     wrong = [call for call in wanted if call[1] > 512 and call in begun]
-    mallocs = {int(event.address, 16) for event in events(trace) if not event.function.startswith("_Py") and event.address not in NONE}
     # A block of malloc stays one when it gets small.
-    lacking = [call for call in lacking if call[0] not in mallocs]
+    lacking = [call for call in lacking if call[0] not in objects.mallocs]
     expect(not lacking and not wrong, f"{name}: {len(lacking)} of {len(wanted)} objects are missing, such as {lacking[:3]}; {wrong[:3]} are none")
-    return len(wanted)
+    return objects
 
 
 def each_call():
@@ -203,11 +215,9 @@ def each_call():
         did, live = worker.ask("work", 1500)
         more, live = worker.ask("work", 1500)
         worker.end()
-        has_each(path, "calls.xht", did + more)
-        found, _, _ = objects_of("calls.xht")
+        found = has_each(path, "calls.xht", did + more)
         kept = {int(at) for at, size in live.items() if size <= 512}
-        mallocs = {int(event.address, 16) for event in events("calls.xht") if not event.function.startswith("_Py") and event.address not in NONE}
-        missing = [at for at in kept if f"{at:#x}" not in found and at not in mallocs]
+        missing = [at for at in kept if f"{at:#x}" not in found.live and at not in found.mallocs]
         expect(not missing, f"{path}: {missing[:3]} are live, but not found")
         facts = info("calls.xht")
         expect(facts["complete"] and not facts.get("pythonless_stacks"), f"{path}: {facts}")
@@ -226,8 +236,7 @@ def attached():
             attach("start", name, "-p", worker.process.pid, "--python-objects", "-o", "calls.xht")
             did, _ = worker.ask("work", 2000)
             xheap("stop", name)
-            has_each(path, "calls.xht", did)
-            _, actions, _ = objects_of("calls.xht")
+            actions = has_each(path, "calls.xht", did).actions
             expect(actions["Free"] and not told("heap", "calls.xht", "-heaps")["unknown_frees"], f"{path}: {actions}")
             worker.ask("work", 2000)
         worker.end()
@@ -235,7 +244,7 @@ def attached():
 
 def beside_tracemalloc():
     """Which keeps the functions that it finds, beyond a detach, and puts them back."""
-    for _, path in sorted(interpreters().items()):
+    for _, path in few_interpreters():
         worker = Worker(path)
         for begin, end in (("on", "off"), ("off", "on"), ("on", "off")):
             name = f"xheap-objects-{os.getpid()}"
@@ -261,7 +270,7 @@ def points(count):
 def lists(count):
     return [[i] for i in range(count)]
 tracemalloc.start(1)
-kept = [texts(3000), points(2000), lists(1000)]
+kept = [texts(900), points(600), lists(300)]
 for i in range(20):
     texts(500), points(500)
 counts = {at.traceback[0].lineno: at.count for at in tracemalloc.take_snapshot().statistics("lineno") if at.traceback[0].filename == __file__}
@@ -277,16 +286,16 @@ def by_line():
     for _, path in sorted(interpreters().items()):
         run = subprocess.run([XHEAP, "record", "-q", "--python-objects", "-o", "lines.xht", path, os.path.abspath("lines.py")], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=True)
         counted, found = list(map(int, run.stdout.split())), collections.Counter()
-        for row in told("heap", "lines.xht", "-heap", "python objects", "-stacks", "-noDefaultCull")["actions"][0]["rows"]:
+        for row in told("heap", "lines.xht", "-heap", "python objects", "-stacks", "soc", "-top", "500", "-noDefaultCull")["actions"][0]["rows"]:
             line = next((frame.get("line") for frame in row["stack"] if frame.get("kind") == "python"), None)
             found[line] += row["outstanding_count"]
         differences = [found[line] - count for line, count in zip((6, 8, 10), counted)]
-        expect(min(counted) >= 1000 and all(abs(difference) <= 5 for difference in differences), f"{path}: {counted} counted, {[found[line] for line in (6, 8, 10)]} found")
+        expect(min(counted) >= 300 and all(abs(difference) <= 5 for difference in differences), f"{path}: {counted} counted, {[found[line] for line in (6, 8, 10)]} found")
 
 
 def logger_killed():
     """What is left of a recording whose logger was killed does no harm, and another one begins."""
-    for _, path in sorted(interpreters().items()):
+    for _, path in few_interpreters():
         worker, name = Worker(path), f"xheap-objects-{os.getpid()}"
         attach("start", name, "-p", worker.process.pid, "--python-objects", "-o", "killed.xht")
         worker.ask("trace", "on")
@@ -305,7 +314,7 @@ def logger_killed():
 
 def forked():
     """A child ends objects that it has from its parent, which stay the parent's."""
-    for _, path in sorted(interpreters().items()):
+    for _, path in few_interpreters():
         worker = Worker(path, XHEAP, "record", "-q", "--python-objects", "-o", "calls.xht")
         did, live = worker.ask("work", 2000)
         child = worker.ask("fork", 500)
@@ -320,12 +329,12 @@ def forked():
 
 def left_alone():
     """Where another allocator is chosen, objects are its blocks, and none twice. That for debugging may have copies of the usual one's functions."""
-    for _, path in sorted(interpreters().items()):
+    for _, path in few_interpreters():
         for allocator, is_seen in ("malloc", False), ("debug", None), ("pymalloc", True):
             worker = Worker(path, XHEAP, "record", "-q", "--python-objects", "-o", "calls.xht", PYTHONMALLOC=allocator)
             worker.ask("work", 1000)
             worker.end()
-            _, actions, _ = objects_of("calls.xht")
+            actions = objects_of("calls.xht").actions
             facts = told("heap", "calls.xht", "-heaps")
             expect(is_seen in (None, bool(actions["Alloc"])), f"{path} with {allocator}: {actions}")
             expect(not facts["unknown_frees"] and not facts["order_conflicts"], f"{path} with {allocator}: {facts['unknown_frees']} unknown frees")

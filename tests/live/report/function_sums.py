@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Findings of report are of functions: each has the sum of its stacks, also where one of them alone has much of it."""
+import os
+import subprocess
+import sys
+
+from live import expect, run_tests, xheap
+
+PROGRAM = """#include <stdlib.h>
+volatile int made;
+__attribute__((noinline)) void *node_make(int size) { void *volatile node = malloc(size); made++; return node; }
+%s
+__attribute__((noinline)) void *table_make(int size) { void *volatile table = malloc(size); made++; return table; }
+int main(void) { %s return 0; }
+"""
+
+
+def record(name, table, after="table_make(TABLE);"):
+    """Of fewer than ten callers: a function with more of them is a wrapper, and culled."""
+    function = "__attribute__((noinline)) void {}(void) {{ {} made++; }}\n"
+    kinds = [f"parse{i}" for i in range(5)]
+    made = "".join(function.format(kind, "node_make(10000);") for kind in kinds)
+    made += "".join(function.format(f"read{i}", " ".join(f"{kind}();" for kind in kinds)) for i in range(4))
+    with open(f"{name}.c", "w") as file:
+        file.write(PROGRAM % (made, " ".join(f"read{i}();" for i in range(4)) + after))
+    subprocess.run([os.environ.get("CC", "cc"), "-O1", "-g", f"-DTABLE={table}", "-o", name, f"{name}.c"], check=True)
+    xheap("record", "-q", "-o", f"{name}.xht", f"./{name}")
+    return " ".join(xheap("report", f"{name}.xht").split())
+
+
+def several_stacks():
+    said = record("spread", 1000)
+    expect("spread!node_make holds 99 % of the peak: 195.3 KiB in 20 blocks, by 20 stacks together. xheap heap spread.xht -callers 'spread!node_make' sp -top 3" in said, said)
+
+
+def one_stack():
+    said = record("single", 400000)
+    expect("single!table_make holds 66 % of the peak: 390.6 KiB in 1 block. xheap heap single.xht -stacks sp -top 3" in said, said)
+
+
+def large_and_small_stacks():
+    """Of 195.3 KiB and 97.6 KiB by stacks of node_make, and 97.6 KiB of table_make."""
+    said = record("mixed", 100000, "node_make(TABLE); table_make(TABLE);")
+    expect("mixed!node_make holds 75 % of the peak: 293.0 KiB in 21 blocks, by 21 stacks together." in said, said)
+    expect("mixed!node_make has 75 % of the bytes that are never freed: 293.0 KiB in 21 blocks, by 21 stacks together." in said, said)
+    rows = xheap("heap", "mixed.xht", "-callers", "mixed!node_make", "sp", "-top", "1")
+    expect(rows.splitlines()[-1].split()[:4] == ["293.0", "KiB", "21", "293.0"], rows)
+
+
+def short_lived_of_several_stacks():
+    """1,500 blocks by three stacks of table_make, of which each has fewer than the 700 of node_make."""
+    loops = ["table_make"] * 3 + ["node_make"]
+    functions = [f"__attribute__((noinline)) void loop{i}(int n) {{ while (n--) free({make}(16)); made++; }}" for i, make in enumerate(loops)]
+    with open("loops.c", "w") as file:
+        file.write(PROGRAM.replace("int main", "\n".join(functions) + "\nint main") % ("", "loop0(500); loop1(500); loop2(500); loop3(700);"))
+    subprocess.run([os.environ.get("CC", "cc"), "-O1", "-g", "-o", "loops", "loops.c"], check=True)
+    xheap("record", "-q", "-o", "loops.xht", "./loops")
+    said = " ".join(xheap("report", "loops.xht", "-shortLived", "1s").split())
+    expect("1,500 of them are from loops!table_make, the most from one function." in said, said)
+
+
+def of_a_library():
+    """-frames has a row of a library's function (of Rust's namespace test), which report adds to its caller, and says so."""
+    with open("table.c", "w") as file:
+        file.write(PROGRAM.replace("int main", 'void *core_make(int size) __asm__("_ZN4test4makeEi");\n'
+                                   "__attribute__((noinline)) void *core_make(int size) { void *volatile core = malloc(size); made++; return core; }\nint main")
+                   % ("", "core_make(200000); table_make(100000);"))
+    subprocess.run([os.environ.get("CC", "cc"), "-O1", "-g", "-o", "table", "table.c"], check=True)
+    xheap("record", "-q", "-o", "table.xht", "./table")
+    note = "  table!test::make is of a library: report adds it to the function of yours that called it\n"
+    rows = xheap("heap", "table.xht", "-frames", "sp")
+    expect(note in rows, rows)
+    for words in ("-frames -requireFrames table_make", "-frames -allFrames", "-frames -inclusive"):
+        expect(note not in xheap("heap", "table.xht", *words.split()), words)
+    said = " ".join(xheap("report", "table.xht").split())
+    expect("table!main holds 66 % of the peak: 195.3 KiB in 1 block." in said, said)
+
+
+sys.exit(run_tests(several_stacks, one_stack, short_lived_of_several_stacks, large_and_small_stacks, of_a_library))
