@@ -170,6 +170,9 @@ def commands():
     for words in (("-closed",), ("-requireFreeFrames", "main")):
         reason = xheap("leaks", "--at-end", *words, "--", program, "tree", status=2)
         expect("none of these is lost" in reason, reason)
+    for trial, status in (("circle", 1), ("tree", 1), ("by_list", 0)):
+        shown = xheap("leaks", "--at-end", "--", program, trial, status=status)
+        expect(("\n  lost in circles: " in shown) == (trial == "circle"), shown)
 
 
 SERVER = """
