@@ -33,6 +33,7 @@ struct leaks_question {
 	const struct corefile *core;
 	const char *core_path;
 	const struct filter_request *asked; /**< which blocks are shown; all are followed */
+	bool has_range;                     /**< those that were allocated in the range of the source's window */
 	uint32_t top;                       /**< rows that are shown */
 	bool is_running;                    /**< the process went on afterwards: it is looked at as it was at at_ns */
 	int64_t at_ns;                      /**< of the trace */
@@ -59,6 +60,9 @@ struct leaks {
 	struct leak_row *rows; /**< lost ones first, of these the ones that are lost for longest, then by bytes */
 	size_t row_count, row_capacity;
 };
+
+/** Return 0, or -EINVAL with the reason in `diag` if no block that is lost can pass the filter. */
+int leaks_check_filter(const struct heap_filter *filter, struct diag *diag);
 
 /** Answer the question about the first source of the input. Return 0, or a negative errno with the reason in
     `diag`. */

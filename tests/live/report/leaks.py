@@ -164,6 +164,12 @@ def commands():
     expect(not left or os.environ.get("TMPDIR") is None, f"left behind: {left}")
     shown = xheap("leaks", "--at-end", "-size", "500", "1K", "--", program, "tree", status=0)
     expect("trial_tree" not in shown, shown)
+    for range, status in ((("0", "3600s"), 1), (("3600s", "7200s"), 0)):
+        shown = xheap("leaks", "--at-end", "-range", *range, "--", program, "tree", status=status)
+        expect("allocated from" in shown and ("trial_tree" in shown) == bool(status), shown)
+    for words in (("-closed",), ("-requireFreeFrames", "main")):
+        reason = xheap("leaks", "--at-end", *words, "--", program, "tree", status=2)
+        expect("none of these is lost" in reason, reason)
     for trial, status in (("circle", 1), ("tree", 1), ("by_list", 0)):
         shown = xheap("leaks", "--at-end", "--", program, trial, status=status)
         expect(("\n  lost in circles: " in shown) == (trial == "circle"), shown)
