@@ -3,6 +3,7 @@
 #ifndef XHEAP_PUSH_PROFILE_H
 #define XHEAP_PUSH_PROFILE_H
 
+#include "export/clickhouse.h"
 #include "export/export_tree.h"
 #include "push/push_labels.h"
 #include "push/push_place.h"
@@ -16,6 +17,11 @@ struct push_maker {
 	struct push_queue *queue;
 	struct export_past past;
 	bool has_past; /**< that of an earlier process was looked for */
+	struct clickhouse_past clickhouse;
+	uint64_t dropped; /**< by the queue when the last profile was made */
+	/** Gets the one profile of a trace that is over, of the host that the trace names; NULL: it goes where the place
+	    says. */
+	struct sink *loaded;
 };
 
 /** Make a profile of the trace, and put it into the queue; or into the directory that the place is. Return 0, or a

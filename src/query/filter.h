@@ -71,6 +71,8 @@ struct heap_filter {
 	size_t heap_count, heap_capacity;
 	struct heap_patterns required, required_of_free;
 	enum heap_nesting nesting;
+	/** outstanding is what is live at the end of the range: an ended process has nothing left */
+	bool outstanding_is_live;
 	bool is_partial; /**< of a part of the time, or split: what remains of a block is not known then */
 	/** passes over allocations with this filter, and all that is made of them, end soon when it is set
 	    (base/cancel.h); NULL: never */
