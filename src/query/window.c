@@ -18,8 +18,8 @@
 
 static bool is_outstanding(const struct heap_window *window, const struct heap_allocation *allocation)
 {
-	if (window->outstanding_is_live)
-		return heap_is_live_at(allocation, window->range.to_ns);
+	if (window->gone && window->gone[allocation->thread])
+		return false;
 	return !heap_end_is_given_back(allocation->end) || allocation->end_ns > window->range.to_ns ||
 	       window->is_moment;
 }
@@ -523,15 +523,6 @@ static void window_sum(struct heap_window *window, const struct heap_window *emp
 	remainder_settle(window);
 }
 
-/* The sums of the table count what was left at the ends of processes. */
-static bool any_has_ended(const struct heap_table *table)
-{
-	for (uint32_t i = 0; i < table->dictionary->process_count; i++)
-		if (table->dictionary->processes[i].end != TRACE_END_OPEN)
-			return true;
-	return false;
-}
-
 void heap_window_make(struct heap_window *window, const struct heap_table *table, const struct heap_filter *filter,
 		      struct heap_range range, enum heap_by by)
 {
@@ -543,13 +534,13 @@ void heap_window_make(struct heap_window *window, const struct heap_table *table
 		.table = table,
 		.filter = filter,
 		.is_summed = is_all_time && filter->is_of_sites && by == HEAP_BY_NONE && table->sums.numbers &&
-			     !(filter->outstanding_is_live && any_has_ended(table)),
+			     !filter->gone,
 		.search = is_known ? NULL
 				   : heap_peak_search_new(table, filter, (struct heap_range){peak_from_ns, range.to_ns},
 							  1)};
 	const struct heap_window empty = {.range = range,
 					  .is_moment = filter->moment.is_asked,
-					  .outstanding_is_live = filter->outstanding_is_live,
+					  .gone = filter->gone,
 					  .by = by,
 					  .peak_at_ns = peak.time_ns,
 					  .overhead_site = filter->has_overhead ? table->site_count - 1 : HEAP_NONE,
@@ -565,7 +556,7 @@ void heap_window_make_by_heap(struct heap_window *window, const struct heap_wind
 	struct window_making making = {.table = table, .filter = filter};
 	const struct heap_window empty = {.range = like->range,
 					  .is_moment = like->is_moment,
-					  .outstanding_is_live = like->outstanding_is_live,
+					  .gone = like->gone,
 					  .by = like->by,
 					  .is_by_heap = true,
 					  .peak_at_ns = like->peak_at_ns,

@@ -444,11 +444,18 @@ def check_ended():
     until(lambda: not json.loads(run("query", "ended", "-format", "json").stdout)["targets"], lambda: run("query", "ended").stdout)
     ended = push()
     expect(ended == [first[0], 0], f"{first}, and after the end {ended}")
+    # A new version comes to the same path, and the symbols of the old one go.
+    os.rename("steps", "steps.old")
+    subprocess.run(["gcc", "-O1", "-g", "-Wl,--build-id=0x2222222222", "-o", "steps", "steps.c"], check=True)
     target.process = subprocess.Popen([XHEAP, "launch", "ended", "./steps"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     target.step()
     again = push()
     expect(3050000 < again[1] < 3600000 and 3500000 < again[0] - first[0] < 4100000, f"{first}, and started again {again}")
+    versions = [text.decode() for file in sorted(pathlib.Path("ended").iterdir(), key=lambda file: int(file.name.split(".")[-3])) for key, text in fields(gzip.decompress(file.read_bytes()))
+                if key == 6 and text.startswith(b"service.version=")]
+    expect(versions[0] == versions[1] != versions[2] == "service.version=2222222222", versions)
     target.stop()
+    os.rename("steps.old", "steps")
 
 
 # ---- a pusher that is killed ----
