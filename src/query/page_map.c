@@ -164,7 +164,8 @@ static uint32_t process_of(const struct heap_table *table, const struct heap_all
 
 static void pieces_find(struct live_blocks *pieces, const struct heap_table *table, const struct heap_filter *filter)
 {
-	const struct heap_scan_plan plan = {INT64_MIN, INT64_MAX, INT64_MIN, PACK_ALL | PACK_DETAILS, filter, NULL};
+	const unsigned columns = PACK_TIMES | PACK_SIZES | PACK_SITES | PACK_THREADS | PACK_ADDRESSES;
+	const struct heap_scan_plan plan = {INT64_MIN, INT64_MAX, INT64_MIN, columns, filter, NULL};
 	struct heap_scan scan;
 	const struct heap_rows *rows;
 	heap_scan_begin(&scan, table, &plan, NULL);
@@ -183,22 +184,47 @@ static void pieces_find(struct live_blocks *pieces, const struct heap_table *tab
 	heap_scan_end(&scan);
 }
 
-/* The pages in which blocks lay up to the moment. */
-static void extents_find(struct heap_extents *extents, const struct heap_table *table, const struct heap_filter *filter)
+/* One thread's part of a pass. */
+struct extents_part {
+	const struct heap_table *table;
+	int64_t at_ns;
+	uint32_t *shared;
+	struct heap_extents extents;
+};
+
+static void extents_part_run(void *context)
 {
-	const unsigned columns = PACK_ALL | PACK_DETAILS;
-	const struct heap_scan_plan plan = {INT64_MIN, filter->moment.at.time_ns, INT64_MIN, columns, NULL, NULL};
+	struct extents_part *part = context;
+	const unsigned columns = PACK_TIMES | PACK_SIZES | PACK_THREADS | PACK_ADDRESSES | PACK_SLACKS;
+	const struct heap_scan_plan plan = {INT64_MIN, part->at_ns, INT64_MIN, columns, NULL, NULL};
 	struct heap_scan scan;
 	const struct heap_rows *rows;
-	heap_scan_begin(&scan, table, &plan, NULL);
+	heap_scan_begin(&scan, part->table, &plan, part->shared);
 	while ((rows = heap_scan_next(&scan)))
 		for (uint32_t i = 0; i < rows->count; i++) {
 			const struct heap_allocation row = heap_rows_get(rows, i);
-			if ((row.birth_ns <= filter->moment.at.time_ns || row.flags & HEAP_EARLIER) &&
-			    !(row.flags & HEAP_NESTED))
-				heap_extents_add(extents, process_of(table, &row), &row, &rows->details[i]);
+			if ((row.birth_ns <= part->at_ns || row.flags & HEAP_EARLIER) && !(row.flags & HEAP_NESTED))
+				heap_extents_add(&part->extents, process_of(part->table, &row), &row,
+						 &rows->details[i]);
 		}
 	heap_scan_end(&scan);
+}
+
+/* The pages in which blocks lay up to the moment. */
+static void extents_find(struct heap_extents *extents, const struct heap_table *table, const struct heap_filter *filter)
+{
+	const unsigned width = heap_scan_width(table);
+	uint32_t shared = 0;
+	struct extents_part *parts = memory_zeroed(width, sizeof(*parts));
+	for (unsigned i = 0; i < width; i++)
+		parts[i] = (struct extents_part){.table = table, .at_ns = filter->moment.at.time_ns, .shared = &shared};
+	heap_scan_threads(extents_part_run, parts, sizeof(*parts), width);
+	*extents = parts[0].extents;
+	for (unsigned i = 1; i < width; i++) {
+		heap_extents_merge(extents, &parts[i].extents);
+		heap_extents_fini(&parts[i].extents);
+	}
+	free(parts);
 }
 
 /* ---- both ---- */
