@@ -15,6 +15,7 @@ struct live_block {
 	uint64_t address, bytes;
 	int64_t birth_ns;
 	uint32_t process, site;
+	bool is_chosen; /* passes the filter */
 };
 
 struct live_blocks {
@@ -28,6 +29,7 @@ struct page_pass {
 	struct page_run page;
 	uint64_t most_bytes; /* of its blocks */
 	uint64_t begun;      /* blocks that begin on it */
+	bool is_chosen;      /* one of its blocks is */
 };
 
 static enum page_fullness fullness_of(uint64_t bytes)
@@ -64,7 +66,8 @@ static void pass_flush(struct page_pass *pass)
 	if (!pass->page.count)
 		return;
 	pass->page.fullness = fullness_of(pass->page.bytes);
-	run_extend(pass->map, &pass->page, pass->begun);
+	if (pass->is_chosen)
+		run_extend(pass->map, &pass->page, pass->begun);
 	pass->page.count = 0;
 }
 
@@ -80,10 +83,11 @@ static void pass_add(struct page_pass *pass, const struct live_block *piece, uin
 					  .first = first,
 					  .count = 1,
 					  .oldest_ns = piece->birth_ns};
-		pass->most_bytes = pass->begun = 0;
+		pass->most_bytes = pass->begun = pass->is_chosen = 0;
 	}
 	page->bytes += bytes;
 	page->blocks++;
+	pass->is_chosen |= piece->is_chosen;
 	pass->begun += is_begin;
 	page->oldest_ns = piece->birth_ns < page->oldest_ns ? piece->birth_ns : page->oldest_ns;
 	if (bytes > pass->most_bytes) {
@@ -109,16 +113,17 @@ static void pass_block(struct page_pass *pass, const struct live_block *piece, u
 	pass_add(pass, piece, first, behind - from, is_begin);
 	if (behind < last) {
 		pass_flush(pass);
-		run_extend(pass->map,
-			   &(struct page_run){.process = piece->process,
-					      .site = piece->site,
-					      .first = behind,
-					      .count = (last - behind) / HEAP_PAGE_BYTES,
-					      .bytes = last - behind,
-					      .blocks = 1,
-					      .oldest_ns = piece->birth_ns,
-					      .fullness = PAGE_FULL},
-			   0);
+		if (piece->is_chosen)
+			run_extend(pass->map,
+				   &(struct page_run){.process = piece->process,
+						      .site = piece->site,
+						      .first = behind,
+						      .count = (last - behind) / HEAP_PAGE_BYTES,
+						      .bytes = last - behind,
+						      .blocks = 1,
+						      .oldest_ns = piece->birth_ns,
+						      .fullness = PAGE_FULL},
+				   0);
 	}
 	pass_add(pass, piece, last, end - last, false);
 }
@@ -137,8 +142,6 @@ static void pass_all(struct page_map *map, struct live_blocks *pieces)
 {
 	struct page_pass pass = {.map = map};
 	uint64_t behind = 0; /* the block before */
-	if (pieces->count)
-		qsort(pieces->items, pieces->count, sizeof(*pieces->items), pieces_compare);
 	for (size_t i = 0; i < pieces->count; i++) {
 		const struct live_block *piece = &pieces->items[i];
 		uint64_t end = piece->address + piece->bytes;
@@ -147,7 +150,11 @@ static void pass_all(struct page_map *map, struct live_blocks *pieces)
 		/* The last page of the address space is nobody's; so no sum overflows. */
 		end = end < piece->address || end > page_of(UINT64_MAX) ? page_of(UINT64_MAX) : end;
 		uint64_t from = piece->address < behind ? behind : piece->address;
-		if (from > end || piece->address >= page_of(UINT64_MAX))
+		if (from > end) {
+			pass.is_chosen |= piece->is_chosen;
+			continue;
+		}
+		if (piece->address >= page_of(UINT64_MAX))
 			continue;
 		pass_block(&pass, piece, from, end);
 		behind = end;
@@ -179,9 +186,33 @@ static void pieces_find(struct live_blocks *pieces, const struct heap_table *tab
 				.birth_ns = row.flags & HEAP_EARLIER ? 0 : row.birth_ns,
 				.process = process_of(table, &row),
 				.site = row.site,
+				.is_chosen = true,
 			};
 		}
 	heap_scan_end(&scan);
+	if (pieces->count)
+		qsort(pieces->items, pieces->count, sizeof(*pieces->items), pieces_compare);
+}
+
+/* Find all blocks of the moment. Of each, is_chosen says whether it is among `chosen`. */
+static void all_find(struct live_blocks *all, const struct live_blocks *chosen, const struct heap_table *table,
+		     const struct heap_filter *filter)
+{
+	struct heap_filter any;
+	struct diag ignored = {""};
+	heap_filter_init(&any);
+	any.nesting = filter->nesting;
+	any.is_cancelled = filter->is_cancelled;
+	any.moment = filter->moment;
+	if (!heap_filter_prepare(&any, table, NULL, &ignored))
+		pieces_find(all, table, &any);
+	any.moment = (struct heap_moment){.is_asked = false}; /* the lists are the other filter's */
+	heap_filter_fini(&any);
+	for (size_t i = 0, at = 0; i < all->count; i++) {
+		while (at < chosen->count && pieces_compare(&chosen->items[at], &all->items[i]) < 0)
+			at++;
+		all->items[i].is_chosen = at < chosen->count && !pieces_compare(&chosen->items[at], &all->items[i]);
+	}
 }
 
 /* One thread's part of a pass. */
@@ -281,8 +312,16 @@ void page_map_make(struct page_map *map, const struct heap_table *table, const s
 {
 	struct heap_extents extents = {0};
 	struct page_map live;
-	*map = (struct page_map){.runs = NULL};
-	page_map_make_live(&live, table, filter);
+	struct live_blocks chosen = {.items = NULL}, all = {.items = NULL};
+	*map = live = (struct page_map){.runs = NULL};
+	pieces_find(&chosen, table, filter);
+	all_find(&all, &chosen, table, filter);
+	const bool is_part = all.count != chosen.count;
+	pass_all(is_part ? map : &live, &all);
+	free(chosen.items);
+	free(all.items);
+	if (is_part)
+		return;
 	extents_find(&extents, table, filter);
 	heap_extents_within(&extents, 0, 0, 0); /* joins them */
 	runs_merge(map, &live, &extents);
