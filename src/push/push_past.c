@@ -25,11 +25,10 @@ struct past_head {
 	int64_t start_ns, until_ns;
 	uint64_t number;
 	uint32_t row_count, made_bytes;
-	uint64_t with_lines;
 };
 
 struct past_row {
-	uint64_t stack[2], totals[EXPORT_PAST_FIGURES];
+	uint64_t stack, totals[EXPORT_PAST_FIGURES];
 };
 
 static uint64_t place_hash(const struct push_past_key *key)
@@ -48,8 +47,7 @@ static uint64_t check_of(const char *bytes, size_t size)
 static void rows_put(struct sink *out, const struct export_past *past)
 {
 	for (uint32_t i = 0; i < past->stacks.count; i++) {
-		struct past_row row;
-		memcpy(row.stack, past->stacks.items[i].data, sizeof(row.stack));
+		struct past_row row = {.stack = past->totals[i].stack};
 		for (unsigned k = 0; k < EXPORT_PAST_FIGURES; k++)
 			row.totals[k] = past->totals[i].now[k] + past->totals[i].left[k];
 		sink_bytes(out, (const char *)&row, sizeof(row));
@@ -75,8 +73,7 @@ void push_past_write(int directory, const struct push_past_key *key, const struc
 				 .until_ns = past->until_ns,
 				 .number = number,
 				 .row_count = past->stacks.count,
-				 .made_bytes = (uint32_t)strlen(made),
-				 .with_lines = key->with_lines};
+				 .made_bytes = (uint32_t)strlen(made)};
 	struct sink text;
 	size_t size;
 	if (head.row_count > PUSH_PAST_BYTES / sizeof(struct past_row))
@@ -176,8 +173,7 @@ int push_past_read(int directory, const struct push_past_key *key, struct export
 				  "start again",
 				  PAST_NAME);
 		push_past_remove(directory);
-	} else if (file.bytes && file.head.start_ns == key->start_ns && file.head.place == place_hash(key) &&
-		   file.head.with_lines == key->with_lines) {
+	} else if (file.bytes && file.head.start_ns == key->start_ns && file.head.place == place_hash(key)) {
 		rows_take(&file, past);
 		past->until_ns = file.head.until_ns;
 		*number = file.head.number;

@@ -16,16 +16,15 @@
 #include <stdint.h>
 
 #include "base/diag.h"
-#include "export/export_tree.h"
+#include "export/export_past.h"
 
-/** Of a larger file, the successor begins anew: at 32 bytes a stack, that are 500,000 stacks. */
+/** Of a larger file, the successor begins anew: at 24 bytes a stack, that are 700,000 stacks. */
 #define PUSH_PAST_BYTES (UINT64_C(16) << 20)
 
-/** Whose past it is. That of another session, another place or of other lines is none. */
+/** Whose past it is. That of another session or another place is none. */
 struct push_past_key {
 	const char *place; /**< its address, or the directory's path from the root on */
 	int64_t start_ns;  /**< of the session, since 1970 */
-	bool with_lines;
 };
 
 /** Write past.new into the directory. `made` is the name of the profile there, or a path; `number` is of the next

@@ -26,25 +26,52 @@ static const char host_key[] = "host.name";
 
 /* ---- what it is of ---- */
 
-/* The first process that was recorded: its program, and its container while it lives. */
+/* The process that speaks for the session: of the first program, the first one that lives, else the last that did. So
+   after a restart it is the new one. NULL: none was recorded. */
+static const struct trace_process *process_of(const struct trace_dictionary *dictionary)
+{
+	const struct trace_process *found = NULL;
+	for (uint32_t i = 0; i < dictionary->process_count; i++) {
+		const struct trace_process *process = &dictionary->processes[i];
+		if (trace_process_is_untraced(process) || !process->image || !*process->image ||
+		    (found && strcmp(process->image, found->image) != 0))
+			continue;
+		found = process;
+		if (process->end == TRACE_END_OPEN)
+			break;
+	}
+	return found;
+}
+
+/* The file of its program. Another version may have the same path; what was forked has the files of its parent. */
+static const struct trace_image *program_of(const struct trace_dictionary *dictionary,
+					    const struct trace_process *process)
+{
+	const struct trace_image *found = NULL;
+	for (uint32_t i = 0; i < dictionary->image_count; i++)
+		if (!strcmp(dictionary->images[i].path, process->image))
+			found = &dictionary->images[i];
+	for (uint32_t i = 0; i < dictionary->mapping_count; i++) {
+		const struct trace_mapping *mapping = &dictionary->mappings[i];
+		if (mapping->process == process - dictionary->processes && mapping->image < dictionary->image_count &&
+		    !strcmp(dictionary->images[mapping->image].path, process->image))
+			found = &dictionary->images[mapping->image];
+	}
+	return found;
+}
+
 static void labels_add_process(struct push_labels *labels, const struct trace_dictionary *dictionary)
 {
-	const struct trace_process *process = dictionary->processes;
-	for (uint32_t i = 0; i < dictionary->process_count; i++, process++)
-		if (!trace_process_is_untraced(process) && process->image && *process->image)
-			break;
-	if (process == dictionary->processes + dictionary->process_count)
+	const struct trace_process *process = process_of(dictionary);
+	if (!process)
 		return;
 	if (process->end == TRACE_END_OPEN)
 		push_context_add(labels, (pid_t)process->pid);
 	push_labels_add(labels, "service.name", text_shown(text_file_name(process->image)));
-	for (uint32_t i = 0; i < dictionary->image_count; i++) {
-		if (strcmp(dictionary->images[i].path, process->image) != 0)
-			continue;
-		char *digits = export_build_id(&dictionary->images[i]);
-		push_labels_add(labels, "service.version", digits);
-		free(digits);
-	}
+	const struct trace_image *program = program_of(dictionary, process);
+	char *digits = program ? export_build_id(program) : NULL;
+	push_labels_add(labels, "service.version", digits ? digits : "");
+	free(digits);
 	char *cgroups = process->end == TRACE_END_OPEN ? cgroups_of((pid_t)process->pid) : NULL;
 	if (cgroups)
 		push_labels_add_container(labels, cgroups);
@@ -120,8 +147,8 @@ static int past_take(struct profile *profile, int64_t start_ns, struct diag *dia
 	/* A relative path is another place elsewhere. */
 	if (!push_place_is_remote(maker->place))
 		profile->directory = realpath(maker->place->address, NULL);
-	profile->key = (struct push_past_key){profile->directory ? profile->directory : maker->place->address, start_ns,
-					      maker->past.with_lines};
+	profile->key =
+		(struct push_past_key){profile->directory ? profile->directory : maker->place->address, start_ns};
 	/* In a database, pushers are told apart, and each says all. */
 	if (maker->has_past || push_place_is_clickhouse(maker->place))
 		return 0;
@@ -292,7 +319,8 @@ int push_profile_make(struct push_maker *maker, const char *trace, struct diag *
 						 .parts = &profile.part,
 						 .part_count = 1,
 						 .cull = &cull,
-						 .with_lines = maker->past.with_lines,
+						 .forgets_ended = true,
+						 .with_lines = maker->with_lines,
 						 .layout = {.has_full_names = true}};
 	int error = analysis_open(&profile.analysis, &request, diag);
 	if (!error)

@@ -4,7 +4,7 @@
 #define XHEAP_PUSH_PROFILE_H
 
 #include "export/clickhouse.h"
-#include "export/export_tree.h"
+#include "export/export_past.h"
 #include "push/push_labels.h"
 #include "push/push_place.h"
 #include "push/push_queue.h"
@@ -15,6 +15,7 @@ struct push_maker {
 	const struct push_labels *labels; /**< the user's */
 	const char *session;
 	struct push_queue *queue;
+	bool with_lines;
 	struct export_past past;
 	bool has_past; /**< that of an earlier process was looked for */
 	struct clickhouse_past clickhouse;

@@ -76,6 +76,13 @@ static inline int object_note(struct recorder *recorder, uint64_t address)
 	return 1;
 }
 
+/* Return whether the object is recorded. */
+static inline int object_is_noted(struct recorder *recorder, uint64_t address)
+{
+	const uint64_t *word = word_of(recorder, address, 0);
+	return word && LOAD(word) & bit_of(address);
+}
+
 /* Return whether the object was recorded, and forget it. */
 static inline int object_forget(struct recorder *recorder, uint64_t address)
 {
@@ -221,7 +228,9 @@ HOOK hook_python_realloc(PARAMETERS)
 			object_note(recorder, b);
 		return 0;
 	}
-	int is_new = can_begin(context, a) && (!b || is_earlier(context, thread, before)),
+	/* A new place may be noted by the call that has taken it, and may have taken an arena, whose event is no sign. */
+	int is_new = can_begin(context, a) &&
+		     (!b || object_is_noted(recorder, result) || is_earlier(context, thread, before)),
 	    is_object = is_small && (was_object || is_new);
 	if ((was_object || is_object) && is_recording(context) && (!is_object || object_note(recorder, result)))
 		object_event(context,

@@ -419,6 +419,45 @@ def check_directory():
     expect(all(os.stat(f"pushed/{name}").st_mode & 0o777 == 0o600 for name in names), "others can read the profiles")
 
 
+def check_ended():
+    """A service that is started again: what the ended process had is not in use, and stays in the totals."""
+    os.mkdir("ended")
+
+    def push():
+        """The sum of all alloc_space, and the inuse_space of a profile that is made now."""
+        known, used = set(os.listdir("ended")), [0, 0]
+        run("push", "ended", f"file:{os.path.abspath('ended')}", "--once")
+        for file in os.listdir("ended"):
+            for key, sample in fields(gzip.decompress(pathlib.Path("ended", file).read_bytes())):
+                for number, value in fields(sample) if key == 2 else ():
+                    used[0] += numbers(value)[1] if number == 2 else 0
+                    used[1] += numbers(value)[3] if number == 2 and file not in known else 0
+        return used
+
+    target = Target("ended", "-o", "ended.xht")
+    for _ in range(3):
+        target.step()
+    first = push()
+    expect(first[0] > first[1] > 3 * 3000000, first)
+    target.process.stdin.close()
+    target.process.wait()
+    until(lambda: not json.loads(run("query", "ended", "-format", "json").stdout)["targets"], lambda: run("query", "ended").stdout)
+    ended = push()
+    expect(ended == [first[0], 0], f"{first}, and after the end {ended}")
+    # A new version comes to the same path, and the symbols of the old one go.
+    os.rename("steps", "steps.old")
+    subprocess.run(["gcc", "-O1", "-g", "-Wl,--build-id=0x2222222222", "-o", "steps", "steps.c"], check=True)
+    target.process = subprocess.Popen([XHEAP, "launch", "ended", "./steps"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    target.step()
+    again = push()
+    expect(3050000 < again[1] < 3600000 and 3500000 < again[0] - first[0] < 4100000, f"{first}, and started again {again}")
+    versions = [text.decode() for file in sorted(pathlib.Path("ended").iterdir(), key=lambda file: int(file.name.split(".")[-3])) for key, text in fields(gzip.decompress(file.read_bytes()))
+                if key == 6 and text.startswith(b"service.version=")]
+    expect(versions[0] == versions[1] != versions[2] == "service.version=2222222222", versions)
+    target.stop()
+    os.rename("steps.old", "steps")
+
+
 # ---- a pusher that is killed ----
 
 def pushed_objects(directory):
@@ -619,6 +658,7 @@ def main():
     subprocess.run(["gcc", "-O1", "-shared", "-fPIC", "-o", "killer.so", "killer.c", "-ldl"], check=True)
     skipped = []
     check_directory()
+    check_ended()
     check_kills_of_files()
     if not SENDER.exists():
         skipped.append("not checked: there is no xheap-send, which needs libcurl")

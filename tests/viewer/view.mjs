@@ -704,15 +704,16 @@ test("several runs of each side: the means and spreads of xheap diff", async () 
 				wanted = told.actions[0].rows;
 			assert.match(command, /^xheap diff \S+ \S+ -- \S+ \S+ \S+ -/);
 			assert.ok(command.includes(`${name[rows]} `), command);
-			const shown = await page.$$eval("#compare .table-row", (all) => all.map((row) => [...row.querySelectorAll(".column-number")].slice(0, 3).map((cell) => cell.textContent)));
+			const shown = await page.$$eval("#compare .table-row", (all) => all.map((row) => [...[...row.querySelectorAll(".column-number")].slice(0, 3), row.querySelector(".column-change")].map((cell) => cell.textContent)));
 			const sums = wanted
-				.map((row) => ["a", "b"].map((side) => row[side][`${key}_bytes`]))
+				.map((row) => [...["a", "b"].map((side) => row[side][`${key}_bytes`]), row.in_spread.includes(`${key}_bytes`) ? "in spread" : ""])
 				.filter(([first, second]) => first !== second)
-				.map(([first, second]) => [formatChange(second - first), formatBytes(first), formatBytes(second)]);
+				.map(([first, second, spread]) => [formatChange(second - first), formatBytes(first), formatBytes(second), spread]);
 			const changed = shown.filter(([change]) => change !== "0\u2009B").map(String);
 			assert.ok(changed.length > 0);
 			assert.deepEqual(changed.sort(), sums.filter(([change]) => change !== "0\u2009B").map(String).sort(), command);
 		}
+	await fits(page, "compare-runs", ["#compare-head", "#compare-table", "#panel"]);
 	assert.match(await text(page, "#compare-head"), /^Amean of 2 runs, .*: [\d.]+.[KM]iB ± [\d.]+.[KM]iBBmean of 3 runs, .*± /);
 	await page.click("#compare-head .button:last-child");
 	await page.waitForFunction(() => /^Amean of 3 runs.*Bmean of 2 runs/.test(document.getElementById("compare-head").textContent));

@@ -267,7 +267,7 @@ static int push_all(struct pushing *pushing)
 	pushing->maker = (struct push_maker){.place = &pushing->place,
 					     .labels = &pushing->options->labels,
 					     .session = pushing->options->words.name,
-					     .past.with_lines = pushing->options->with_lines,
+					     .with_lines = pushing->options->with_lines,
 					     .queue = &pushing->queue};
 	pushing->profile_ns =
 		pushing->options->is_once ? 0 : monotonic_now_ns() + (uint64_t)pushing->options->every_ms * NS_PER_MS;

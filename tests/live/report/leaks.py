@@ -164,6 +164,9 @@ def commands():
     expect(not left or os.environ.get("TMPDIR") is None, f"left behind: {left}")
     shown = xheap("leaks", "--at-end", "-size", "500", "1K", "--", program, "tree", status=0)
     expect("trial_tree" not in shown, shown)
+    for trial, status in (("circle", 1), ("tree", 1), ("by_list", 0)):
+        shown = xheap("leaks", "--at-end", "--", program, trial, status=status)
+        expect(("\n  lost in circles: " in shown) == (trial == "circle"), shown)
 
 
 SERVER = """
