@@ -257,8 +257,8 @@ static const char *group_column(const struct fleet_question *question)
 	return question->frame ? "toUInt64(0)" : question->by == FLEET_BY_STACK ? "stack" : "function";
 }
 
-/* What each member has of each group. Of a row that came twice, one counts. Shards add up what they have, unless rows of
-   two of them may be the same. */
+/* What each member has of each group. Of a row that came twice, one counts. Shards add up what they have, unless rows
+   of two of them may be the same. */
 static void members_write(const struct database_query *query, struct sink *sql)
 {
 	with_write(query, sql);
