@@ -392,6 +392,9 @@ def together():
             runs = [subprocess.Popen([XHEAP, "leaks", "-p", str(server.pid), "-format", "json"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) for _ in range(4)]
             for run in runs:
                 shown = run.communicate(timeout=100)[0]
+                # On a busy machine much may be written between two rounds.
+                if run.returncode == 2 and "-stop allows it" in shown:
+                    continue
                 expect(run.returncode in (0, 1), f"status {run.returncode}: {shown}")
                 sums = json.loads(shown)["processes"][0]["sums"]
                 # A block or two may be from before the recording.
