@@ -183,7 +183,7 @@ _xheap_session() {
 	case $1 in
 	start)
 		case $3 in
-		--push) _xheap_reply "otlp+http:// otlp+https:// pyroscope+http:// pyroscope+https:// file:" "$2" ;;
+		--push) _xheap_reply "otlp+http:// otlp+https:// pyroscope+http:// pyroscope+https:// clickhouse+http:// clickhouse+https:// file:" "$2" ;;
 		--token-file) COMPREPLY=($(compgen -f -- "$2")) ;;
 		--push-every | --service | --label) ;;
 		*)
@@ -197,7 +197,7 @@ _xheap_session() {
 		*)
 			case $2 in
 			-*) _xheap_reply "--every --service --label --token-file --queue --queue-size --lines --wait --once --registered -q --quiet --help" "$2" ;;
-			*) _xheap_reply "otlp+http:// otlp+https:// pyroscope+http:// pyroscope+https:// file:" "$2" ;;
+			*) _xheap_reply "otlp+http:// otlp+https:// pyroscope+http:// pyroscope+https:// clickhouse+http:// clickhouse+https:// file:" "$2" ;;
 			esac ;;
 		esac ;;
 	update)
@@ -221,23 +221,27 @@ _xheap_session() {
 # Offer what follows xheap fleet.
 _xheap_fleet() {
 	if [ "$COMP_CWORD" -eq 2 ]; then
-		_xheap_reply "top diff growth hosts versions --help" "$1"
+		_xheap_reply "top diff growth hosts versions sql init load --help" "$1"
 		return
 	fi
 	case $2 in
 	--by) [ "${COMP_WORDS[2]}" = top ] && _xheap_reply "stack function service host" "$1" || _xheap_reply "stack function" "$1" ;;
 	--format) _xheap_reply "text csv json" "$1" ;;
-	--after | --before | --fail-above | --last | --service | --host | --version | --top | --width) ;;
+	--token-file) COMPREPLY=($(compgen -f -- "$1")) ;;
+	--after | --before | --fail-above | --last | --service | --host | --version | --top | --width | --cluster | --keep) ;;
 	*)
 		case $1 in
 		-*)
-			local options="--last --service --host --version --top --format --width --fullNames --help"
+			local options="--last --service --host --version --token-file --top --format --width --fullNames --help"
 			case ${COMP_WORDS[2]} in
 			top | growth) options="--by $options" ;;
 			diff) options="--by --after --before --fail-above $options" ;;
+			init) options="--cluster --keep --token-file --help" ;;
+			load) options="--service --host --version --token-file --help" ;;
+			sql) options="--by --after --before --fail-above $options" ;;
 			esac
 			_xheap_reply "$options" "$1" ;;
-		*) COMPREPLY=($(compgen -d -- "$1")) ;;
+		*) [ "$2" = sql ] && _xheap_reply "top diff growth hosts versions" "$1" || _xheap_traces "$1" ;;
 		esac ;;
 	esac
 }
@@ -363,7 +367,7 @@ _xheap() {
 	info) _xheap_info "$current" "$previous" ;;
 	help)
 		case $previous in
-		fleet) _xheap_reply "top diff growth hosts versions" "$current" ;;
+		fleet) _xheap_reply "top diff growth hosts versions sql init load" "$current" ;;
 		image) _xheap_reply "add list show remove enable disable watch" "$current" ;;
 		autologger) _xheap_reply "add list show enable disable remove run stop" "$current" ;;
 		*) _xheap_reply "record start update query sessions flush stop launch push fleet image autologger boottrace top report view recover heap diff check explain leaks why symbols merge clean dump export dx info version --help" "$current" ;;

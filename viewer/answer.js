@@ -84,7 +84,7 @@ function drawSentence(app) {
 	children.push(
 		" ",
 		make("b", about + formatBytes(totals.outstanding_bytes)),
-		resident ? " never freed." : " was never freed.",
+		app.source.held ? " is still there." : resident ? " never freed." : " was never freed.",
 	);
 	fill(byId("sentence"), ...children);
 }

@@ -4,7 +4,7 @@ import {byId, make} from "./elements.js";
 import {formatBlocks, formatBytes, formatCount, formatTime} from "./format.js";
 import {Grid, nameColumn, numberColumn, ROW} from "./grid.js";
 import {safeText} from "./hostile.js";
-import {ENDED_FIRST} from "./live.js";
+import {HOLD_FIRST} from "./live.js";
 import {askedSelection, selectionMark} from "./picture.js";
 import {Replaced} from "./request.js";
 
@@ -67,13 +67,13 @@ export class Blocks extends Grid {
 
 	render() {
 		if (this.app.store.isDragging) return;
+		this.drawHead();
 		if (this.app.trace.live) {
-			byId("blocks-controls").textContent = ENDED_FIRST;
+			byId("blocks-controls").textContent = HOLD_FIRST;
 			return;
 		}
 		const query = this.query(),
-			key = JSON.stringify(query);
-		this.drawHead();
+			key = JSON.stringify([query, this.app.source.held]);
 		if (key !== this.rowsOf) {
 			this.rowsOf = key;
 			this.rows = [];

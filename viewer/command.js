@@ -187,7 +187,9 @@ export function commandOf(app) {
 		// Those of the window that were not freed to the end of the run are what is outstanding of it.
 		isNever = (/** @type {Filter} */ {by, key, hide}) =>
 			by === "life" && key === NEVER_FREED && !hide && choice.kind === "window" && !isDump && !isMap,
-		{key, words} = selectionWords({...app.picture, isWithout: false}, filters.length > 0, isDump),
+		// The file grows on: its peak and its end are other ones when the command runs.
+		grows = (app.trace.live || app.source.held) && {isPeak: false, isWhole: false},
+		{key, words} = selectionWords({...app.picture, ...grows, isWithout: false}, filters.length > 0, isDump),
 		typed = splitWords(state.words),
 		{words: options, lacks} = optionsOf(
 			app,

@@ -51,24 +51,54 @@ function sumRun({model, choice, mask, selected}, by) {
 	return isInclusive ? sumInclusive(model, sums) : sums;
 }
 
+/** Quantiles 0.975 of Student's distribution, by degrees of freedom from 1; with more it is nearly the normal one, the last. */
+const STUDENT = [
+	...[12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.16, 2.145, 2.131, 2.12],
+	...[2.11, 2.101, 2.093, 2.086, 2.08, 2.074, 2.069, 2.064, 2.06, 2.056, 2.052, 2.048, 2.045, 2.042, 1.96],
+];
+
+/** @param {number[]} numbers @returns {[number, number]} the mean, and the sample variance */
+export function meanOf(numbers) {
+	const mean = numbers.reduce((sum, number) => sum + number, 0) / numbers.length,
+		squares = numbers.reduce((sum, number) => sum + (number - mean) ** 2, 0);
+	return [mean, squares / (numbers.length - 1 || 1)];
+}
+
+/** @param {number[][]} sides numbers of the runs of A, and of B @returns {boolean} whether zero lies in Welch's 95 % interval of the change, as in `xheap diff`: a single run has the variance of the other side */
+export function isInSpread(sides) {
+	const [a, b] = sides.map(meanOf),
+		counts = sides.map(({length}) => length),
+		hasSingle = counts.includes(1),
+		variances = [a, b].map(([, variance], i) => (counts[i] > 1 ? variance / counts[i] : [b, a][i][1])),
+		sum = variances[0] + variances[1],
+		weighted = variances.reduce((all, variance, i) => all + variance ** 2 / (counts[i] - 1), 0),
+		freedom = Math.floor(hasSingle ? counts[0] + counts[1] - 2 : weighted && sum ** 2 / weighted) || Infinity,
+		change = b[0] - a[0];
+	return change !== 0 && Math.abs(change) <= Math.sqrt(sum) * (STUDENT[freedom - 1] ?? STUDENT[STUDENT.length - 1]);
+}
+
 /** @param {Side} a @param {Side} b @param {Grouping | "inclusive"} by @returns {ComparedRow[]} of all groups that either has: means of the runs */
 export function compareRows(a, b, by) {
 	/** @type {Map<string, ComparedRow>} */
 	const rows = new Map(),
 		grouping = by === "inclusive" ? "function" : by;
-	[a, b].forEach(({runs}, i) => {
-		for (const run of runs) {
+	[a, b].forEach(({runs}, i) =>
+		runs.forEach((run, number) => {
 			const {bytes, blocks} = sumRun(run, by);
 			for (let key = 0; key < bytes.length; key++) {
 				if (!blocks[key]) continue;
 				const {id, name, detail} = groupName(run.model, grouping, key),
-					row = rows.get(id) ?? {id, name, detail, bytes: [0, 0], blocks: [0, 0]};
+					row = rows.get(id) ?? {
+						...{id, name, detail, bytes: [0, 0], blocks: [0, 0]},
+						runs: [a, b].map((side) => side.runs.map(() => 0)),
+					};
+				row.runs[i][number] += bytes[key];
 				row.bytes[i] += bytes[key] / runs.length;
 				row.blocks[i] += blocks[key] / runs.length;
 				rows.set(id, row);
 			}
-		}
-	});
+		}),
+	);
 	return [...rows.values()];
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What changed: a flame in two colours, and rows of A, B and B less A. compare.js has the numbers.
 import {cached, findFrames, largestOf} from "./cells.js";
-import {compareModel, compareRows, makeSide, sidesOf} from "./compare.js";
+import {compareModel, compareRows, isInSpread, makeSide, meanOf, sidesOf} from "./compare.js";
 import {byId, fill, make, name} from "./elements.js";
 import {Flame} from "./flame.js";
 import {formatBytes, formatChange, formatCount, formatGrowth, formatMeasure, formatTime} from "./format.js";
@@ -41,6 +41,7 @@ class ComparedTable extends Grid {
 			// By change, the largest one is first, whether more or less.
 			key = (/** @type {ComparedRow} */ row) =>
 				id === "change" || id === "blocks" ? Math.abs(value?.(row) ?? 0) : (value?.(row) ?? 0);
+		this.hasRuns = a.runs.length + b.runs.length > 2;
 		this.rows = compareRows(a, b, state.rows).sort(
 			(one, other) =>
 				(value ? sign * (key(one) - key(other)) : -sign * one.name.localeCompare(other.name)) ||
@@ -55,14 +56,16 @@ class ComparedTable extends Grid {
 	drawCell(column, row) {
 		if (column.id === "name") return this.drawName(row.name, row.detail);
 		const cell = make("div", {role: "gridcell", class: column.class}),
-			change = row.bytes[1] - row.bytes[0];
+			change = row.bytes[1] - row.bytes[0],
+			isSame = this.hasRuns && isInSpread(row.runs);
 		if (column.text) cell.append(column.text(column.value?.(row) ?? 0));
+		else if (isSame) cell.append(make("span.faint", {title: "The runs differ as much by chance"}, "in spread"));
 		else {
 			const bar = make("div", {class: change > 0 ? "change-more" : "change-less"});
 			bar.style.width = `${(Math.abs(change) / (this.most ?? 1)) * 100}%`;
 			cell.append(bar);
 		}
-		if (column.id === "change") cell.classList.add(change > 0 ? "more" : change < 0 ? "less" : "same");
+		if (column.id === "change") cell.classList.add(isSame || !change ? "same" : change > 0 ? "more" : "less");
 		return cell;
 	}
 }
@@ -238,12 +241,13 @@ export class Compare {
 	drawSides(sides) {
 		const [a, b] = totals(sides),
 			isWithout = sides.some(({runs}) => runs.some((run) => run.isWithout)),
-			notes = [this.app.other?.said, isWithout && WITHOUT];
+			isSame = sides.some(({runs}) => runs.length > 1) && isInSpread(sides.map(bytesOf)),
+			notes = [isSame && "in spread", this.app.other?.said, isWithout && WITHOUT];
 		return sides
 			.flatMap((side, i) => [
 				make("b.side", "AB"[i]),
 				name(`${this.titleOf(side)}: `),
-				make("b", meanOf(side).slice(0, side.runs.length).map(formatBytes).join(" ± ")),
+				make("b", tellMean(bytesOf(side))),
 			])
 			.concat(
 				make("b", {class: b > a ? "more" : "less"}, `${formatChange(b - a)} ${formatGrowth(a, b)}`),
@@ -252,16 +256,20 @@ export class Compare {
 	}
 }
 
-/** @param {Side} side @returns {[number, number]} bytes: the mean of its runs, and their sample standard deviation, as `diff` has them */
-function meanOf({runs}) {
-	const mean = runs.reduce((sum, {selected}) => sum + selected.bytes, 0) / runs.length,
-		squares = runs.reduce((sum, {selected}) => sum + (selected.bytes - mean) ** 2, 0);
-	return [mean, Math.sqrt(squares / (runs.length - 1 || 1))];
+/** @param {number[]} runs bytes @returns {string} their mean and sample standard deviation, as `diff` has them */
+function tellMean(runs) {
+	const [mean, variance] = meanOf(runs);
+	return [mean, Math.sqrt(variance)].slice(0, runs.length).map(formatBytes).join(" ± ");
+}
+
+/** @param {Side} side @returns {number[]} bytes of its runs */
+function bytesOf({runs}) {
+	return runs.map(({selected}) => selected.bytes);
 }
 
 /** @param {[Side, Side]} sides @returns {[number, number]} bytes */
 function totals([a, b]) {
-	return [meanOf(a)[0], meanOf(b)[0]];
+	return [meanOf(bytesOf(a))[0], meanOf(bytesOf(b))[0]];
 }
 
 /** Keeps the selection as A. @param {App} app */

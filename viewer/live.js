@@ -5,8 +5,8 @@ import {formatTime} from "./format.js";
 import {safeText} from "./hostile.js";
 import {divideData, Over} from "./request.js";
 
-/** What a recording cannot say yet. */
-export const ENDED_FIRST = "This is known when the recording has ended.";
+/** What pictures that go on do not say. */
+export const HOLD_FIRST = "Hold the picture to see this.";
 /** How long a picture waits for the end of a drag. Milliseconds. */
 const DRAG_MS = 200;
 
@@ -14,15 +14,14 @@ export class Live {
 	/** @param {any} page whose picture goes on */
 	constructor(page) {
 		this.page = page;
-		this.isHeld = false;
+		this.isHeld = this.isOver = false;
 		/** The newest picture. @type {any} */
 		this.newest = {note: {number: 0}};
+		/** The one that is on the page. @type {any} */
+		this.shown = undefined;
 		this.leaving = new AbortController();
 		byId("recording").hidden = false;
-		byId("hold").addEventListener("click", () => {
-			this.isHeld = !this.isHeld;
-			this.show();
-		});
+		byId("hold").addEventListener("click", () => (this.isHeld ? this.goOn() : this.hold()));
 		byId("flush").addEventListener("click", () => page.source.ask("flush", {trace: 0}));
 		document.addEventListener("visibilitychange", () => this.join());
 		this.join();
@@ -34,7 +33,7 @@ export class Live {
 			{source} = page;
 		this.leaving.abort();
 		source.end("live");
-		if (document.hidden || !page.trace.live) return;
+		if (document.hidden || this.isOver) return;
 		const {signal} = (this.leaving = new AbortController()),
 			channel = new BroadcastChannel(`xheap ${source.token}`);
 		signal.addEventListener("abort", () => channel.close());
@@ -64,6 +63,36 @@ export class Live {
 		this.show();
 	}
 
+	/** The trace as of the shown picture takes its place: it has all that a trace has. */
+	async hold() {
+		const {page} = this,
+			at = page.trace.duration_ns,
+			{selection} = page.store.state;
+		this.isHeld = true;
+		this.show();
+		page.source.held = at;
+		if (!(await page.reload(() => page.source.held === at))) page.source.held = undefined;
+		else if (selection.kind === "peak") page.store.set({selection: {kind: "moment", at}}, "replace");
+		else if (selection.kind === "window" && selection.to === Infinity)
+			page.store.set({selection: {...selection, to: at}}, "replace");
+		this.show();
+	}
+
+	/** What was selected at the end of the held trace goes on, too. */
+	goOn() {
+		const {page} = this,
+			{selection} = page.store.state,
+			{held} = page.source;
+		this.isHeld = false;
+		this.shown = page.source.held = undefined;
+		if (selection.kind === "moment" && selection.at === held) page.store.set({selection: {kind: "peak"}}, "replace");
+		if (selection.kind === "window" && selection.to === held)
+			page.store.set({selection: {...selection, to: Infinity}}, "replace");
+		// The same number is another block later.
+		page.store.set({block: ""}, "replace");
+		this.show();
+	}
+
 	/** Shows the newest picture, unless one is held or somebody drags. */
 	show() {
 		const {page, newest, isHeld} = this,
@@ -73,8 +102,8 @@ export class Live {
 			setTimeout(() => this.show(), DRAG_MS);
 			return;
 		}
-		if (!isHeld && newest.cells) page.goOn(newest.trace, newest.cells);
-		if (!isHeld) newest.cells = null;
+		if (!isHeld && newest.cells && newest !== this.shown) page.goOn(newest.trace, newest.cells);
+		if (!isHeld) this.shown = newest;
 		this.say(`${text}${isHeld ? ", held" : ""}, as of ${formatTime(page.trace.duration_ns)}`, state);
 	}
 
@@ -87,6 +116,8 @@ export class Live {
 	/** The whole trace takes the place of the recording. @param {string} text */
 	async end(text) {
 		this.leaving.abort();
+		this.isOver = true;
+		this.page.source.held = undefined;
 		this.say(text, "recording");
 		byId("hold").hidden = byId("flush").hidden = true;
 		await this.page.reload();

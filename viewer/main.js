@@ -17,7 +17,7 @@ import {Compare} from "./compare_view.js";
 import {Flame} from "./flame.js";
 import {fillKeys, listenToKeys, toggleInverted} from "./keys.js";
 import {GROUPING_WORDS, Legend} from "./legend.js";
-import {ENDED_FIRST, Live} from "./live.js";
+import {HOLD_FIRST, Live} from "./live.js";
 import {PageMap} from "./map.js";
 import {Panel} from "./panel.js";
 import {Sizes} from "./sizes.js";
@@ -351,8 +351,8 @@ class Page {
 
 	/** Asks the server once; while something is dragged, not at all. @param {string} name @param {Record<string, string>} query @returns {{answer?: any, error?: string}} what it has said to the last query */
 	find(name, query) {
-		if (this.trace.live) return {error: ENDED_FIRST};
-		const key = JSON.stringify(query);
+		if (this.trace.live) return {error: HOLD_FIRST};
+		const key = JSON.stringify([query, this.source.held]);
 		if (this.found[name]?.key !== key && !this.store.isDragging) {
 			/** @type {{key: string, answer?: any, error?: string}} */
 			const found = (this.found[name] = {key});
@@ -479,12 +479,15 @@ class Page {
 		this.askForMissing();
 	}
 
-	/** The whole trace takes the place of its recording. */
-	async reload() {
+	/** The trace takes the place of pictures. @param {() => boolean} [isWanted] still, when it is there @returns {Promise<boolean>} whether it is shown */
+	async reload(isWanted = () => true) {
 		try {
-			this.goOn(...(await readWhole(this.source, this.store.state.trace)));
+			const whole = await readWhole(this.source, this.store.state.trace);
+			if (isWanted()) this.goOn(...whole);
+			return isWanted();
 		} catch (error) {
 			this.fail(error);
+			return false;
 		}
 	}
 

@@ -23,7 +23,7 @@ import {readClasses} from "./store.js";
 import {sumInclusive} from "./table.js";
 import {neighboursOf} from "./tree.js";
 import {GROUPING_WORDS} from "./legend.js";
-import {ENDED_FIRST} from "./live.js";
+import {HOLD_FIRST} from "./live.js";
 
 const GLYPHS = /** @type {Record<string, string>} */ ({
 	growth: "↗",
@@ -140,10 +140,11 @@ export class Panel {
 	}
 
 	render() {
-		const {item, search, filters, words, view} = this.app.store.state,
+		const {trace, source} = this.app,
+			{item, search, filters, words, view} = this.app.store.state,
 			block = view === "blocks" ? this.app.store.state.block : "",
 			{answer} = view === "map" ? this.app.map : {answer: null},
-			key = JSON.stringify([item ?? [search, filters, words, answer?.stacks], block]);
+			key = JSON.stringify([item ?? [search, filters, words, answer?.stacks], block, trace.live, source.held]);
 		const isDragging = this.app.store.isDragging;
 		if (!item && !block && (!answer || isDragging) && !search.trim() && key === this.shownItem) return;
 		if (key !== this.shownItem) {
@@ -318,7 +319,7 @@ export class Panel {
 			{filters, words} = this.app.store.state;
 		return [
 			section("Findings", filters.length || words ? "of the whole run, not filtered" : "of the whole run"),
-			...(findings.length ? [] : [make("p.faint", this.app.trace.live ? ENDED_FIRST : "Nothing stands out.")]),
+			...(findings.length ? [] : [make("p.faint", this.app.trace.live ? HOLD_FIRST : "Nothing stands out.")]),
 			...findings.slice(0, 5).map((finding) => this.drawFinding(finding)),
 		];
 	}

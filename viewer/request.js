@@ -24,6 +24,8 @@ class Server {
 		this.isServer = true;
 		this.progressed = progressed;
 		this.token = token;
+		/** The time as of which a recording is asked; undefined: it is not held. @type {number | undefined} */
+		this.held = undefined;
 		this.page = Math.random().toString(36).slice(2);
 		this.number = 0;
 		/** @type {Map<string, AbortController>} */
@@ -40,7 +42,9 @@ class Server {
 		this.end(name + lane);
 		const controller = new AbortController();
 		this.running.set(name + lane, controller);
-		const words = Object.entries(query).filter(([, value]) => value !== undefined && value !== "");
+		/** @type {typeof query} */
+		const all = {...query, held: this.held},
+			words = Object.entries(all).filter(([, value]) => value !== undefined && value !== "");
 		const address = `${name}?${new URLSearchParams(words.map(([key, value]) => [key, String(value)]))}`;
 		const headers = {
 			"X-Xheap-Token": this.token,

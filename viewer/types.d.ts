@@ -275,7 +275,7 @@ type Run = ReturnType<typeof import("./compare.js").makeSide> & {path: string};
 /** Of several runs the first one, for all that is not a sum. */
 type Side = Run & {runs: Run[]};
 /** Of A and B. */
-type ComparedRow = {id: string; name: string; detail: string; bytes: [number, number]; blocks: [number, number]};
+type ComparedRow = {id: string; name: string; detail: string; bytes: [number, number]; blocks: [number, number]; runs: number[][]}; // bytes of the runs of A, and of B
 /** *. */
 type ComparedColumn = GridColumn & {value?: (row: ComparedRow) => number; text?: (value: number) => string};
 /** As the server sends it. */
@@ -302,6 +302,7 @@ interface CellsQuery {
 }
 interface Source {
 	isServer: boolean; // whether it answers more than the whole run
+	held?: number; // the time as of which a recording is asked
 	json: (name: string, trace: number, query?: Record<string, string>) => Promise<any>; // an answer that is no cells
 	cells: (trace: number, query: CellsQuery) => Promise<ArrayBuffer>; // a newer request of the same name aborts an older one
 }

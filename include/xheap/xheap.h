@@ -322,6 +322,15 @@ int xheap_session_launch(xheap_session *session, const char *file, char *const a
 /** Write all events that the targets have recorded until now to the trace. */
 int xheap_session_flush(xheap_session *session, xheap_error *error);
 
+/**
+ * Write the memory and the registers of a process of the session, at one moment, to a new file: a core for
+ * xheap_leaks_make(). `path` is absolute. All threads of the process are paused at that moment, briefly; `may_stop` 1
+ * allows a pause as long as copying the memory takes. `*time_ns` gets the time of the moment in the trace, and
+ * `*pause_ns` how long the pause was. The trace has the blocks of the moment after xheap_session_flush().
+ */
+int xheap_session_copy(xheap_session *session, int32_t pid, const char *path, uint32_t may_stop, int64_t *time_ns,
+		       uint64_t *pause_ns, xheap_error *error);
+
 /** The totals of a session that has ended. */
 typedef struct xheap_summary {
 	size_t size;                 /**< set by the _init function */
@@ -1226,6 +1235,168 @@ int xheap_why_write(xheap_why *why, uint32_t format, char **text, size_t *length
 
 /** Free the answer. */
 void xheap_why_free(xheap_why *why);
+
+/* ==== lost blocks ==== */
+
+/** Options of xheap_leaks_make(), as those of xheap-leaks(1). xheap_leaks_options_init() sets the defaults. */
+typedef struct xheap_leaks_options {
+	size_t size;                /**< set by the _init function */
+	const char *core;           /**< path of a core of a process of the trace; it has no default */
+	const xheap_filter *filter; /**< blocks that count; all are followed. NULL: all of them */
+	/** 1: xheap_session_copy() wrote the core, and the process ran on; the next two are what it gave */
+	uint32_t is_running;
+	int64_t time_ns;   /**< when the process was paused */
+	uint64_t pause_ns; /**< for how long */
+	uint64_t top;      /**< largest number of rows that xheap_leaks_write() writes; default all */
+} xheap_leaks_options;
+
+/** Fill `options` with the defaults. `size` is sizeof(*options). */
+void xheap_leaks_options_init(xheap_leaks_options *options, size_t size);
+
+/** How a block is reached. */
+enum xheap_reach {
+	XHEAP_REACH_LOST,     /**< by no pointer */
+	XHEAP_REACH_INDIRECT, /**< only by pointers of lost blocks */
+	XHEAP_REACH_INTERIOR, /**< by pointers that are not the address of its first byte */
+	XHEAP_REACH_START     /**< by the address of its first byte */
+};
+
+/** Sums over the live blocks that pass the filter. Each array has a value for each enum xheap_reach. */
+typedef struct xheap_leaks_info {
+	uint64_t counts[4]; /**< numbers of blocks */
+	uint64_t bytes[4];  /**< their requested bytes */
+	int64_t time_ns;    /**< time of the ages */
+	uint32_t process;   /**< process id */
+	uint32_t row_count; /**< for xheap_leaks_get_row() */
+} xheap_leaks_info;
+
+/** Blocks of a culled stack that are reached in one way. */
+typedef struct xheap_leaks_row {
+	uint32_t reach;      /**< enum xheap_reach, never XHEAP_REACH_START */
+	uint32_t thread;     /**< thread id that allocated all of them, or XHEAP_NONE */
+	uint64_t count;      /**< number of blocks */
+	uint64_t bytes;      /**< their requested bytes */
+	uint32_t is_earlier; /**< 1: some are pre-existing: they have no stack, and are older than oldest_ns */
+	int64_t oldest_ns;   /**< age of the oldest one */
+	int64_t newest_ns;   /**< age of the newest one */
+} xheap_leaks_row;
+
+/** A handle of a finished answer about lost blocks. */
+typedef struct xheap_leaks xheap_leaks;
+
+/**
+ * Find the blocks of a process that no pointer leads to. XHEAP_INVALID: options->core is NULL, or no core of a process
+ * of the trace. XHEAP_FAILED: the trace is sampled, or lacks blocks from before an attach. The caller frees the answer.
+ */
+int xheap_leaks_make(xheap_trace *trace, const xheap_leaks_options *options, xheap_leaks **leaks, xheap_error *error);
+
+/** Return the sums of the answer. The answer owns them. */
+const xheap_leaks_info *xheap_leaks_get_info(const xheap_leaks *leaks);
+
+/**
+ * Return row `i`, from 0 on, lost ones first and of these the ones with most bytes; NULL behind the last one. The answer
+ * owns the row.
+ */
+const xheap_leaks_row *xheap_leaks_get_row(const xheap_leaks *leaks, uint32_t i);
+
+/** Find the frames of a row's stack. The caller frees them. XHEAP_INVALID: there is no such row. */
+int xheap_leaks_get_frames(xheap_leaks *leaks, uint32_t row, xheap_frames **frames, xheap_error *error);
+
+/**
+ * Write the answer to memory, as `xheap leaks` prints it. The parameters are those of xheap_report_write(), without CSV.
+ */
+int xheap_leaks_write(xheap_leaks *leaks, uint32_t format, char **text, size_t *length, xheap_error *error);
+
+/** Free the answer. */
+void xheap_leaks_free(xheap_leaks *leaks);
+
+/* ==== explanations ==== */
+
+/** Options of xheap_explain_make(), as those of xheap-explain(1). xheap_explain_options_init() sets the defaults. */
+typedef struct xheap_explain_options {
+	size_t size;          /**< set by the _init function */
+	const char *core;     /**< path of a core of a process of the trace; NULL: none */
+	uint32_t pid;         /**< the process; 0: it is found */
+	uint32_t has_address; /**< 1: what happened at `address`? 0: how did the process end? */
+	uint64_t address;
+	const char *at; /**< with an address: a time or a position, as -at has it; NULL: the end */
+} xheap_explain_options;
+
+/** Fill `options` with the defaults. `size` is sizeof(*options). */
+void xheap_explain_options_init(xheap_explain_options *options, size_t size);
+
+/** What a heap call did wrong. */
+enum xheap_fault {
+	XHEAP_FAULT_NONE,          /**< nothing */
+	XHEAP_FAULT_DOUBLE_FREE,   /**< it freed or resized a block that had ended */
+	XHEAP_FAULT_INTERIOR_FREE, /**< it freed or resized an address inside a block */
+	XHEAP_FAULT_FOREIGN_FREE,  /**< it freed or resized an address that no heap call had returned */
+	XHEAP_FAULT_DAMAGED_HEAP   /**< it found the allocator's data damaged */
+};
+
+/** How sure a statement is. */
+enum xheap_certainty { XHEAP_CERTAINTY_UNKNOWN, XHEAP_CERTAINTY_LIKELY, XHEAP_CERTAINTY_CERTAIN };
+
+/** What an explanation is about, and what the core of a process tells. Blocks are NULL where there are none. */
+typedef struct xheap_explain_info {
+	uint32_t process;              /**< process id */
+	uint32_t call_count;           /**< for xheap_explain_get_call() */
+	uint64_t under_way_count;      /**< calls that had not returned when the process ended */
+	uint64_t fault_count;          /**< earlier frees of what was not live */
+	const xheap_allocation *block; /**< that the address is in, or was in last */
+	uint32_t is_live;              /**< 1: it was live at the moment */
+	uint32_t use_certainty;        /**< enum xheap_certainty: of used_block */
+	uint64_t used;                 /**< address that the process used when it crashed; 0: not known */
+	/** the freed block that was used, or the live one beyond which something was used */
+	const xheap_allocation *used_block;
+	const xheap_allocation *damaged_block; /**< likely beyond, before or into which the process wrote */
+	const char *message;                   /**< with which the C library ended the process; "": none */
+} xheap_explain_info;
+
+/** A heap call that had not returned when the process ended, or that was wrong. */
+typedef struct xheap_explain_call {
+	uint32_t fault;        /**< enum xheap_fault */
+	uint32_t certainty;    /**< enum xheap_certainty: of the fault */
+	uint32_t is_under_way; /**< 1: it had not returned */
+	uint32_t function;     /**< function that was called, or XHEAP_NONE */
+	uint32_t stack;        /**< stack of the call; 0: none */
+	uint32_t thread;       /**< thread id, or XHEAP_NONE */
+	int64_t time_ns;       /**< time of the call */
+	uint64_t address;      /**< address that it frees or resizes; 0: none */
+	uint64_t size;         /**< bytes that were asked for */
+	/** block that the address was in before the call, or was in last; NULL: there was none */
+	const xheap_allocation *block;
+	uint32_t is_live; /**< 1: that block was live */
+} xheap_explain_call;
+
+/** A handle of a finished explanation. */
+typedef struct xheap_explain xheap_explain;
+
+/**
+ * Explain how a process ended, or what happened at an address. `options` may be NULL for the defaults. The frames of a
+ * stack are those of xheap_trace_get_frames(). XHEAP_NOT_FOUND: there is nothing to explain. XHEAP_INVALID: the core is
+ * of no process of the trace, or several processes have had a block at the address. The caller frees the explanation.
+ */
+int xheap_explain_make(xheap_trace *trace, const xheap_explain_options *options, xheap_explain **explain,
+		       xheap_error *error);
+
+/** Return the facts of the explanation. The explanation owns them, and their blocks. */
+const xheap_explain_info *xheap_explain_get_info(const xheap_explain *explain);
+
+/**
+ * Return call `i`, from 0 on, the one that explains the end best first; NULL behind the last one. The explanation owns
+ * it.
+ */
+const xheap_explain_call *xheap_explain_get_call(const xheap_explain *explain, uint32_t i);
+
+/**
+ * Write the explanation to memory, as `xheap explain` prints it. The parameters are those of xheap_report_write(),
+ * without CSV.
+ */
+int xheap_explain_write(xheap_explain *explain, uint32_t format, char **text, size_t *length, xheap_error *error);
+
+/** Free the explanation. */
+void xheap_explain_free(xheap_explain *explain);
 
 #ifdef __cplusplus
 }

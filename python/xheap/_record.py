@@ -4,11 +4,12 @@ import contextlib
 import ctypes
 import itertools
 import os
+import tempfile
 from typing import Any, Iterable, Optional, Union
 
 from . import _layouts as layouts
 from ._library import Error, Handle, InvalidError, Path, call, command, encoded, initialised, library, texts
-from ._table import Table
+from ._table import Table, Text
 from ._trace import Trace
 
 _YAMA = "/proc/sys/kernel/yama/ptrace_scope"
@@ -104,6 +105,21 @@ class Recording(contextlib.ContextDecorator):
     def snapshot(self) -> Trace:
         """The trace up to now, while the recording continues."""
         return Trace(session=self._session().what[len("session "):])
+
+    def leaks(self, pid: Optional[int] = None, top: Optional[int] = None, may_stop: bool = False, **filters: Any) -> Text:
+        """The lost blocks of a process as it is now, as `xheap leaks -p`; it is paused briefly.
+
+        pid: the process; this one, if it is recorded.
+        top: at most so many stacks.
+        may_stop: it may be paused for as long as copying its memory takes.
+        """
+        time_ns, pause_ns = ctypes.c_int64(), ctypes.c_uint64()
+        with tempfile.TemporaryDirectory(prefix="xheap-leaks.") as place:
+            core = encoded(os.path.abspath(os.path.join(place, "core")), "the core")
+            with self._session().use() as session:
+                call("xheap_session_copy", session, os.getpid() if pid is None else pid, core, int(may_stop), ctypes.byref(time_ns), ctypes.byref(pause_ns))
+            with self.snapshot() as trace:
+                return trace._leaks(core, top, filters, (time_ns.value, pause_ns.value))
 
     def stop(self) -> Table:
         """End the recording, as the end of the `with` block does, and return its totals."""

@@ -4,6 +4,7 @@ import contextlib
 import csv
 import ctypes
 import functools
+import json
 import os
 import threading
 from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
@@ -43,6 +44,12 @@ def _one_of(name: str, value: str, table: Dict[str, str]) -> str:
     raise InvalidError(f"{name} is one of {', '.join(table)}, not {value!r}")
 
 
+def _row_count(top: int) -> int:
+    if not 0 < top < 1 << 64:
+        raise InvalidError(f"top is a number of rows, at least 1, not {top}")
+    return top
+
+
 def _count(number: int, one: str, several: str) -> str:
     return f"{number:,} {one if number == 1 else several}"
 
@@ -78,6 +85,16 @@ class Info(Table):
         return [*super().__dir__(), *self._facts]
 
 
+def _written(write: str, made: Any, format: int) -> str:
+    """What the library writes of something that it has made."""
+    said, length = ctypes.c_char_p(), ctypes.c_size_t()
+    call(write, made, format, ctypes.byref(said), ctypes.byref(length))
+    try:
+        return text(said.value)
+    finally:
+        library().xheap_text_free(said)
+
+
 class Report(Table):
     """The rows of a report of xheap heap. `totals` are its sums, and `text` is the report as the command prints it."""
 
@@ -88,14 +105,9 @@ class Report(Table):
 
     @functools.cached_property
     def text(self) -> str:
-        said, length = ctypes.c_char_p(), ctypes.c_size_t()
         # A report is for one thread at a time.
         with self._writing, self._handle.use() as report:
-            call("xheap_report_write", report, layouts.XHEAP_FORMAT_TEXT, ctypes.byref(said), ctypes.byref(length))
-        try:
-            return text(said.value)
-        finally:
-            library().xheap_text_free(said)
+            return _written("xheap_report_write", report, layouts.XHEAP_FORMAT_TEXT)
 
 
 def _given(**options: Any) -> List[str]:
@@ -227,6 +239,31 @@ class Trace:
         """
         return self._answer("why", _given(at=at, pid=pid, top=top))
 
+    def leaks(self, core: Path, top: Optional[int] = None, **filters: Any) -> Text:
+        """The lost blocks of a process, as `xheap leaks`. `.json` has the same as docs/schema/leaks.json describes it.
+
+        core: the path of a core of the process. Of a process that runs, `leaks()` of its recording makes one.
+        top: at most so many stacks.
+        """
+        return self._leaks(core, top, filters)
+
+    def _leaks(self, core: Path, top: Optional[int], filters: Dict[str, Any], moment: Optional[Tuple[int, int]] = None) -> Text:
+        """moment: when the process, which ran on, was paused, and for how long."""
+        options = initialised(layouts.xheap_leaks_options, "xheap_leaks_options")
+        filter = filter_struct(filters)
+        options.filter = ctypes.pointer(filter)
+        options.core = encoded(core, "the core")
+        if top is not None:
+            options.top = _row_count(top)
+        if moment:
+            options.is_running, (options.time_ns, options.pause_ns) = 1, moment
+        made = ctypes.c_void_p()
+        with self._handle.use() as trace:
+            call("xheap_leaks_make", trace, ctypes.byref(options), ctypes.byref(made))
+        with Handle(f"the lost blocks of {self._handle.what}", made, library().xheap_leaks_free).use() as leaks:
+            said, answer = (_written("xheap_leaks_write", leaks, format) for format in (layouts.XHEAP_FORMAT_TEXT, layouts.XHEAP_FORMAT_JSON))
+        return Text(said, lambda: json.loads(answer))
+
     def explain(self, address: Optional[int] = None, at: Optional[str] = None, pid: Optional[int] = None) -> Text:
         """How a process crashed, or what happened at an address, as `xheap explain`. `.json` has the same as docs/schema/explain.json describes it.
 
@@ -253,9 +290,7 @@ class Trace:
         options.sort = _one_of("sort", sort, _KEYS).encode()
         options.by = encoded(split, "split") if split else None
         options.callers_of = encoded(callers_of, "callers_of") if callers_of else None
-        if not 0 < top < 1 << 64:
-            raise InvalidError(f"top is a number of rows, at least 1, not {top}")
-        options.top = top
+        options.top = _row_count(top)
         options.cull_frames, options.cull_frame_count = texts([cull] if isinstance(cull, str) else cull, "cull")
         options.without_default_cull, options.with_lines = not default_cull, lines
         report = ctypes.c_void_p()

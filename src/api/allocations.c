@@ -109,6 +109,32 @@ static int next_work(void *context, struct diag *diag)
 	return allocations->over;
 }
 
+bool api_allocation_read(xheap_allocation *to, const struct heap_table *table, uint32_t id)
+{
+	const struct heap_scan_plan plan = {INT64_MIN, INT64_MAX, INT64_MAX, PACK_ALL | PACK_DETAILS, NULL, NULL};
+	uint64_t found[MEMBER_COUNT], values[PACK_ROWS];
+	uint8_t absent[PACK_ROWS];
+	const struct heap_rows *rows;
+	struct heap_scan scan;
+	if (id >= table->count)
+		return false;
+	heap_scan_begin(&scan, table, &plan, NULL);
+	heap_scan_range(&scan, id / PACK_ROWS, id / PACK_ROWS + 1);
+	rows = heap_scan_next(&scan);
+	const bool is_there = rows && id - rows->first < rows->count;
+	const struct column_rows from = is_there ? column_rows_of(table, rows) : (struct column_rows){.count = 0};
+	for (unsigned i = 0; i < MEMBER_COUNT && is_there; i++) {
+		column_find(COLUMNS_OF_ALLOCATIONS, members[i].column)->fill(&from, values, absent);
+		found[i] = values[id - rows->first];
+	}
+	heap_scan_end(&scan);
+#define X(member, column) .member = (__typeof__(to->member))found[PLACE_##member],
+	if (is_there)
+		*to = (xheap_allocation){ALLOCATION_MEMBERS(X)};
+#undef X
+	return is_there;
+}
+
 /* ---- the calls ---- */
 
 struct allocations_opening {

@@ -89,6 +89,8 @@ int api_answer_frames(struct api_answer *answer, uint32_t row, uint32_t node, xh
 
 void api_answer_fini(struct api_answer *answer)
 {
+	if (!answer->trace)
+		return;
 	api_request_fini(&answer->question);
 	heap_cull_fini(&answer->cull);
 	api_trace_release(answer->trace);

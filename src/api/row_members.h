@@ -4,6 +4,8 @@
 #ifndef XHEAP_API_ROW_MEMBERS_H
 #define XHEAP_API_ROW_MEMBERS_H
 
+#include <stdbool.h>
+
 #include "columns/column.h"
 #include "xheap/xheap.h"
 
@@ -43,5 +45,8 @@
 	X(size, size, COLUMN_SIZE) \
 	X(usable_size, usable, COLUMN_USABLE) \
 	X(argument, argument, COLUMN_ARGUMENT)
+
+/** Set *to to allocation `id` of the table. Return false: there is none, or it cannot be read. */
+bool api_allocation_read(xheap_allocation *to, const struct heap_table *table, uint32_t id);
 
 #endif

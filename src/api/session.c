@@ -197,7 +197,7 @@ static void add_option_word(void *cookie, const char *word)
 /* Whether the process can be had, as far as that is known beforehand. */
 static int check_pid(int32_t pid, const char *own, struct diag *diag)
 {
-	char other[128];
+	char other[SESSION_TITLE_BYTES];
 	if (pid <= 0)
 		return diag_fail(diag, EINVAL, "%d is no process", pid);
 	if (session_of_process(pid, other, sizeof(other)) && (!own || strcmp(own, other) != 0))
@@ -556,6 +556,30 @@ static int say_flush(struct talk *talk, struct diag *diag)
 API int xheap_session_flush(xheap_session *session, xheap_error *error)
 {
 	return talk(session, error, say_flush, NULL, NULL);
+}
+
+struct copy {
+	const char *path;
+	pid_t pid;
+	bool may_stop;
+	struct control_core made;
+};
+
+static int say_copy(struct talk *talk, struct diag *diag)
+{
+	struct copy *copy = talk->answer;
+	return controller_write_core(talk->socket, copy->pid, copy->path, copy->may_stop, &copy->made, &talk->listener,
+				     diag);
+}
+
+API int xheap_session_copy(xheap_session *session, int32_t pid, const char *path, uint32_t may_stop, int64_t *time_ns,
+			   uint64_t *pause_ns, xheap_error *error)
+{
+	struct copy copy = {.path = path, .pid = pid, .may_stop = may_stop != 0};
+	int status = talk(session, error, say_copy, NULL, &copy);
+	*time_ns = copy.made.at_ns;
+	*pause_ns = copy.made.pause_ns;
+	return status;
 }
 
 static int say_stop(struct talk *talk, struct diag *diag)

@@ -32,7 +32,7 @@ static int start_label_take(void *context, const char *word, struct diag *why)
 const struct option push_start_rows[] = {
 	{.type = VALUE_TITLE, .help = "Profiles that are sent while it records (xheap help push):"},
 	{"push", .type = VALUE_TEXT, START_AT(place), .value = "PLACE",
-	 .help = "send profiles there: otlp+http://HOST:PORT, pyroscope+http://HOST:PORT, file:DIR"},
+	 .help = "send profiles there: otlp+http://HOST:PORT, pyroscope+..., clickhouse+..., file:DIR"},
 	{"push-every", .type = VALUE_DURATION, START_AT(every_ms), .value = "TIME", .least = EVERY_MS_LEAST,
 	 .initial = EVERY_MS, .help = "how often"},
 	{"label", .type = VALUE_PARSED, .value = "KEY=VALUE", .parse = start_label_take,

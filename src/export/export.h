@@ -58,6 +58,9 @@ REPORT_FORMATS(X)
 TOOL_FORMATS(X)
 #undef X
 
+/** Write a push for ClickHouse (export/clickhouse.h). It is of no use as a file. */
+void export_clickhouse(const struct report *report, struct sink *out);
+
 /** The formats, by enum report_format. */
 extern const struct export_format {
 	const char *name; /**< as a value of -format */

@@ -4,11 +4,11 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
-#include <xxhash.h>
 
 #include "action/report/report_columns.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "export/export_past.h"
 #include "query/by.h"
 #include "trace/code_rows.h"
 #include "trace/process_rows.h"
@@ -201,15 +201,20 @@ uint32_t export_tree_leaf(struct export_tree *tree, const struct heap_cell *cell
 	return *map_add(&tree->leaves, key, &added) = node_of(tree, split_of(tree, cell->by), named);
 }
 
-static void cell_add(struct export_tree *tree, uint32_t i)
+static void cell_add(struct export_tree *tree, uint32_t i, const uint64_t *stacks)
 {
+	uint64_t values[EXPORT_FIGURE_COUNT] = {0};
 	const struct heap_window *window = tree->source->window;
 	if (!has_blocks(&window->numbers[i]))
 		return;
 	const uint32_t node = export_tree_leaf(tree, &window->cells[i]);
 	for (unsigned figure = 0; figure < EXPORT_FIGURE_COUNT; figure++)
 		if (report_source_has_number(tree->source, numbers[figure]))
-			tree->nodes[node].values[figure] += report_number_at(&window->numbers[i], numbers[figure]);
+			values[figure] = report_number_at(&window->numbers[i], numbers[figure]);
+	if (stacks)
+		export_past_take(tree->report->past, stacks[window->cells[i].site], values);
+	for (unsigned figure = 0; figure < EXPORT_FIGURE_COUNT; figure++)
+		tree->nodes[node].values[figure] += values[figure];
 }
 
 /* Threads of ours have made the cells, in any order. */
@@ -219,82 +224,6 @@ static int cell_compare(const void *a, const void *b, void *context)
 	const struct heap_cell *one = &cells[*(const uint32_t *)a], *other = &cells[*(const uint32_t *)b];
 	const uint64_t left = map_pair(one->by, one->site), right = map_pair(other->by, other->site);
 	return left < right ? -1 : left > right;
-}
-
-/* ---- what came since ---- */
-
-/* Names stay what they are, while numbers of frames are each tree's own. Offsets do not, and lines only where they are
-   asked for: a frame may come to stand for several. */
-struct frame_identity {
-	uint64_t parent[2], text, image;
-	uint32_t line, is_inlined;
-};
-
-static uint64_t text_hash(const char *text)
-{
-	return XXH3_64bits(text, strlen(text));
-}
-
-static void frame_hash(const struct export_frame *frame, bool with_lines, const uint64_t parent[2], uint64_t hash[2])
-{
-	const struct frame_identity identity = {{parent[0], parent[1]},
-						text_hash(frame->text),
-						text_hash(frame->image),
-						with_lines ? frame->line : 0,
-						frame->is_inlined};
-	const XXH128_hash_t made = XXH3_128bits(&identity, sizeof(identity));
-	hash[0] = made.low64;
-	hash[1] = made.high64;
-}
-
-/* Return the stack's number. */
-static uint32_t past_stack(struct export_past *past, const uint64_t hash[2])
-{
-	const uint32_t known = past->stacks.count, id = intern_bytes(&past->stacks, hash, 2 * sizeof(*hash));
-	memory_grow(past->totals, id, past->capacity);
-	if (id == known)
-		past->totals[id] = (struct export_total){.now = {0}};
-	return id;
-}
-
-/* Several nodes may be one stack: programs of the same name. */
-static void past_take(struct export_total *total, struct export_node *node)
-{
-	static const enum export_figure figures[EXPORT_PAST_FIGURES] = {EXPORT_TOTAL_COUNT, EXPORT_TOTAL_BYTES};
-	for (unsigned i = 0; i < EXPORT_PAST_FIGURES; i++) {
-		uint64_t *value = &node->values[figures[i]];
-		const uint64_t taken = *value < total->left[i] ? *value : total->left[i];
-		total->now[i] += *value;
-		total->left[i] -= taken;
-		*value -= taken;
-	}
-}
-
-/* A node comes behind its caller. */
-static void past_take_all(struct export_tree *tree, struct export_past *past)
-{
-	uint64_t(*hashes)[2] = memory_zeroed(tree->node_count, sizeof(*hashes));
-	for (uint32_t i = 0; i < past->stacks.count; i++)
-		for (unsigned k = 0; k < EXPORT_PAST_FIGURES; k++) {
-			/* What is left of the past is not taken back: it was told. */
-			past->totals[i].left[k] += past->totals[i].now[k];
-			past->totals[i].now[k] = 0;
-		}
-	for (uint32_t i = 1; i < tree->node_count; i++) {
-		frame_hash(export_tree_frame(tree, i), past->with_lines, hashes[tree->nodes[i].parent], hashes[i]);
-		if (!tree->nodes[i].values[EXPORT_TOTAL_COUNT])
-			continue;
-		const uint32_t id = past_stack(past, hashes[i]);
-		past_take(&past->totals[id], &tree->nodes[i]);
-	}
-	free(hashes);
-}
-
-void export_past_fini(struct export_past *past)
-{
-	intern_fini(&past->stacks);
-	free(past->totals);
-	*past = (struct export_past){.until_ns = 0};
 }
 
 struct heap_range export_range(const struct export_tree *tree)
@@ -310,6 +239,9 @@ void export_tree_make(struct export_tree *tree, const struct report *report)
 {
 	*tree = (struct export_tree){.report = report, .source = report_source(report)};
 	const struct heap_window *window = tree->source->window;
+	uint64_t *stacks = report->past ? export_past_stacks(tree->source) : NULL;
+	if (report->past)
+		export_past_begin(report->past);
 	uint32_t *order = memory_resize(NULL, (size_t)window->cell_count + 1, sizeof(*order));
 	tree->name_count = heap_names_count(tree->source->names);
 	tree->names = memory_zeroed((size_t)tree->name_count + 1, sizeof(*tree->names));
@@ -319,10 +251,10 @@ void export_tree_make(struct export_tree *tree, const struct report *report)
 		order[i] = i;
 	qsort_r(order, window->cell_count, sizeof(*order), cell_compare, window->cells);
 	for (uint32_t i = 0; i < window->cell_count; i++)
-		cell_add(tree, order[i]);
+		cell_add(tree, order[i], stacks);
 	free(order);
+	free(stacks);
 	if (report->past) {
-		past_take_all(tree, report->past);
 		tree->past_ns = report->past->until_ns;
 		report->past->until_ns = window->range.to_ns;
 	}

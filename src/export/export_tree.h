@@ -74,27 +74,6 @@ struct export_tree {
 	size_t path_capacity;
 };
 
-enum { EXPORT_PAST_FIGURES = 2 };
-
-/** What earlier profiles had of a stack: EXPORT_TOTAL_COUNT, EXPORT_TOTAL_BYTES. */
-struct export_total {
-	uint64_t now[EXPORT_PAST_FIGURES];  /**< in the last one, with all before */
-	uint64_t left[EXPORT_PAST_FIGURES]; /**< not found again in it */
-};
-
-/** Of a recording that is exported again and again: what earlier profiles had. The tree takes it from the totals, and
-    adds what it has itself. Its memory grows with the number of stacks. Zero it. */
-struct export_past {
-	struct intern stacks;        /**< hashes of the frames from outside in */
-	struct export_total *totals; /**< by stack */
-	size_t capacity;
-	int64_t until_ns; /**< the time of the trace that it reaches to */
-	bool with_lines;  /**< stacks are told apart by lines, too */
-};
-
-/** Free what it has. */
-void export_past_fini(struct export_past *past);
-
 /** Make the tree. The report has one source, whose stacks are named. End it with export_tree_fini(). */
 void export_tree_make(struct export_tree *tree, const struct report *report);
 

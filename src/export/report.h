@@ -17,6 +17,7 @@ struct report_part {
 };
 
 struct export_past;
+struct clickhouse_past;
 
 /** A text that says what a profile is of: of OpenTelemetry, an attribute of the resource. */
 struct report_label {
@@ -30,11 +31,12 @@ struct report {
 	unsigned part_count;
 	const struct filter_note *filters; /**< which allocations count, for the report to repeat */
 	size_t filter_count;
-	enum diff_basis basis;             /**< of diff.scales */
-	bool has_range;                    /**< a range was asked for */
-	bool is_reversed;                  /**< folded: the innermost frame first */
-	struct export_past *past;          /**< pprof, otlp: totals are of what came since; NULL: since the start */
-	const struct report_label *labels; /**< otlp: in place of what the first process says; pprof: comments */
+	enum diff_basis basis;              /**< of diff.scales */
+	bool has_range;                     /**< a range was asked for */
+	bool is_reversed;                   /**< folded: the innermost frame first */
+	struct export_past *past;           /**< pprof, otlp: totals are of what came since; NULL: since the start */
+	struct clickhouse_past *clickhouse; /**< clickhouse: what earlier pushes had */
+	const struct report_label *labels;  /**< otlp: in place of what the first process says; pprof: comments */
 	size_t label_count;
 	/** Called now and then while blocks are written: `done` of `all`; NULL: nobody wants to know. */
 	void (*progress)(uint64_t done, uint64_t all);

@@ -2,6 +2,7 @@
 /* A report for people. */
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "action/diff/diff_words.h"
 #include "action/report/report_columns.h"
@@ -305,17 +306,23 @@ __attribute__((format(printf, 2, 0))) static void rows_note(struct sink *out, co
 		sink_format(out, format, text_count(number).data);
 }
 
-/* The keys by which the totals changed: other orders that show something. */
-static void changed_keys(const struct report *report, struct sink *out)
+/* The options with the keys by which the totals changed: other orders that show something. */
+static void changed_keys(const struct report *report, const struct report_part *part, struct sink *out)
 {
 	const struct action_sort *sort;
-	const char *before = "; try the keys ";
+	/* "frames-inclusive" is two options, and "callers" has a word of its own. */
+	const char *name = part->action->name, *rest = strchr(name, '-');
+	rest = !strcmp(name, "callers") ? "FUNCTION" : rest ? rest : "";
+	const int length = (int)strcspn(name, "-");
+	const char *before = ": ", *verb = "shows changes of ";
 	for (unsigned i = 0; (sort = action_sort_at(i)); i++) {
 		enum action_number number = action_sort_number(sort);
 		if (!diff_has_number(&report->diff, number) || diff_of_totals(&report->diff, number).change == 0)
 			continue;
-		sink_format(out, "%s%s", before, sort->key);
+		sink_format(out, "%s-%.*s%s%s %s %s%s", before, length, name, *rest ? " " : "", rest, sort->key, verb,
+			    sort->title);
 		before = ", ";
+		verb = "of ";
 	}
 }
 
@@ -338,7 +345,7 @@ static void changed_heading(const struct report *report, const struct report_par
 	if (others) {
 		sink_format(&lines, "  %s of them not in %s", text_count(others).data, part->sort->title);
 		if (!counts->changed_by_sort)
-			changed_keys(report, &lines);
+			changed_keys(report, part, &lines);
 		sink_put(&lines, '\n');
 	}
 	if (rows->shown < counts->changed_by_sort)

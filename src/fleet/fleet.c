@@ -4,30 +4,46 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/memory.h"
 
-enum { NOTES_MAX = 10 };
+enum { NOTES_MAX = 10, NAMED_LEAST = 10 };
 
 /* The last one takes all that is left. */
-static const struct fleet_source *const sources[] = {&fleet_directory};
+static const struct fleet_source *const sources[] = {&fleet_clickhouse, &fleet_directory};
 enum { SOURCE_COUNT = sizeof(sources) / sizeof(*sources) };
 
-int fleet_ask(const char *place, const struct fleet_question *question, struct fleet_answer *answer, struct diag *diag)
+static int versions_check(const struct fleet_question *question, const struct fleet_answer *answer, struct diag *diag)
 {
-	unsigned i = 0;
-	while (i + 1 < SOURCE_COUNT && strncmp(place, sources[i]->prefix, strlen(sources[i]->prefix)) != 0)
-		i++;
-	int error = sources[i]->ask(place, question, answer, diag);
-	for (int side = 0; side < FLEET_SIDES && !error && question->asked == FLEET_DIFF; side++) {
+	for (int side = 0; side < FLEET_SIDES; side++) {
 		const char *version = side == FLEET_BEFORE ? question->before : question->after;
 		if (!answer->hosts_of[side])
-			error = diag_fail(diag, ENOENT,
-					  "no session of %s%s has pushed; xheap fleet versions lists them",
-					  version ? "version " : "another version", version ? version : "");
+			return diag_fail(diag, ENOENT, "no session of %s%s has pushed; xheap fleet versions lists them",
+					 version ? "version " : "another version", version ? version : "");
 	}
-	if (!error)
-		fleet_answer_settle(answer, question);
+	return 0;
+}
+
+int fleet_ask(const struct fleet_place *place, const struct fleet_question *question, struct fleet_answer *answer,
+	      struct diag *diag)
+{
+	unsigned i = 0;
+	while (i + 1 < SOURCE_COUNT && strncasecmp(place->name, sources[i]->prefix, strlen(sources[i]->prefix)) != 0)
+		i++;
+	int error = sources[i]->ask(place, question, answer, diag);
+	if (!error && question->asked == FLEET_DIFF)
+		error = versions_check(question, answer, diag);
+	if (error)
+		return error;
+	fleet_answer_settle(answer, question);
+	/* A row that is not shown may be named in a message. */
+	size_t named = answer->shown > NAMED_LEAST ? answer->shown : NAMED_LEAST;
+	named = named < answer->row_count ? named : answer->row_count;
+	if (!sources[i]->name || !named || answer->rows[0].group)
+		return 0;
+	error = sources[i]->name(place, question, answer, named, diag);
+	fleet_answer_sort(answer, named);
 	return error;
 }
 

@@ -12,6 +12,9 @@
 
 #include "base/arena.h"
 #include "base/diag.h"
+#include "base/sink.h"
+
+struct push_labels;
 
 /** The questions: X(id, word, title of the rows) */
 #define FLEET_QUESTIONS(X) \
@@ -92,7 +95,9 @@ enum fleet_state {
 
 /** A row. The texts are the answer's. */
 struct fleet_row {
-	const char *group;                    /**< a function; a stack: its frames from inside out, each with a "\n" */
+	/** A function; a stack: its frames from inside out, each with a "\n". NULL: fleet_source.name knows it. */
+	const char *group;
+	uint64_t id;                          /**< of the group; the source's */
 	const char *service, *version, *host; /**< NULL: several, or the row is not about one */
 	struct fleet_sums sides[FLEET_SIDES];
 	/** growth: sums over the hosts of what they grew per hour, of its squares, of its variance as a sample */
@@ -130,16 +135,38 @@ struct fleet_note {
 	const char *what, *why;
 };
 
-/** Where pushed profiles are. */
+/** Where pushed profiles are, as it is asked. */
+struct fleet_place {
+	const char *name;
+	const char *token_file; /**< NULL: none */
+	struct sink *shown;     /**< gets the questions that a server is asked; NULL: nobody wants to see them */
+};
+
+/** What knows how to ask a kind of places. */
 struct fleet_source {
 	const char *prefix; /**< of the words that name such a place; "": all others */
 	/** Fill in the rows and the head. Return 0, or a negative errno with the reason in `diag`. */
-	int (*ask)(const char *place, const struct fleet_question *question, struct fleet_answer *answer,
+	int (*ask)(const struct fleet_place *place, const struct fleet_question *question, struct fleet_answer *answer,
 		   struct diag *diag);
+	/** Fill in the groups of the first `count` rows, which ask() has left out; NULL: it leaves out none. Return as
+	    ask(). */
+	int (*name)(const struct fleet_place *place, const struct fleet_question *question, struct fleet_answer *answer,
+		    size_t count, struct diag *diag);
 };
 
 /** Answer a question about what is at the place. Return 0, or a negative errno with the reason in `diag`. */
-int fleet_ask(const char *place, const struct fleet_question *question, struct fleet_answer *answer, struct diag *diag);
+int fleet_ask(const struct fleet_place *place, const struct fleet_question *question, struct fleet_answer *answer,
+	      struct diag *diag);
+
+/** Make the database of a place of ClickHouse, with its tables. cluster: that the server is a shard of, or NULL;
+    keep_days: 0: what arrives is kept for ever. Return 0, or a negative errno with the reason in `diag`. */
+int fleet_database_make(const char *place, const char *token_file, const char *cluster, unsigned keep_days,
+			struct diag *diag);
+
+/** Put traces into a database, as pushes of sessions that are over; labels: that are not found in the traces. Set
+    *loaded to how many are there. Return 0, or a negative errno with the reason in `diag`: the next one is not. */
+int fleet_load(const struct fleet_place *place, const struct push_labels *labels, const char *const *traces,
+	       size_t count, size_t *loaded, struct diag *diag);
 
 /** Add a row. Valid until the next one is added. */
 struct fleet_row *fleet_answer_add(struct fleet_answer *answer);
@@ -150,10 +177,13 @@ void fleet_answer_note(struct fleet_answer *answer, const char *what, const char
 /** Work out what the sums mean, sort the rows, and cut them to those that are shown. */
 void fleet_answer_settle(struct fleet_answer *answer, const struct fleet_question *question);
 
+/** Sort the first rows again: they have names now. */
+void fleet_answer_sort(struct fleet_answer *answer, size_t count);
+
 /** Free all of it. */
 void fleet_answer_fini(struct fleet_answer *answer);
 
 /** The sources. */
-extern const struct fleet_source fleet_directory;
+extern const struct fleet_source fleet_directory, fleet_clickhouse;
 
 #endif

@@ -396,16 +396,16 @@ static int directory_read(struct directory *directory, const char *place, struct
 	return error;
 }
 
-static int directory_ask(const char *place, const struct fleet_question *question, struct fleet_answer *answer,
-			 struct diag *diag)
+static int directory_ask(const struct fleet_place *place, const struct fleet_question *question,
+			 struct fleet_answer *answer, struct diag *diag)
 {
 	struct directory directory = {.question = question, .answer = answer};
-	directory.place = open(place, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	directory.place = open(place->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (directory.place < 0)
-		return diag_errno(diag, "cannot read %s", place);
+		return diag_errno(diag, "cannot read %s", place->name);
 	directory.summing = fleet_summing_new(question);
 	directory.reader = pushed_reader_new();
-	const int error = directory_read(&directory, place, diag);
+	const int error = directory_read(&directory, place->name, diag);
 	pushed_reader_free(directory.reader);
 	fleet_summing_free(directory.summing);
 	arena_fini(&directory.arena);
@@ -414,4 +414,4 @@ static int directory_ask(const char *place, const struct fleet_question *questio
 	return error;
 }
 
-const struct fleet_source fleet_directory = {"", directory_ask};
+const struct fleet_source fleet_directory = {"", directory_ask, NULL};

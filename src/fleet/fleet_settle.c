@@ -144,6 +144,12 @@ static int row_order(const void *a, const void *b)
 	return order ? order : text_order(one->version, other->version);
 }
 
+void fleet_answer_sort(struct fleet_answer *answer, size_t count)
+{
+	if (count)
+		qsort(answer->rows, count, sizeof(*answer->rows), row_order);
+}
+
 void fleet_answer_settle(struct fleet_answer *answer, const struct fleet_question *question)
 {
 	const bool has_change = question->asked == FLEET_DIFF || question->asked == FLEET_GROWTH;
@@ -164,7 +170,6 @@ void fleet_answer_settle(struct fleet_answer *answer, const struct fleet_questio
 		for (int i = 0; i < FLEET_FIGURE_COUNT; i++)
 			answer->totals[i] += row->sides[FLEET_AFTER].figures[i];
 	}
-	if (answer->row_count)
-		qsort(answer->rows, answer->row_count, sizeof(*answer->rows), row_order);
+	fleet_answer_sort(answer, answer->row_count);
 	answer->shown = answer->row_count < question->top ? answer->row_count : question->top;
 }

@@ -151,6 +151,17 @@ static bool frame_is_asked(struct fleet_summing *summing, uint32_t frame)
 	return summing->matches[frame] == 2;
 }
 
+const char *fleet_summing_label(struct fleet_summing *summing, const struct pushed_frame *frame)
+{
+	const uint32_t id = frame_intern(summing, frame);
+	return summing->frames.items[id].data;
+}
+
+bool fleet_summing_matches(struct fleet_summing *summing, const struct pushed_frame *frame)
+{
+	return frame_is_asked(summing, frame_intern(summing, frame));
+}
+
 static bool sample_is_asked(struct fleet_summing *summing, const struct pushed_sample *sample)
 {
 	bool is_asked = !summing->question->frame;
@@ -299,29 +310,32 @@ void fleet_summing_session(struct fleet_summing *summing, const struct pushed_he
 	group->last_ns = head->pushed_ns > group->last_ns ? head->pushed_ns : group->last_ns;
 }
 
+uint64_t fleet_summing_population(struct fleet_summing *summing, const char *service, enum fleet_side side)
+{
+	return service_of(summing, intern_text(&summing->service_names, service))->hosts[side];
+}
+
 /* ---- samples ---- */
 
 /* Return the variance of the bytes of a stack: of its blocks, each of the mean size was chosen with one chance. */
-static double sample_variance(uint64_t bytes, uint64_t count, uint64_t period_bytes)
+static double sample_variance(const uint64_t *values, uint64_t period_bytes)
 {
+	const uint64_t bytes = values[INUSE_SPACE], count = values[INUSE_OBJECTS];
 	if (period_bytes <= 1 || !count)
 		return 0;
 	const double size = (double)bytes / (double)count, chance = -expm1(-size / (double)period_bytes);
 	return chance > 0 ? (double)bytes * size * (1 - chance) / chance : 0;
 }
 
-static void sample_add(struct group *group, const struct pushed_sample *sample, uint64_t period_bytes,
-		       const struct fleet_share *share)
+static void values_add(struct group *group, const uint64_t *values, double variance, const struct fleet_share *share)
 {
 	struct fleet_sums *side = &group->sides[share->side];
-	const uint64_t *values = sample->values;
 	if (share->has_made) {
 		side->figures[FLEET_TOTAL_BYTES] += values[ALLOC_SPACE];
 		side->figures[FLEET_TOTAL_COUNT] += values[ALLOC_OBJECTS];
 	}
 	if (!share->has_use)
 		return;
-	const double variance = sample_variance(values[INUSE_SPACE], values[INUSE_OBJECTS], period_bytes);
 	side->figures[FLEET_OUTSTANDING_BYTES] += values[INUSE_SPACE];
 	side->figures[FLEET_OUTSTANDING_COUNT] += values[INUSE_OBJECTS];
 	side->variance += variance;
@@ -330,28 +344,49 @@ static void sample_add(struct group *group, const struct pushed_sample *sample, 
 	group->change_variance += share->rate * share->rate * variance;
 }
 
+void fleet_summing_totals(struct fleet_summing *summing, const uint64_t *values, double variance,
+			  const struct fleet_share *share)
+{
+	struct group *group = group_find(summing, NULL);
+	if (group)
+		values_add(group, values, variance, share);
+}
+
+void fleet_summing_frames(struct fleet_summing *summing, const struct pushed_frame *frames, size_t count)
+{
+	while (summing->frame_capacity < count)
+		memory_grow(summing->frame_map, summing->frame_capacity, summing->frame_capacity);
+	for (size_t i = 0; i < count; i++)
+		summing->frame_map[i] = frame_intern(summing, &frames[i]);
+}
+
+int fleet_summing_sample(struct fleet_summing *summing, const struct pushed_sample *sample, uint64_t period_bytes,
+			 const struct fleet_share *share, struct diag *diag)
+{
+	const uint64_t *values = sample->values;
+	if (!(share->has_made && (values[ALLOC_SPACE] || values[ALLOC_OBJECTS])) &&
+	    !(share->has_use && (values[INUSE_SPACE] || values[INUSE_OBJECTS])))
+		return 0;
+	if (!sample_is_asked(summing, sample))
+		return 0;
+	struct group *group = group_find(summing, sample);
+	if (!group)
+		return diag_fail(diag, E2BIG, "more than %d different rows: ask about one service", GROUPS_MAX);
+	values_add(group, values, sample_variance(values, period_bytes), share);
+	return 0;
+}
+
 int fleet_summing_add(struct fleet_summing *summing, struct pushed_reader *reader, uint64_t period_bytes,
 		      const struct fleet_share *share, struct diag *diag)
 {
 	size_t count, at = 0;
 	struct pushed_sample sample;
 	const struct pushed_frame *frames = pushed_profile_frames(reader, &count);
-	while (summing->frame_capacity < count)
-		memory_grow(summing->frame_map, summing->frame_capacity, summing->frame_capacity);
-	for (size_t i = 0; i < count; i++)
-		summing->frame_map[i] = frame_intern(summing, &frames[i]);
-	while (pushed_profile_next(reader, &at, &sample)) {
-		if (!(share->has_made && (sample.values[ALLOC_SPACE] || sample.values[ALLOC_OBJECTS])) &&
-		    !(share->has_use && (sample.values[INUSE_SPACE] || sample.values[INUSE_OBJECTS])))
-			continue;
-		if (!sample_is_asked(summing, &sample))
-			continue;
-		struct group *group = group_find(summing, &sample);
-		if (!group)
-			return diag_fail(diag, E2BIG, "more than %d different rows: ask about one service", GROUPS_MAX);
-		sample_add(group, &sample, period_bytes, share);
-	}
-	return 0;
+	int error = 0;
+	fleet_summing_frames(summing, frames, count);
+	while (!error && pushed_profile_next(reader, &at, &sample))
+		error = fleet_summing_sample(summing, &sample, period_bytes, share, diag);
+	return error;
 }
 
 /* ---- rows ---- */

@@ -3,7 +3,7 @@
  * What profiles are of, as OpenTelemetry names it. The first that says a key wins: the user's labels, the variables
  * OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES of this command, host.name, service.instance.id, what the recorded
  * process says of itself, then what is found: service.name (the program's file name), service.version (its build-id),
- * container.id, k8s.pod.uid.
+ * container.id, k8s.pod.uid. The process is the first one of its program that lives.
  */
 #ifndef XHEAP_PUSH_LABELS_H
 #define XHEAP_PUSH_LABELS_H

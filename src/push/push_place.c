@@ -10,10 +10,10 @@
 
 static const struct push_row {
 	const char *prefix, *scheme;
-	enum report_format format;
+	void (*writer)(const struct report *report, struct sink *out);
 	const char *path, *type, *help;
 } rows[] = {
-#define X(id, prefix, scheme, format, path, type, help) {prefix, scheme, REPORT_##format, path, type, help},
+#define X(id, prefix, scheme, writer, path, type, help) {prefix, scheme, writer, path, type, help},
 	PUSH_KINDS(X)
 #undef X
 };
@@ -49,6 +49,22 @@ static int check_address(const char *text, const char *rest, struct diag *diag)
 	return 0;
 }
 
+/* "http://host/DATABASE" becomes "http://host/?database=DATABASE". */
+static int database_parse(struct push_place *place, struct diag *diag)
+{
+	char *slash = strchr(strstr(place->address, "//") + 2, '/');
+	struct sink address;
+	for (const char *at = slash + 1; *at; at++)
+		if (!isalnum((unsigned char)*at) && *at != '_')
+			return diag_fail(diag, EINVAL, "%s: the path is the name of a database: letters, digits and _",
+					 place->given);
+	sink_to_memory(&address);
+	sink_format(&address, "%.*s?database=%s", (int)(slash + 1 - place->address), place->address, slash + 1);
+	free(place->address);
+	place->address = sink_take(&address, NULL);
+	return 0;
+}
+
 int push_place_parse(struct push_place *place, const char *text, struct diag *diag)
 {
 	struct sink address;
@@ -74,12 +90,17 @@ int push_place_parse(struct push_place *place, const char *text, struct diag *di
 		sink_text(&address, row->path);
 	place->kind = (enum push_kind)kind;
 	place->address = sink_take(&address, NULL);
-	return 0;
+	return push_place_is_clickhouse(place) ? database_parse(place, diag) : 0;
 }
 
-enum report_format push_place_format(const struct push_place *place)
+void (*push_place_writer(const struct push_place *place))(const struct report *report, struct sink *out)
 {
-	return rows[place->kind].format;
+	return rows[place->kind].writer;
+}
+
+bool push_place_is_clickhouse(const struct push_place *place)
+{
+	return rows[place->kind].writer == export_clickhouse;
 }
 
 bool push_place_is_remote(const struct push_place *place)
@@ -129,6 +150,8 @@ void push_place_url(const struct push_place *place, const struct push_origin *or
 		    struct sink *out)
 {
 	sink_text(out, place->address);
+	if (push_place_is_clickhouse(place))
+		sink_text(out, "&query=INSERT%20INTO%20arrivals%20FORMAT%20RowBinary");
 	if (place->kind != PUSH_PYROSCOPE && place->kind != PUSH_PYROSCOPES)
 		return;
 	struct sink name;

@@ -13,17 +13,22 @@
 /** The type of OpenTelemetry's messages. */
 #define PUSH_TYPE_OTLP "application/x-protobuf"
 
-/** Kinds of places: X(id, what the text begins with, what the address begins with, format, path of an address that has
-    none, type of the content, what it is). Without an address it is a directory. */
+/** Kinds of places: X(id, what the text begins with, what the address begins with, writer of profiles, path of an
+    address that has none, type of the content, what it is). Without an address it is a directory. */
 #define PUSH_KINDS(X) \
-	X(OTLP, "otlp+http://", "http://", OTLP, "/v1development/profiles", PUSH_TYPE_OTLP, \
+	X(OTLP, "otlp+http://", "http://", export_otlp, "/v1development/profiles", PUSH_TYPE_OTLP, \
 	  "OpenTelemetry: a Collector, Pyroscope, Parca") \
-	X(OTLPS, "otlp+https://", "https://", OTLP, "/v1development/profiles", PUSH_TYPE_OTLP, "the same with TLS") \
-	X(PYROSCOPE, "pyroscope+http://", "http://", PPROF, "/ingest", "application/octet-stream", \
-	  "Pyroscope's own path") \
-	X(PYROSCOPES, "pyroscope+https://", "https://", PPROF, "/ingest", "application/octet-stream", \
+	X(OTLPS, "otlp+https://", "https://", export_otlp, "/v1development/profiles", PUSH_TYPE_OTLP, \
 	  "the same with TLS") \
-	X(FILES, "file:", NULL, PPROF, NULL, NULL, "a directory: a pprof file for each push")
+	X(PYROSCOPE, "pyroscope+http://", "http://", export_pprof, "/ingest", "application/octet-stream", \
+	  "Pyroscope's own path") \
+	X(PYROSCOPES, "pyroscope+https://", "https://", export_pprof, "/ingest", "application/octet-stream", \
+	  "the same with TLS") \
+	X(CLICKHOUSE, "clickhouse+http://", "http://", export_clickhouse, "/xheap", "application/octet-stream", \
+	  "ClickHouse: a database that xheap fleet asks") \
+	X(CLICKHOUSES, "clickhouse+https://", "https://", export_clickhouse, "/xheap", "application/octet-stream", \
+	  "the same with TLS") \
+	X(FILES, "file:", NULL, export_pprof, NULL, NULL, "a directory: a pprof file for each push")
 
 enum push_kind {
 #define X(id, ...) PUSH_##id,
@@ -48,8 +53,11 @@ struct push_origin {
 /** Read the text. Return 0, or -EINVAL with the reason in `diag`. End it with push_place_fini(). */
 int push_place_parse(struct push_place *place, const char *text, struct diag *diag);
 
-/** Return the format that the place takes. */
-enum report_format push_place_format(const struct push_place *place);
+/** Return what writes profiles as the place takes them. */
+void (*push_place_writer(const struct push_place *place))(const struct report *report, struct sink *out);
+
+/** Return whether the place is a database of ClickHouse. Its address has the database, and takes "&query=". */
+bool push_place_is_clickhouse(const struct push_place *place);
 
 /** Return whether profiles go through the network. */
 bool push_place_is_remote(const struct push_place *place);

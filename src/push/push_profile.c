@@ -4,8 +4,10 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #include "action/actions/action_table.h"
 #include "analysis/analysis.h"
@@ -13,6 +15,7 @@
 #include "base/whole_file.h"
 #include "os/cgroups.h"
 #include "push/push_context.h"
+#include "push/push_past.h"
 #include "trace/code_rows.h"
 #include "trace/process_rows.h"
 #include "trace/reader.h"
@@ -23,25 +26,52 @@ static const char host_key[] = "host.name";
 
 /* ---- what it is of ---- */
 
-/* The first process that was recorded: its program, and its container while it lives. */
+/* The process that speaks for the session: of the first program, the first one that lives, else the last that did. So
+   after a restart it is the new one. NULL: none was recorded. */
+static const struct trace_process *process_of(const struct trace_dictionary *dictionary)
+{
+	const struct trace_process *found = NULL;
+	for (uint32_t i = 0; i < dictionary->process_count; i++) {
+		const struct trace_process *process = &dictionary->processes[i];
+		if (trace_process_is_untraced(process) || !process->image || !*process->image ||
+		    (found && strcmp(process->image, found->image) != 0))
+			continue;
+		found = process;
+		if (process->end == TRACE_END_OPEN)
+			break;
+	}
+	return found;
+}
+
+/* The file of its program. Another version may have the same path; what was forked has the files of its parent. */
+static const struct trace_image *program_of(const struct trace_dictionary *dictionary,
+					    const struct trace_process *process)
+{
+	const struct trace_image *found = NULL;
+	for (uint32_t i = 0; i < dictionary->image_count; i++)
+		if (!strcmp(dictionary->images[i].path, process->image))
+			found = &dictionary->images[i];
+	for (uint32_t i = 0; i < dictionary->mapping_count; i++) {
+		const struct trace_mapping *mapping = &dictionary->mappings[i];
+		if (mapping->process == process - dictionary->processes && mapping->image < dictionary->image_count &&
+		    !strcmp(dictionary->images[mapping->image].path, process->image))
+			found = &dictionary->images[mapping->image];
+	}
+	return found;
+}
+
 static void labels_add_process(struct push_labels *labels, const struct trace_dictionary *dictionary)
 {
-	const struct trace_process *process = dictionary->processes;
-	for (uint32_t i = 0; i < dictionary->process_count; i++, process++)
-		if (!trace_process_is_untraced(process) && process->image && *process->image)
-			break;
-	if (process == dictionary->processes + dictionary->process_count)
+	const struct trace_process *process = process_of(dictionary);
+	if (!process)
 		return;
 	if (process->end == TRACE_END_OPEN)
 		push_context_add(labels, (pid_t)process->pid);
 	push_labels_add(labels, "service.name", text_shown(text_file_name(process->image)));
-	for (uint32_t i = 0; i < dictionary->image_count; i++) {
-		if (strcmp(dictionary->images[i].path, process->image) != 0)
-			continue;
-		char *digits = export_build_id(&dictionary->images[i]);
-		push_labels_add(labels, "service.version", digits);
-		free(digits);
-	}
+	const struct trace_image *program = program_of(dictionary, process);
+	char *digits = program ? export_build_id(program) : NULL;
+	push_labels_add(labels, "service.version", digits ? digits : "");
+	free(digits);
 	char *cgroups = process->end == TRACE_END_OPEN ? cgroups_of((pid_t)process->pid) : NULL;
 	if (cgroups)
 		push_labels_add_container(labels, cgroups);
@@ -52,10 +82,15 @@ static void labels_make(struct push_labels *labels, const struct push_maker *mak
 			const struct trace_dictionary *dictionary)
 {
 	char host[HOST_BYTES] = "", instance[2 * HOST_BYTES];
+	const char *trace_host = dictionary->host ? dictionary->host : "";
 	for (size_t i = 0; i < maker->labels->count; i++)
 		push_labels_add(labels, maker->labels->items[i].key, maker->labels->items[i].value);
-	push_labels_add_environment(labels);
-	gethostname(host, sizeof(host) - 1);
+	if (!maker->loaded)
+		push_labels_add_environment(labels);
+	if (maker->loaded)
+		snprintf(host, sizeof(host), "%.*s", (int)strcspn(trace_host, " "), trace_host);
+	else
+		gethostname(host, sizeof(host) - 1);
 	snprintf(instance, sizeof(instance), "%s/%s", host, maker->session);
 	push_labels_add(labels, host_key, host);
 	push_labels_add(labels, "service.instance.id", instance);
@@ -87,13 +122,42 @@ struct profile {
 	struct report report;
 	struct report_part part;
 	struct push_origin origin;
+	struct push_past_key key;
+	char *directory;  /* that the place is; NULL: it is none */
+	const char *made; /* path of the file that it becomes, from the queue on */
 	int64_t from_s, until_s, pushed_ns;
 };
 
 static void profile_write(void *context, struct sink *out)
 {
 	struct profile *profile = context;
-	export_formats[push_place_format(profile->maker->place)].write(&profile->report, out);
+	const struct push_maker *maker = profile->maker;
+	push_place_writer(maker->place)(&profile->report, out);
+	if (push_place_is_clickhouse(maker->place))
+		return;
+	push_past_write(maker->queue->directory, &profile->key, &maker->past, profile->made,
+			maker->queue->counts.pushed + 1);
+}
+
+/* What an earlier process of this session has pushed is in no profile of this one. */
+static int past_take(struct profile *profile, int64_t start_ns, struct diag *diag)
+{
+	struct push_maker *maker = profile->maker;
+	uint64_t number = 0;
+	/* A relative path is another place elsewhere. */
+	if (!push_place_is_remote(maker->place))
+		profile->directory = realpath(maker->place->address, NULL);
+	profile->key =
+		(struct push_past_key){profile->directory ? profile->directory : maker->place->address, start_ns};
+	/* In a database, pushers are told apart, and each says all. */
+	if (maker->has_past || push_place_is_clickhouse(maker->place))
+		return 0;
+	maker->has_past = true;
+	const int error = push_past_read(maker->queue->directory, &profile->key, &maker->past, &number, diag);
+	/* Of a queue, pushed is what was sent. */
+	if (!push_place_is_remote(maker->place) && number > maker->queue->counts.pushed)
+		maker->queue->counts.pushed = number;
+	return error;
 }
 
 /* Write a part of a file's name. */
@@ -127,6 +191,7 @@ static int profile_save(struct profile *profile, struct diag *diag)
 	char *text = sink_take(&path, NULL);
 	int error = whole_file_open(&file, text, 0600, diag);
 	if (!error) {
+		profile->made = file.path;
 		sink_to_fd(&out, file.fd, FILE_BYTES);
 		profile_write(profile, &out);
 		error = sink_end(&out);
@@ -148,9 +213,53 @@ static int profile_queue(struct profile *profile, struct diag *diag)
 	struct sink url;
 	sink_to_memory(&url);
 	push_place_url(profile->maker->place, &profile->origin, profile->from_s, profile->until_s, &url);
-	char *text = sink_take(&url, NULL);
+	char *text = sink_take(&url, NULL), made[PUSH_ITEM_NAME_BYTES];
+	push_queue_name_next(profile->maker->queue, made);
+	profile->made = made;
 	int error = push_queue_add(profile->maker->queue, text, profile_write, profile, diag);
 	free(text);
+	return error;
+}
+
+/* These pushes are told from those of other commands by a number of their own. One that was dropped leaves the server
+   without what later ones go on from. */
+static void clickhouse_begin(struct push_maker *maker)
+{
+	struct clickhouse_past *past = &maker->clickhouse;
+	past->name = maker->session;
+	while (!past->session)
+		if (getrandom(&past->session, sizeof(past->session), 0) < 0)
+			past->session = (uint64_t)time(NULL) << 32 | (uint32_t)getpid();
+	past->is_lost = maker->queue->counts.dropped != maker->dropped;
+	maker->dropped = maker->queue->counts.dropped;
+}
+
+/* A trace that is loaded again is the same push. */
+static void clickhouse_begin_load(struct push_maker *maker, const struct trace_dictionary *dictionary, int64_t until_ns)
+{
+	const uint64_t hash = XXH3_64bits(maker->session, strlen(maker->session));
+	const char *host = dictionary->host ? dictionary->host : "";
+	maker->clickhouse.name = maker->session;
+	maker->clickhouse.session =
+		XXH3_64bits_withSeed(host, strlen(host), hash ^ (uint64_t)dictionary->start_realtime_ns);
+	maker->clickhouse.time_ns = until_ns;
+}
+
+/* Make the profile where it belongs. */
+static int profile_put(struct profile *profile, const struct trace_dictionary *dictionary, struct diag *diag)
+{
+	struct push_maker *maker = profile->maker;
+	if (maker->loaded) {
+		const int64_t length_ns = profile->analysis.sources[0].window->range.to_ns;
+		clickhouse_begin_load(maker, dictionary, dictionary->start_realtime_ns + length_ns);
+		profile_write(profile, maker->loaded);
+		return 0;
+	}
+	clickhouse_begin(maker);
+	maker->clickhouse.time_ns = profile->pushed_ns;
+	const int error =
+		push_place_is_remote(maker->place) ? profile_queue(profile, diag) : profile_save(profile, diag);
+	push_past_settle(maker->queue->directory, !error);
 	return error;
 }
 
@@ -160,9 +269,11 @@ static int profile_make(void *context, struct diag *diag)
 	struct push_maker *maker = profile->maker;
 	const struct trace_dictionary *dictionary = trace_dictionary(profile->analysis.sources[0].trace);
 	struct push_labels labels = {.count = 0};
+	struct diag past_diag = {""};
 	struct timespec now;
 	clock_gettime(CLOCK_REALTIME, &now);
 	profile->pushed_ns = (int64_t)now.tv_sec * NS_OF_SECOND + now.tv_nsec;
+	const int past_error = past_take(profile, dictionary->start_realtime_ns, &past_diag);
 	/* First: nobody else says which push it is. */
 	if (!push_place_is_remote(maker->place))
 		labels_add_push(&labels, maker, dictionary->start_realtime_ns, profile->pushed_ns);
@@ -175,10 +286,16 @@ static int profile_make(void *context, struct diag *diag)
 					  .parts = &profile->part,
 					  .part_count = 1,
 					  .past = &maker->past,
+					  .clickhouse = &maker->clickhouse,
 					  .labels = labels.items,
 					  .label_count = labels.count};
-	export_prepare(&profile->report, push_place_format(maker->place), 0);
-	int error = push_place_is_remote(maker->place) ? profile_queue(profile, diag) : profile_save(profile, diag);
+	/* All of them take the same. */
+	export_prepare(&profile->report, REPORT_PPROF, 0);
+	int error = profile_put(profile, dictionary, diag);
+	if (!error && past_error) {
+		*diag = past_diag;
+		error = past_error;
+	}
 	report_fini(&profile->report);
 	push_labels_fini(&labels);
 	return error;
@@ -202,12 +319,14 @@ int push_profile_make(struct push_maker *maker, const char *trace, struct diag *
 						 .parts = &profile.part,
 						 .part_count = 1,
 						 .cull = &cull,
-						 .with_lines = maker->past.with_lines,
+						 .forgets_ended = true,
+						 .with_lines = maker->with_lines,
 						 .layout = {.has_full_names = true}};
 	int error = analysis_open(&profile.analysis, &request, diag);
 	if (!error)
 		error = analysis_run(&profile.analysis, profile_make, profile_undo, &profile, diag);
 	analysis_close(&profile.analysis);
+	free(profile.directory);
 	heap_cull_fini(&cull);
 	return error;
 }
@@ -215,4 +334,5 @@ int push_profile_make(struct push_maker *maker, const char *trace, struct diag *
 void push_maker_fini(struct push_maker *maker)
 {
 	export_past_fini(&maker->past);
+	clickhouse_past_fini(&maker->clickhouse);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/** A profile of what a session has recorded since the last one of this process, put into a queue, or into a file of a
-    directory. */
+/** A profile of what a session has recorded since the last one, put into a queue, or into a file of a directory. */
 #ifndef XHEAP_PUSH_PROFILE_H
 #define XHEAP_PUSH_PROFILE_H
 
-#include "export/export_tree.h"
+#include "export/clickhouse.h"
+#include "export/export_past.h"
 #include "push/push_labels.h"
 #include "push/push_place.h"
 #include "push/push_queue.h"
@@ -15,11 +15,18 @@ struct push_maker {
 	const struct push_labels *labels; /**< the user's */
 	const char *session;
 	struct push_queue *queue;
+	bool with_lines;
 	struct export_past past;
+	bool has_past; /**< that of an earlier process was looked for */
+	struct clickhouse_past clickhouse;
+	uint64_t dropped; /**< by the queue when the last profile was made */
+	/** Gets the one profile of a trace that is over, of the host that the trace names; NULL: it goes where the
+	    place says. */
+	struct sink *loaded;
 };
 
 /** Make a profile of the trace, and put it into the queue; or into the directory that the place is. Return 0, or a
-    negative errno with the reason in `diag`. */
+    negative errno with the reason in `diag`; -EBADMSG: it was made, but what an earlier process left is damaged. */
 int push_profile_make(struct push_maker *maker, const char *trace, struct diag *diag);
 
 /** Free what it has. */

@@ -17,28 +17,22 @@
 #include "os/monotonic.h"
 #include "session/directory/fields.h"
 
-enum {
-	ITEM_NAME_BYTES = 40,
-	URL_BYTES_MAX = 1 << 14,
-	WRITE_BYTES = 1 << 16,
-	LOCK_LOOK_NS = 100000000,
-	STATUS_BYTES_MAX = 1 << 14
-};
+enum { URL_BYTES_MAX = 1 << 14, WRITE_BYTES = 1 << 16, LOCK_LOOK_NS = 100000000, STATUS_BYTES_MAX = 1 << 14 };
 #define NEW_NAME "new"
 #define STATUS_NAME "status"
 #define STATUS_NEW_NAME "status.new"
 
 /* ---- files ---- */
 
-static void item_name(const struct push_item *item, char name[ITEM_NAME_BYTES])
+static void item_name(const struct push_item *item, char name[PUSH_ITEM_NAME_BYTES])
 {
-	snprintf(name, ITEM_NAME_BYTES, "%020" PRIu64 ".profile", item->number);
+	snprintf(name, PUSH_ITEM_NAME_BYTES, "%020" PRIu64 ".profile", item->number);
 }
 
 /* Another program's files stay as they are. */
 static bool item_parse(const char *name, struct push_item *item)
 {
-	char same[ITEM_NAME_BYTES];
+	char same[PUSH_ITEM_NAME_BYTES];
 	if (sscanf(name, "%" SCNu64, &item->number) != 1)
 		return false;
 	item_name(item, same);
@@ -62,7 +56,7 @@ static void items_add(struct push_queue *queue, const struct push_item *item)
 
 static void first_remove(struct push_queue *queue)
 {
-	char name[ITEM_NAME_BYTES];
+	char name[PUSH_ITEM_NAME_BYTES];
 	assert(queue->count);
 	item_name(&queue->items[0], name);
 	unlinkat(queue->directory, name, 0);
@@ -264,11 +258,16 @@ static int64_t item_write(struct push_queue *queue, const char *url, void (*writ
 	return error ? error : status.st_size;
 }
 
+void push_queue_name_next(const struct push_queue *queue, char name[PUSH_ITEM_NAME_BYTES])
+{
+	item_name(&(struct push_item){.number = queue->next_number}, name);
+}
+
 int push_queue_add(struct push_queue *queue, const char *url, void (*write)(void *context, struct sink *out),
 		   void *context, struct diag *diag)
 {
 	struct push_item item = {queue->next_number, 0};
-	char name[ITEM_NAME_BYTES];
+	char name[PUSH_ITEM_NAME_BYTES];
 	int64_t size = item_write(queue, url, write, context);
 	if (size >= 0 && (uint64_t)size > queue->limit_bytes)
 		size = -EFBIG;
@@ -305,7 +304,7 @@ static char *url_read(int fd)
 
 int push_queue_first(struct push_queue *queue, char **url)
 {
-	char name[ITEM_NAME_BYTES];
+	char name[PUSH_ITEM_NAME_BYTES];
 	while (queue->count) {
 		item_name(&queue->items[0], name);
 		int fd = openat(queue->directory, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);

@@ -16,6 +16,7 @@
 #include "base/sink.h"
 
 #define PUSH_QUEUE_BYTES (UINT64_C(64) << 20)
+enum { PUSH_ITEM_NAME_BYTES = 40 };
 
 /** What waits: a file, named by its number. It has a line with the address, and the profile. */
 struct push_item {
@@ -45,6 +46,9 @@ struct push_queue {
     `diag`. End it with push_queue_close() in any case. */
 int push_queue_open(struct push_queue *queue, const char *path, uint64_t limit_bytes, uint64_t wait_ms,
 		    struct diag *diag);
+
+/** Write the name of the file that the next profile gets. */
+void push_queue_name_next(const struct push_queue *queue, char name[PUSH_ITEM_NAME_BYTES]);
 
 /** Add a profile for this address: write(context, out). The oldest are dropped, and counted, where the limit or the
     disk has no room for it. Return 0, or a negative errno with the reason in `diag`: then this one is dropped. */

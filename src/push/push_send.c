@@ -29,25 +29,34 @@ static int sender_path(char path[PATH_MAX], struct diag *diag)
 	return 0;
 }
 
-int push_send_begin(struct push_sending *sending, int file, const char *url, const char *type, const char *token_file,
-		    struct diag *diag)
+int push_send_begin(struct push_sending *sending, const struct push_request *request, struct diag *diag)
 {
-	char path[PATH_MAX];
+	char path[PATH_MAX], seconds[16];
 	int output[2];
 	int error = sender_path(path, diag);
 	if (error)
 		return error;
 	if (pipe2(output, O_CLOEXEC))
 		return diag_errno(diag, "cannot make a pipe");
-	const char *const words[] = {"xheap-send", url, type, token_file, NULL};
+	snprintf(seconds, sizeof(seconds), "%u", request->most_s);
+	const char *const words[] = {"xheap-send",
+				     request->answer < 0 ? "send" : "ask",
+				     seconds,
+				     request->url,
+				     request->type,
+				     request->is_basic ? "Basic" : "Bearer",
+				     request->token_file,
+				     NULL};
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attributes;
 	sigset_t all, none;
 	sigfillset(&all);
 	posix_spawn_file_actions_init(&actions);
 	posix_spawnattr_init(&attributes);
-	posix_spawn_file_actions_adddup2(&actions, file, STDIN_FILENO);
+	posix_spawn_file_actions_adddup2(&actions, request->file, STDIN_FILENO);
 	posix_spawn_file_actions_adddup2(&actions, output[1], STDOUT_FILENO);
+	if (request->answer >= 0)
+		posix_spawn_file_actions_adddup2(&actions, request->answer, PUSH_ANSWER_FD);
 	sigemptyset(&none);
 	posix_spawnattr_setsigdefault(&attributes, &all);
 	posix_spawnattr_setsigmask(&attributes, &none);
@@ -58,7 +67,7 @@ int push_send_begin(struct push_sending *sending, int file, const char *url, con
 	close(output[1]);
 	sending->output = output[0];
 	if (!error) {
-		sending->until_ns = monotonic_now_ns() + (PUSH_SEND_SECONDS + 5) * NS_PER_S;
+		sending->until_ns = monotonic_now_ns() + (request->most_s + 5) * NS_PER_S;
 		return 0;
 	}
 	sending->pid = 0;

@@ -4,6 +4,7 @@
 #ifndef XHEAP_PUSH_SEND_H
 #define XHEAP_PUSH_SEND_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -17,7 +18,17 @@ enum push_result {
 	PUSH_RUNNING = -1
 };
 
-enum { PUSH_SEND_SECONDS = 30 };
+enum { PUSH_SEND_SECONDS = 30, PUSH_ANSWER_FD = 3 };
+
+/** What is sent. */
+struct push_request {
+	int file;               /**< to read from where it stands */
+	const char *url, *type; /**< as push_place.h makes them */
+	const char *token_file; /**< NULL: none */
+	bool is_basic;          /**< the token is a user with a password, "USER:PASSWORD", and no bearer's */
+	int answer;             /**< a file that is filled with what the server says; -1: nobody wants to know */
+	uint32_t most_s;        /**< how long it may take at most */
+};
 
 /** A sending. Zero it. */
 struct push_sending {
@@ -32,10 +43,8 @@ struct push_answer {
 	char text[200];  /**< what went wrong; "": nothing */
 };
 
-/** Begin to send the file. url and type are as push_place.h makes them; token_file: NULL for none. Return 0, or a
-    negative errno with the reason in `diag`. */
-int push_send_begin(struct push_sending *sending, int file, const char *url, const char *type, const char *token_file,
-		    struct diag *diag);
+/** Begin to send. Return 0, or a negative errno with the reason in `diag`. */
+int push_send_begin(struct push_sending *sending, const struct push_request *request, struct diag *diag);
 
 /** Return what became of it, PUSH_RUNNING while it goes on. */
 enum push_result push_send_poll(struct push_sending *sending, struct push_answer *answer);

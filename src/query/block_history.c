@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "query/block_history.h"
 
+#include <stdlib.h>
+
+#include "base/memory.h"
 #include "query/scan.h"
 #include "trace/process_rows.h"
 #include "trace/trace.h"
@@ -156,6 +159,32 @@ const struct history_block *block_history_last(const struct block_history *histo
 		last = !last || block->row.end_ns >= last->row.end_ns ? block : last;
 	}
 	return last;
+}
+
+bool block_history_is_given_back(const struct block_history *history)
+{
+	const struct history_block *last = block_history_last(history);
+	return last && history->live.id == HEAP_NONE && last->details.address == history->address &&
+	       heap_end_is_given_back(last->row.end);
+}
+
+unsigned block_history_double_frees(const struct heap_table *table)
+{
+	unsigned count = table->fault_count < HISTORY_FAULTS_MAX ? table->fault_count : HISTORY_FAULTS_MAX, found = 0;
+	if (!count)
+		return 0;
+	struct block_history *histories = memory_zeroed(count, sizeof(*histories));
+	for (unsigned i = 0; i < count; i++) {
+		const struct heap_fault *fault = &table->faults[i];
+		histories[i] = (struct block_history){.address = fault->address,
+						      .process = table->dictionary->threads[fault->thread].process,
+						      .at = {fault->time_ns, heap_table_step(table, fault->point)}};
+	}
+	block_history_find(histories, count, table);
+	for (unsigned i = 0; i < count; i++)
+		found += block_history_is_given_back(&histories[i]);
+	free(histories);
+	return found;
 }
 
 /* ---- reallocs ---- */

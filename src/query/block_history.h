@@ -55,6 +55,16 @@ void block_history_count(uint64_t *by_process, const struct heap_table *table, u
 /** Return the block that the address is in at the moment, or was in last; NULL: in none before the moment. */
 const struct history_block *block_history_last(const struct block_history *history);
 
+/** Return whether the address begins the block that it was in last, which had been given back: a free of it is a double
+    one. */
+bool block_history_is_given_back(const struct block_history *history);
+
+enum { HISTORY_FAULTS_MAX = 64 };
+
+/** Return how many of the table's faults, of the first HISTORY_FAULTS_MAX, are double frees. It takes a pass over the
+    table if there are faults. */
+unsigned block_history_double_frees(const struct heap_table *table);
+
 /** Return block number i, from the oldest on, of those before the moment that are kept. */
 const struct history_block *block_history_before(const struct block_history *history, unsigned i);
 

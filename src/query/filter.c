@@ -96,9 +96,10 @@ static void prepared_free(struct heap_filter *filter)
 	free(filter->site);
 	free(filter->free_site);
 	free(filter->thread);
+	free(filter->gone);
 	free(filter->heap);
 	selection_free(filter->selection);
-	filter->site = filter->free_site = filter->thread = filter->heap = NULL;
+	filter->site = filter->free_site = filter->thread = filter->gone = filter->heap = NULL;
 	filter->selection = NULL;
 }
 
@@ -307,6 +308,22 @@ void heap_filter_init_for(struct heap_filter *filter, const struct heap_table *t
 {
 	heap_filter_init(filter);
 	filter_settle(filter, table);
+}
+
+void heap_filter_forget_ended(struct heap_filter *filter, const struct heap_table *table)
+{
+	const struct trace_dictionary *dictionary = table->dictionary;
+	uint8_t *gone = memory_zeroed((size_t)dictionary->thread_count + 1, 1);
+	bool is_any = false;
+	for (uint32_t i = 0; i < dictionary->thread_count; i++) {
+		const uint8_t end = dictionary->processes[dictionary->threads[i].process].end;
+		gone[i] = end != TRACE_END_OPEN && end != TRACE_END_DETACHED;
+		is_any |= gone[i];
+	}
+	if (is_any)
+		filter->gone = gone;
+	else
+		free(gone);
 }
 
 void heap_filter_init_chosen(struct heap_filter *filter, const struct heap_table *table, uint8_t *sites,

@@ -81,12 +81,13 @@ struct heap_filter {
 	uint8_t *thread;           /* by thread of the trace */
 	uint8_t *heap;             /* by heap of the trace, the last one: of none */
 	uint32_t heap_none;
-	uint8_t unwanted_flags;           /**< enum heap_allocation_flag: allocations with one of them do not pass */
-	bool has_overhead;                /**< what remains of blocks with others in them is counted */
-	bool is_plain;                    /* everything passes */
-	bool is_of_sites;                 /**< whether an allocation passes depends on its site alone */
-	unsigned columns;                 /**< PACK_TIMES, ...: what decides whether an allocation passes */
-	bool is_whole;                    /* everything that is counted by itself: blocks that lie in no other */
+	uint8_t *gone;          /**< by thread: its process has ended, and has nothing outstanding; NULL: it may have */
+	uint8_t unwanted_flags; /**< enum heap_allocation_flag: allocations with one of them do not pass */
+	bool has_overhead;      /**< what remains of blocks with others in them is counted */
+	bool is_plain;          /* everything passes */
+	bool is_of_sites;       /**< whether an allocation passes depends on its site alone */
+	unsigned columns;       /**< PACK_TIMES, ...: what decides whether an allocation passes */
+	bool is_whole;          /* everything that is counted by itself: blocks that lie in no other */
 	struct heap_selection *selection; /* what is known to pass; NULL when everything does */
 };
 
@@ -103,6 +104,9 @@ void heap_filter_init(struct heap_filter *filter);
 
 /** Begin with a filter that everything passes, prepared with the table. */
 void heap_filter_init_for(struct heap_filter *filter, const struct heap_table *table);
+
+/** Set `gone`, unless no process has ended. One that is recorded no more has not. */
+void heap_filter_forget_ended(struct heap_filter *filter, const struct heap_table *table);
 
 /** Begin with a copy of `from` for all blocks, whether they lie in others or not, prepared with the table. End it with
  *  heap_filter_fini_beside(), before `from`. */

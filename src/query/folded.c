@@ -162,7 +162,8 @@ static enum verdict window_verdict(const struct heap_window *window, const struc
 	if (begun == NONE_PASS && is_one_class && class == HEAP_CLASS_NONE)
 		return NONE_PASS;
 	part->is_total = begun == ALL_PASS;
-	part->is_outstanding = sum->flags & TRACE_SUM_OPEN || is_later;
+	part->is_outstanding =
+		(sum->flags & TRACE_SUM_OPEN || is_later) && !(window->gone && window->gone[sum->thread]);
 	return *unknown == UNKNOWN_NONE ? ALL_PASS : NOT_KNOWN;
 }
 

@@ -18,6 +18,8 @@
 
 static bool is_outstanding(const struct heap_window *window, const struct heap_allocation *allocation)
 {
+	if (window->gone && window->gone[allocation->thread])
+		return false;
 	return !heap_end_is_given_back(allocation->end) || allocation->end_ns > window->range.to_ns ||
 	       window->is_moment;
 }
@@ -531,12 +533,14 @@ void heap_window_make(struct heap_window *window, const struct heap_table *table
 	struct window_making making = {
 		.table = table,
 		.filter = filter,
-		.is_summed = is_all_time && filter->is_of_sites && by == HEAP_BY_NONE && table->sums.numbers,
+		.is_summed = is_all_time && filter->is_of_sites && by == HEAP_BY_NONE && table->sums.numbers &&
+			     !filter->gone,
 		.search = is_known ? NULL
 				   : heap_peak_search_new(table, filter, (struct heap_range){peak_from_ns, range.to_ns},
 							  1)};
 	const struct heap_window empty = {.range = range,
 					  .is_moment = filter->moment.is_asked,
+					  .gone = filter->gone,
 					  .by = by,
 					  .peak_at_ns = peak.time_ns,
 					  .overhead_site = filter->has_overhead ? table->site_count - 1 : HEAP_NONE,
@@ -552,6 +556,7 @@ void heap_window_make_by_heap(struct heap_window *window, const struct heap_wind
 	struct window_making making = {.table = table, .filter = filter};
 	const struct heap_window empty = {.range = like->range,
 					  .is_moment = like->is_moment,
+					  .gone = like->gone,
 					  .by = like->by,
 					  .is_by_heap = true,
 					  .peak_at_ns = like->peak_at_ns,

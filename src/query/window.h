@@ -39,7 +39,8 @@ struct heap_window {
 	struct heap_range range;
 	struct heap_numbers totals;
 	int64_t peak_at_ns;
-	bool is_moment; /**< its allocations are those that are live at its end: all are outstanding */
+	bool is_moment;      /**< its allocations are those that are live at its end: all are outstanding */
+	const uint8_t *gone; /**< the filter's */
 	enum heap_by by;
 	/** enum heap_label_end, by place in the trace's list of processes, threads or heaps that it is split by */
 	uint8_t *label_ends;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * xheap-send URL TYPE [TOKEN-FILE] <PROFILE: send a profile by HTTP, and end. What goes wrong is a line of standard
- * output, "SECONDS TEXT": how long the server wants to be left alone, and why. The exit status is of enum push_result.
+ * xheap-send send|ask SECONDS URL TYPE Bearer|Basic [TOKEN-FILE] <PROFILE: send a profile by HTTP, and end. What goes
+ * wrong is a line of standard output, "SECONDS TEXT": how long the server wants to be left alone, and why. The exit
+ * status is of enum push_result. `ask` sends a question, and writes the answer to descriptor 3.
  * It speaks with a server that may be anybody's, so as root it gives up all rights first.
  */
 #include <curl/curl.h>
@@ -26,6 +27,7 @@ enum {
 	CONNECT_SECONDS = 10,
 	TOKEN_BYTES_MAX = 8192,
 	ANSWER_BYTES_MAX = 4096,
+	KEPT_BYTES_MAX = 1 << 30,
 	MEMORY_BYTES = 512 << 20,
 	STATUS_OK = 200,
 	STATUS_OK_END = 300,
@@ -37,7 +39,12 @@ enum {
 struct server_answer {
 	char text[ANSWER_BYTES_MAX];
 	size_t size;
+	bool is_kept; /* all of it */
+	uint64_t kept_bytes;
 };
+
+/* The words of the command. */
+enum { ASK = 1, SECONDS, URL, TYPE, SCHEME, TOKEN_FILE, WORDS_MAX };
 
 static int say(enum push_result result, long wait_s, const char *what, const char *more)
 {
@@ -45,7 +52,15 @@ static int say(enum push_result result, long wait_s, const char *what, const cha
 	return (int)result;
 }
 
-/* Keep the beginning of the answer. */
+static bool bytes_keep(const char *data, size_t size)
+{
+	for (ssize_t done; size; data += done, size -= (size_t)done)
+		if ((done = write(PUSH_ANSWER_FD, data, size)) <= 0)
+			return false;
+	return true;
+}
+
+/* Keep the beginning of the answer, or all of it. */
 static size_t answer_take(char *data, size_t size, size_t count, void *context)
 {
 	struct server_answer *answer = context;
@@ -54,6 +69,9 @@ static size_t answer_take(char *data, size_t size, size_t count, void *context)
 	memcpy(answer->text + answer->size, data, taken);
 	answer->size += taken;
 	answer->text[answer->size] = 0;
+	answer->kept_bytes += bytes;
+	if (answer->is_kept && (answer->kept_bytes > KEPT_BYTES_MAX || !bytes_keep(data, bytes)))
+		return 0;
 	return bytes;
 }
 
@@ -87,8 +105,8 @@ static void answer_settle(struct server_answer *answer)
 			*at = '?';
 }
 
-/* "Authorization: Bearer TOKEN" of the first line of a file that nobody else can read. NULL after a message. */
-static char *token_header(const char *path, const char **why)
+/* The first line of a file that nobody else can read. NULL after a message; the caller frees it. */
+static char *token_read(const char *path, const char **why)
 {
 	struct stat status;
 	char token[TOKEN_BYTES_MAX];
@@ -108,8 +126,7 @@ static char *token_header(const char *path, const char **why)
 	if (!line || !token[strcspn(token, "\r\n")] || strcspn(token, "\r\n") == 0)
 		return NULL;
 	token[strcspn(token, "\r\n")] = 0;
-	char *header = NULL;
-	return asprintf(&header, "Authorization: Bearer %s", token) > 0 ? header : NULL;
+	return strdup(token);
 }
 
 /* Return whether this process has no rights that matter. */
@@ -127,10 +144,10 @@ static size_t file_read(char *to, size_t size, size_t count, void *context)
 	return fread(to, size, count, context);
 }
 
-static CURLcode curl_send(CURL *curl, const char *url, struct curl_slist *headers, curl_off_t size,
+static CURLcode curl_send(CURL *curl, char *const *words, struct curl_slist *headers, curl_off_t size,
 			  struct server_answer *answer, char *why)
 {
-	curl_easy_setopt(curl, CURLOPT_URL, url);
+	curl_easy_setopt(curl, CURLOPT_URL, words[URL]);
 	curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
 	curl_easy_setopt(curl, CURLOPT_POST, 1L);
 	curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, size);
@@ -143,7 +160,7 @@ static CURLcode curl_send(CURL *curl, const char *url, struct curl_slist *header
 	curl_easy_setopt(curl, CURLOPT_USERAGENT, "xheap");
 	curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
 	curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, (long)CONNECT_SECONDS);
-	curl_easy_setopt(curl, CURLOPT_TIMEOUT, (long)PUSH_SEND_SECONDS);
+	curl_easy_setopt(curl, CURLOPT_TIMEOUT, strtol(words[SECONDS], NULL, 10));
 	return curl_easy_perform(curl);
 }
 
@@ -169,37 +186,57 @@ static int judge(CURL *curl, const char *type, struct server_answer *answer)
 	return say(is_later ? PUSH_LATER : PUSH_REFUSED, (long)wait_s, what, answer->text);
 }
 
-int main(int count, char **words)
+/* A token's header; NULL: it is a user with a password. */
+static char *token_header(CURL *curl, const char *scheme, const char *token)
+{
+	char *header = NULL;
+	if (!strcmp(scheme, "Basic")) {
+		curl_easy_setopt(curl, CURLOPT_HTTPAUTH, CURLAUTH_BASIC);
+		curl_easy_setopt(curl, CURLOPT_USERPWD, token);
+		return NULL;
+	}
+	return asprintf(&header, "Authorization: %s %s", scheme, token) > 0 ? header : NULL;
+}
+
+static int send_all(CURL *curl, char *const *words, const char *token)
 {
 	struct stat status;
-	struct server_answer answer = {.size = 0};
+	struct server_answer answer = {.is_kept = !strcmp(words[ASK], "ask")};
 	struct curl_slist *headers = NULL;
+	char type[200], reason[CURL_ERROR_SIZE] = "", *header = token ? token_header(curl, words[SCHEME], token) : NULL;
+	snprintf(type, sizeof(type), "Content-Type: %s", words[TYPE]);
+	headers = curl_slist_append(headers, type);
+	/* Else a POST of more than a megabyte waits a second for leave. */
+	headers = curl_slist_append(headers, "Expect:");
+	if (header)
+		headers = curl_slist_append(headers, header);
+	/* The profile begins where the file is read from. */
+	const off_t begin = lseek(STDIN_FILENO, 0, SEEK_CUR);
+	const curl_off_t size = fstat(STDIN_FILENO, &status) ? 0 : status.st_size - (begin > 0 ? begin : 0);
+	const CURLcode code = curl_send(curl, words, headers, size, &answer, reason);
+	const int result = code == CURLE_OK ? judge(curl, words[TYPE], &answer)
+					    : say(PUSH_LATER, 0, curl_easy_strerror(code), reason);
+	curl_slist_free_all(headers);
+	free(header);
+	return result;
+}
+
+int main(int count, char **words)
+{
 	const char *why = "";
-	char type[200], reason[CURL_ERROR_SIZE] = "", *token = NULL;
-	if (count < 3 || count > 4 || fstat(STDIN_FILENO, &status)) {
-		fprintf(stderr, "usage: xheap-send URL TYPE [TOKEN-FILE] <PROFILE\n");
+	char *token = NULL;
+	if (count < TOKEN_FILE || count > WORDS_MAX) {
+		fprintf(stderr, "usage: xheap-send send|ask SECONDS URL TYPE Bearer|Basic [TOKEN-FILE] <PROFILE\n");
 		return 2;
 	}
-	if (count > 3 && !(token = token_header(words[3], &why)))
-		return say(PUSH_LATER, 0, words[3], why);
+	if (count > TOKEN_FILE && !(token = token_read(words[TOKEN_FILE], &why)))
+		return say(PUSH_LATER, 0, words[TOKEN_FILE], why);
 	if (!rights_drop())
 		return say(PUSH_LATER, 0, "cannot give up the rights of root", strerror(errno));
 	CURL *curl = curl_easy_init();
 	if (!curl)
 		return say(PUSH_LATER, 0, "libcurl does not begin", "");
-	snprintf(type, sizeof(type), "Content-Type: %s", words[2]);
-	headers = curl_slist_append(headers, type);
-	/* Else a POST of more than a megabyte waits a second for leave. */
-	headers = curl_slist_append(headers, "Expect:");
-	if (token)
-		headers = curl_slist_append(headers, token);
-	/* The profile begins where the file is read from. */
-	const off_t begin = lseek(STDIN_FILENO, 0, SEEK_CUR);
-	const curl_off_t size = status.st_size - (begin > 0 ? begin : 0);
-	const CURLcode code = curl_send(curl, words[1], headers, size, &answer, reason);
-	const int result = code == CURLE_OK ? judge(curl, words[2], &answer)
-					    : say(PUSH_LATER, 0, curl_easy_strerror(code), reason);
-	curl_slist_free_all(headers);
+	const int result = send_all(curl, words, token);
 	curl_easy_cleanup(curl);
 	free(token);
 	return result;

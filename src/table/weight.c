@@ -39,3 +39,11 @@ struct heap_weight heap_sample_weight(uint64_t sample_bytes, const struct heap_a
 				    .count_variance = variance,
 				    .bytes_variance = variance * size * size};
 }
+
+double heap_sample_variance(uint64_t sample_bytes, uint64_t bytes, uint64_t count)
+{
+	if (!sample_bytes || !count)
+		return 0;
+	const double size = (double)bytes / (double)count, chance = -expm1(-size / (double)sample_bytes);
+	return chance > 0 ? (double)bytes * size * (1 - chance) / chance : 0;
+}

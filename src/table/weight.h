@@ -25,6 +25,9 @@ uint64_t heap_sample_bytes(const struct trace_dictionary *dictionary);
 /** Return the weight of an allocation in a sample. */
 struct heap_weight heap_sample_weight(uint64_t sample_bytes, const struct heap_allocation *allocation);
 
+/** Return the variance of bytes that are estimated to be so many blocks, by their mean size; 0: it is no sample. */
+double heap_sample_variance(uint64_t sample_bytes, uint64_t bytes, uint64_t count);
+
 /** Return the weight of an allocation, in a sample or not. */
 static inline struct heap_weight heap_weigh(const struct heap_table *table, const struct heap_allocation *allocation)
 {

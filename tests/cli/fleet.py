@@ -303,7 +303,7 @@ def check_words():
     place = room("words")
     write(place, ONE, [(1, 100, 1, 100), None], service="=cmd|' /C calc'!A0", host="a,b\"c")
     for words, said in (
-            ([], "top, diff, growth, hosts or versions is expected"), (["sideways"], "is expected"), (["top"], "the place is missing"), (["top", "nowhere"], "cannot read nowhere: No such file"),
+            ([], "versions, sql, init or load is expected"), (["sideways"], "is expected"), (["top"], "the place is missing"), (["top", "nowhere"], "cannot read nowhere: No such file"),
             (["top", place, "x"], "x: not expected here"), (["top", place, "--last", "soon"], "not a time such as"), (["top", place, "--top", "0"], "not a number above 0"),
             (["top", place, "--by", "colour"], "stack, function, service or host"), (["hosts", place], "the frame is missing"), (["diff", place], "the version is missing"),
             (["diff", place, "--after", "1", "--version", "2"], "exclude each other"), (["diff", place, "--after", "1", "--fail-above", "x"], "fail-above"), (["top", place, "--format", "folded"], "text, csv or json")):

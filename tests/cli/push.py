@@ -23,7 +23,7 @@ sys.path.insert(0, str(SOURCE / "tests/cli"))
 sys.path.insert(0, str(SOURCE / "tests/live"))
 sys.path.insert(0, str(SOURCE / "tests/python"))
 import packages  # noqa: E402
-from protobuf import fields  # noqa: E402
+from protobuf import fields, numbers  # noqa: E402
 
 os.environ["XDG_STATE_HOME"] = str(pathlib.Path("state").absolute())
 os.environ.pop("OTEL_RESOURCE_ATTRIBUTES", None)
@@ -84,6 +84,55 @@ int main(int count_of, char **words)
 		puts("done");
 		fflush(stdout);
 	}
+}
+"""
+
+
+# Kills the program it is loaded into at its KILL_AT-th change of a file, once its queue is open.
+KILLER = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+static int left = -1;
+static void step(void)
+{
+	if (left > 0 && !--left)
+		kill(getpid(), SIGKILL);
+}
+#define NEXT(name) ((typeof(&name))dlsym(RTLD_NEXT, #name))
+int openat64(int directory, const char *name, int flags, ...)
+{
+	if (flags & O_CREAT)
+		step();
+	int made = NEXT(openat64)(directory, name, flags, 0600);
+	if (left < 0 && !strcmp(name, "lock"))
+		left = atoi(getenv("KILL_AT"));
+	return made;
+}
+int openat(int directory, const char *name, int flags, ...) __attribute__((alias("openat64")));
+ssize_t write(int file, const void *bytes, size_t size)
+{
+	step();
+	return NEXT(write)(file, bytes, size);
+}
+int renameat(int from, const char *name, int to, const char *other)
+{
+	step();
+	return NEXT(renameat)(from, name, to, other);
+}
+int rename(const char *name, const char *other)
+{
+	step();
+	return NEXT(rename)(name, other);
+}
+int unlinkat(int directory, const char *name, int flags)
+{
+	step();
+	return NEXT(unlinkat)(directory, name, flags);
 }
 """
 
@@ -257,6 +306,95 @@ def check_pyroscope():
     server.close()
 
 
+class Row:
+    """A row of RowBinary, read field by field."""
+
+    def __init__(self, data):
+        self.data, self.at = data, 0
+
+    def number(self, size=8):
+        self.at += size
+        return int.from_bytes(self.data[self.at - size:self.at], "little")
+
+    def length(self):
+        value = shift = 0
+        while True:
+            byte = self.number(1)
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return value
+
+    def text(self):
+        size = self.length()
+        self.at += size
+        return self.data[self.at - size:self.at].decode()
+
+    def array(self, item):
+        return [item() for _ in range(self.length())]
+
+
+def of_clickhouse(body):
+    """A push as a dictionary; its stacks by id."""
+    row, push = Row(body), {}
+    for key in ("host", "name", "service", "version"):
+        push[key] = row.text()
+    for key, size in (("session", 8), ("whole", 4), ("push", 4), ("started", 8), ("from", 8), ("time", 8), ("sample", 8), ("bytes", 8), ("objects", 8), ("variance", 8)):
+        push[key] = row.number(size)
+    push["labels"] = dict(zip(row.array(row.text), row.array(row.text)))
+    names = ("stack", "function", "bytes_step", "objects_step", "variance_step", "held_step", "made_bytes", "made_objects")
+    columns = [row.array(lambda: row.number(1 if name == "held_step" else 8)) for name in names]
+    push["stacks"] = {values[0]: dict(zip(names, values)) for values in zip(*columns)}
+    names = row.array(row.number), row.array(lambda: row.array(row.text)), row.array(lambda: row.array(row.text))
+    push["names"] = {stack: functions for stack, functions, _ in zip(*names)}
+    expect(row.at == len(body) and len(names[0]) == len(names[1]) == len(names[2]), f"{len(body)} bytes, read {row.at}")
+    return push
+
+
+def check_clickhouse():
+    """Pushes have the stacks that changed, with names once; steps add up, and so do the sums, to what the trace has. After one that is refused comes a whole one."""
+    server = Server()
+    target = Target("rows", "-o", "rows.xht")
+    pathlib.Path("token").write_text("me:secret\n")
+    os.chmod("token", 0o600)
+    push = subprocess.Popen([XHEAP, "push", "rows", f"clickhouse+http://127.0.0.1:{server.port}/heaps", "--every", "2s", "--service", "steps", "--token-file", "token"])
+    for count in (1, 2, 3):
+        target.step()
+        until(lambda: sum(stack["made_objects"] for _, _, body in server.requests for stack in of_clickhouse(body)["stacks"].values()) > 1900 * count, lambda: f"{len(server.requests)} pushes")
+        server.answers = [400] if count == 2 else []
+        until(lambda: not server.answers, lambda: f"{server.answers}")
+    target.step()
+    target.stop()
+    push.wait(60)
+    pushes = [of_clickhouse(body) for _, _, body in server.requests]
+    address = urllib.parse.urlsplit(server.requests[0][0])
+    expect(urllib.parse.parse_qs(address.query) == {"database": ["heaps"], "query": ["INSERT INTO arrivals FORMAT RowBinary"]} and address.path == "/", server.requests[0][0])
+    expect(server.requests[0][1]["Authorization"] == "Basic bWU6c2VjcmV0", server.requests[0][1])
+    expect(pushes[0]["service"] == pushes[0]["labels"]["service.name"] == "steps" and pushes[0]["host"] == socket.gethostname() and pushes[0]["name"] == "rows", pushes[0])
+    lost = next(i for i in range(1, len(pushes)) if pushes[i]["push"] != pushes[i - 1]["push"] + 1)
+    names, state = {}, {}
+    for i, one in enumerate(pushes):
+        expect(one["session"] == pushes[0]["session"] and (one["push"] == one["whole"]) == (i in (0, lost)) and bool(one["names"]) >= (i in (0, lost)), f"{i}: {one}")
+        expect(i in (0, lost) or len(one["stacks"]) < len(pushes[0]["stacks"]), "a stack that is the same comes again")
+        names.update(one["names"])
+        state = {} if i in (0, lost) else state
+        for stack, values in one["stacks"].items():
+            so_far = state.setdefault(stack, collections.Counter())
+            for key, mask in (("bytes", 1 << 64), ("objects", 1 << 64), ("held", 256)):
+                step = values[f"{key}_step"]
+                so_far[key] += step - (mask if step >= mask // 2 else 0)
+            expect(so_far["bytes"] >= 0 and so_far["held"] == (so_far["bytes"] > 0) and not values["variance_step"], f"{i}: {stack} {values}: {so_far}")
+        for key in ("bytes", "objects"):
+            expect(one[key] == sum(values[key] for values in state.values()), f"{i}: {key} of all stacks: {one[key]}, not {state}")
+    wanted, found = figures_of_heap("rows.xht"), collections.Counter()
+    for stack, values in state.items():
+        for name in set(names[stack]) & {"kept", "dropped"}:
+            found["inuse_objects", name] += values["objects"]
+            found["inuse_space", name] += values["bytes"]
+    expect(all(found[key] == value for key, value in wanted.items() if key[0].startswith("inuse")), f"{found}, not {wanted}")
+    server.close()
+
+
 def check_directory():
     """start --push into a directory, without a trace: a file for each push, and nothing is left but them."""
     os.mkdir("pushed")
@@ -279,6 +417,106 @@ def check_directory():
     expect([mark[0] for mark in marks] == list(range(len(names))) and len({mark[2] for mark in marks}) == 1, marks)
     expect(all(one[1] < other[1] for one, other in zip(marks, marks[1:])) and marks[0][2] < marks[0][1], marks)
     expect(all(os.stat(f"pushed/{name}").st_mode & 0o777 == 0o600 for name in names), "others can read the profiles")
+
+
+def check_ended():
+    """A service that is started again: what the ended process had is not in use, and stays in the totals."""
+    os.mkdir("ended")
+
+    def push():
+        """The sum of all alloc_space, and the inuse_space of a profile that is made now."""
+        known, used = set(os.listdir("ended")), [0, 0]
+        run("push", "ended", f"file:{os.path.abspath('ended')}", "--once")
+        for file in os.listdir("ended"):
+            for key, sample in fields(gzip.decompress(pathlib.Path("ended", file).read_bytes())):
+                for number, value in fields(sample) if key == 2 else ():
+                    used[0] += numbers(value)[1] if number == 2 else 0
+                    used[1] += numbers(value)[3] if number == 2 and file not in known else 0
+        return used
+
+    target = Target("ended", "-o", "ended.xht")
+    for _ in range(3):
+        target.step()
+    first = push()
+    expect(first[0] > first[1] > 3 * 3000000, first)
+    target.process.stdin.close()
+    target.process.wait()
+    until(lambda: not json.loads(run("query", "ended", "-format", "json").stdout)["targets"], lambda: run("query", "ended").stdout)
+    ended = push()
+    expect(ended == [first[0], 0], f"{first}, and after the end {ended}")
+    # A new version comes to the same path, and the symbols of the old one go.
+    os.rename("steps", "steps.old")
+    subprocess.run(["gcc", "-O1", "-g", "-Wl,--build-id=0x2222222222", "-o", "steps", "steps.c"], check=True)
+    target.process = subprocess.Popen([XHEAP, "launch", "ended", "./steps"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    target.step()
+    again = push()
+    expect(3050000 < again[1] < 3600000 and 3500000 < again[0] - first[0] < 4100000, f"{first}, and started again {again}")
+    versions = [text.decode() for file in sorted(pathlib.Path("ended").iterdir(), key=lambda file: int(file.name.split(".")[-3])) for key, text in fields(gzip.decompress(file.read_bytes()))
+                if key == 6 and text.startswith(b"service.version=")]
+    expect(versions[0] == versions[1] != versions[2] == "service.version=2222222222", versions)
+    target.stop()
+    os.rename("steps.old", "steps")
+
+
+# ---- a pusher that is killed ----
+
+def pushed_objects(directory):
+    """What all files of it say was allocated."""
+    return sum(numbers(value)[0] for file in pathlib.Path(directory).glob("*.pb.gz") for key, sample in fields(gzip.decompress(file.read_bytes())) if key == 2
+               for number, value in fields(sample) if number == 2)
+
+
+def arrived_objects(server):
+    """The same of a server, which takes no profile twice: a pusher that is killed before it has read the answer sends again."""
+    return sum(of_otlp(body)[0]["alloc_objects", name] for body in {body for _, _, body in server.requests} for name in ("kept", "dropped"))
+
+
+def check_kills(place, objects):
+    """Killed at each change of a file, and then followed by another one: the totals of all profiles are those of the session, and nothing is dropped. A past that is damaged is
+    told, and only makes a profile of all."""
+    name = f"killed_{place.partition(':')[0].partition('+')[0]}"
+    target, steps, past = Target(name, "-o", f"{name}.xht"), 1, pathlib.Path(f"state/xheap/push/{name}/past")
+    environment = os.environ | {"LD_PRELOAD": os.path.abspath("killer.so"), "ASAN_OPTIONS": "verify_asan_link_order=0"}
+    target.step()
+    run("push", name, place, "--once")
+    others = objects() - 2000
+    for kill_at in range(1, 1000):
+        target.step()
+        killed = subprocess.run([XHEAP, "push", name, place, "--once"], env=environment | {"KILL_AT": str(kill_at)})
+        if killed.returncode == 0:
+            break
+        expect(killed.returncode == -signal.SIGKILL, killed)
+        # In the same second, a file of the same number would take its name.
+        time.sleep(1 - time.time() % 1)
+        target.step()
+        run("push", name, place, "--once")
+        steps += 2
+        expect(objects() == others + 2000 * steps, f"{name}, killed at change {kill_at}: {objects()} were pushed, {others + 2000 * steps} allocated")
+        expect(target.query()["dropped"] == 0 and sorted(os.listdir(past.parent)) == ["lock", "past", "status"], f"{target.query()} {os.listdir(past.parent)}")
+    expect(kill_at > 8, f"{kill_at} changes of files only")
+    whole = past.read_bytes()
+    for damaged in (whole[:-1], whole[:40], b"", whole[:60] + bytes([whole[60] ^ 1]) + whole[61:], whole + b"x"):
+        past.write_bytes(damaged)
+        before = objects()
+        said = run("push", name, place, "--once", status=0 if "http" in place else 2).stderr
+        expect("past of the queue is damaged" in said, f"{len(damaged)} bytes: {said!r}")
+        expect(objects() - before == others + 2000 * (steps + 1), f"{len(damaged)} bytes of a past: {objects() - before}")
+    # Of another place, nothing was pushed.
+    os.mkdir(f"{name}.other")
+    run("push", name, f"file:{os.path.abspath(name)}.other", "--once")
+    expect(pushed_objects(f"{name}.other") >= 2000 * (steps + 1), "what was pushed to one place is missing in another")
+    target.stop()
+
+
+def check_kills_of_files():
+    os.mkdir("kills")
+    check_kills(f"file:{os.path.abspath('kills')}", lambda: pushed_objects("kills"))
+
+
+def check_kills_of_sending():
+    server = Server()
+    check_kills(f"otlp+http://127.0.0.1:{server.port}", lambda: arrived_objects(server))
+    server.close()
 
 
 # ---- servers ----
@@ -391,6 +629,7 @@ def check_words():
     for words, wanted in (
         (["push"], "name"), (["push", "words"], "a place is missing"), (["push", "nosuch", "file:."], "no session nosuch"), (["push", "words", "http://h"], "begins with"),
         (["push", "words", "otlp+http://"], "a host is missing"), (["push", "words", "otlp+http://a:b@h"], "--token-file"), (["push", "words", "otlp+http://h/ x"], "does not belong"),
+        (["push", "words", "clickhouse+http://h/a-b"], "name of a database"), (["push", "words", "clickhouse+http://u:p@h/"], "--token-file"),
         (["push", "words", "file:"], "a directory is missing"), (["push", "words", "file:.", "--every", "10ms"], "--every"), (["push", "words", "file:.", "--label", "a"], "KEY=VALUE"),
         (["push", "words", "file:.", "--label", "a b=c"], "KEY=VALUE"), (["push", "words", "file:.", "--token-file", "/nosuch"], "cannot be read"), (["push", "words", "file:.", "x"], "not expected"),
         (["start", "other", "--push", "ftp://h"], "begins with"), (["start", "other", "--service", "x"], "--push PLACE"),
@@ -415,8 +654,12 @@ def check_words():
 def main():
     pathlib.Path("steps.c").write_text(PROGRAM)
     subprocess.run(["gcc", "-O1", "-g", "-o", "steps", "steps.c"], check=True)
+    pathlib.Path("killer.c").write_text(KILLER)
+    subprocess.run(["gcc", "-O1", "-shared", "-fPIC", "-o", "killer.so", "killer.c", "-ldl"], check=True)
     skipped = []
     check_directory()
+    check_ended()
+    check_kills_of_files()
     if not SENDER.exists():
         skipped.append("not checked: there is no xheap-send, which needs libcurl")
     elif not packages.use():
@@ -425,10 +668,12 @@ def main():
         check_sums()
         check_context()
         check_pyroscope()
+        check_clickhouse()
         check_failures()
         check_partial()
         check_hanging()
         check_restart()
+        check_kills_of_sending()
         check_words()
     print(*skipped, sep="\n")
     sys.exit(77 if skipped else 0)

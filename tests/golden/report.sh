@@ -12,6 +12,7 @@ export LC_ALL=C
 "$XHEAP" report turns.xht | sed -n '/^Growth/,/^$/p'
 "$XHEAP" report growing.xht -more -top 2 -shortLived 1us -requireFrames app+0x4000
 "$XHEAP" report forks.xht -range 0 5us
+"$XHEAP" report forks.xht -width 62 | sed -n '/^Processes/,$p'
 "$BUILD/tests/golden/make_trace" resident resident.xht
 "$XHEAP" report resident.xht
 "$XHEAP" report resident.xht -more -width 200 | sed -n '/Resident/p'

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Files as xheap push writes them into a directory, of hosts that there are not."""
+"""What xheap push writes into a directory, or sends to ClickHouse, of hosts that there are not."""
 import gzip
+import hashlib
 import math
 import pathlib
+import struct
 
 MINUTE = 60 * 10 ** 9
 EPOCH = 1_800_000_000 * 10 ** 9
@@ -34,6 +36,7 @@ class Stacks:
     """The stacks of a program, each a tuple of frames "image!function" from inside out: all that a profile has but the numbers, made once."""
 
     def __init__(self, stacks):
+        self.stacks = list(stacks)
         self.strings, self.out, functions, places, images, self.keys = {"": 0}, [], {}, {}, {}, []
         for name in (*FIGURES, "count", "bytes", "space"):
             self.string(name)
@@ -79,6 +82,68 @@ def write(path, stacks, values, service="web", version="1", host="h1", session="
     path = path / f"{service}.{host}.{session}.{until // 10 ** 9}.{index}.pb.gz".replace("/", "_") if path.is_dir() else path
     path.write_bytes(gzip.compress(stacks.profile(known, values, since, until - since, period), level, mtime=0))
     return path
+
+
+def identity(frames):
+    """A number for a stack or a function, the same on all hosts."""
+    return int.from_bytes(hashlib.blake2b(";".join(frames).encode(), digest_size=8).digest(), "little")
+
+
+def variance(size, count, period):
+    """Of `size` bytes in `count` blocks, which are a sample."""
+    if period <= 1 or not count:
+        return 0.0
+    chance = -math.expm1(-size / count / period)
+    return size * (size / count) * (1 - chance) / chance
+
+
+class Rows:
+    """The pushes of a session to ClickHouse, each a row of RowBinary."""
+
+    def __init__(self, stacks, service="web", version="1", host="h1", session="s", start=EPOCH, period=1):
+        self.stacks, self.start, self.period = stacks, start, period
+        self.head = b"".join(map(self.text, (host, session, service, version)))
+        self.ids = [(identity(stack), identity(stack[:1])) for stack in stacks.stacks]
+        self.session = identity((service, host, session, str(start)))
+        self.labels = [("service.name", service), ("service.version", version), ("host.name", host)]
+        self.known, self.named, self.whole = {}, set(), 0
+
+    @staticmethod
+    def text(text):
+        return varint(len(text.encode())) + text.encode()
+
+    @staticmethod
+    def array(items, form):
+        return varint(len(items)) + struct.pack(f"<{len(items)}{form}", *items)
+
+    def texts(self, lists):
+        return varint(len(lists)) + b"".join(varint(len(texts)) + b"".join(map(self.text, texts)) for texts in lists)
+
+    def push(self, values, index=0, since=None, until=None, is_whole=None):
+        """Push number `index`: the stacks that have changed. Without is_whole the first one is whole."""
+        since = self.start + index * MINUTE if since is None else since
+        until = since + MINUTE if until is None else until
+        if index == 0 if is_whole is None else is_whole:
+            self.whole, self.known = index, {}
+        now = {i: (value[3], value[2], variance(value[3], value[2], self.period)) for i, value in enumerate(values) if value}
+        rows = []
+        for i, value in enumerate(values):
+            before, after = self.known.get(i, (0, 0, 0.0)), now.get(i, (0, 0, 0.0))
+            made = value[:2] if value else (0, 0)
+            if before != after or any(made):
+                rows.append((*self.ids[i], after[0] - before[0], after[1] - before[1], after[2] - before[2], (after[0] > 0) - (before[0] > 0), made[1], made[0]))
+        new = [i for i in range(len(values)) if self.ids[i][0] in {row[0] for row in rows} - self.named]
+        self.named |= {self.ids[i][0] for i in new}
+        self.known = {i: state for i, state in now.items() if any(state)}
+        state = list(self.known.values())
+        head = self.head + struct.pack("<QIIQQQQQQd", self.session, self.whole, index, self.start, since, until, 0 if self.period <= 1 else self.period,
+                                       sum(one[0] for one in state), sum(one[1] for one in state), sum(one[2] for one in state))
+        head += b"".join(varint(len(self.labels)) + b"".join(self.text(label[i]) for label in self.labels) for i in range(2))
+        columns = list(zip(*rows)) or [[]] * 8
+        body = b"".join(self.array(column, form) for column, form in zip(columns, "QQqqdbQQ"))
+        names = [[frame.rpartition("!") for frame in self.stacks.stacks[i]] for i in new]
+        return head + body + self.array([self.ids[i][0] for i in new], "Q") + self.texts([[name for _, _, name in one] for one in names]) + \
+            self.texts([["/usr/lib/" + image if image else "" for image, _, _ in one] for one in names])
 
 
 def poisson(random, mean):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Packages of PyPI that only tests need, installed once into the build's folder, for one version of Python. By itself this program installs those of the package's tests. A test
+"""Packages of PyPI that only tests need, installed once into the build's folder, for one version of Python. By itself this program installs those of the package's tests, or of the list that it is given. A test
 asks nothing of the network: what it does not find is a reason to skip."""
 import functools
 import hashlib
@@ -26,12 +26,12 @@ def folder(wanted=WANTED, python=sys.executable):
     return build / "python" / f"packages-{mark}"
 
 
-def use():
+def use(wanted=WANTED):
     """Make them importable, here and in Pythons that this one starts. False: they were not installed."""
-    if not folder().exists():
+    if not folder(wanted).exists():
         return False
-    sys.path.append(str(folder()))
-    os.environ["PYTHONPATH"] = os.pathsep.join([os.environ.get("PYTHONPATH", ""), str(folder())])
+    sys.path.append(str(folder(wanted)))
+    os.environ["PYTHONPATH"] = os.pathsep.join([os.environ.get("PYTHONPATH", ""), str(folder(wanted))])
     return True
 
 
@@ -55,6 +55,6 @@ def install(wanted=WANTED, python=sys.executable):
 
 
 if __name__ == "__main__":
-    reason = install()
+    reason = install(*map(pathlib.Path, sys.argv[1:]))
     if reason:
         print(f"xheap: no packages for tests of the Python package: {reason}", file=sys.stderr)

@@ -123,6 +123,49 @@ def check_other():
     raises(package.NotFoundError, [str(other.pid)], lambda: package.record("x.xht", pid=other.pid).start(), "a process that has ended")
 
 
+LOSING = """#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+static void *volatile kept[10];
+__attribute__((noipa)) static void lose(int i) { void *volatile *block = calloc(1, 300); block[0] = calloc(1, 40); kept[i] = calloc(1, 50); }
+__attribute__((noipa)) static void clean(void) { volatile char room[8000]; memset((char *)room, 0, sizeof(room)); }
+int main(void)
+{
+	char byte;
+	if (read(0, &byte, 1) != 1) return 1;
+	for (int i = 0; i < 10; i++) lose(i);
+	clean();
+	if (write(1, "x", 1) != 1) return 1;
+	return read(0, &byte, 1) < 0;
+}
+"""
+
+
+def check_leaks():
+    """Lost blocks of a process that runs, and of this one."""
+    with open("losing.c", "w") as file:
+        file.write(LOSING)
+    subprocess.run(["cc", "-O1", "-fno-builtin", "-o", "losing", "losing.c"], check=True)
+    with subprocess.Popen(["./losing"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        with package.record("losing.xht", pid=other.pid) as recording:
+            other.stdin.write(b"x")
+            other.stdin.flush()
+            other.stdout.read(1)
+            lost = recording.leaks(other.pid)
+            few = recording.leaks(other.pid, size=(300, 301), may_stop=True)
+            raises(package.Error, ["process"], recording.leaks, "a process that is not recorded")
+        other.communicate(b"\n")
+    process = lost.json["processes"][0]
+    same("what is lost", [(row["state"], row["count"], row["bytes"]) for row in process["rows"] if not row["earlier"]][:2], [("lost", 10, 3000), ("indirect", 10, 400)])
+    expect(process["pause_us"] > 0 and process["pid"] == other.pid and "were paused for" in str(lost) or "was paused for" in str(lost), f"{lost}")
+    same("of one size", [(row["state"], row["count"]) for row in few.json["processes"][0]["rows"]], [("lost", 10)])
+    with package.record("own.xht") as recording:
+        expect(recording.leaks(may_stop=True, top=3).json["processes"][0]["pid"] == os.getpid(), "this process")
+    with package.open("losing.xht") as trace:
+        raises(package.InvalidError, ["losing.c"], lambda: trace.leaks("losing.c"), "no core")
+        raises(package.InvalidError, ["at least 1"], lambda: trace.leaks("losing.c", top=0), "no rows")
+
+
 def check_yama():
     """Where only parents may trace, any process may for the start, then the logger alone, and nobody afterwards."""
     from xheap import _record
@@ -163,6 +206,7 @@ def main():
     check_function()
     check_exception()
     check_other()
+    check_leaks()
     check_yama()
     check_mistakes()
     expect("no sessions" in xheap("sessions"), f"sessions stay: {xheap('sessions')}")

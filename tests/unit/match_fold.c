@@ -158,6 +158,44 @@ static void sums_say_what_events_said(void **state)
 	question_end(&folded);
 }
 
+/* Blocks that were alive when their process ended are outstanding, unless only live ones are asked for: by events, by
+   the sums of the table, and by sums that were folded. */
+static void ended_processes_have_nothing_left(void **state)
+{
+	struct scene scene;
+	(void)state;
+	scene_open(&scene, path);
+	for (uint32_t i = 0; i < 2; i++) {
+		const uint32_t of = scene_process(&scene, 100 + i, TRACE_NONE, 5000 * i);
+		const uint32_t thread = scene_thread(&scene, of, 100 + i);
+		for (uint32_t block = 0; block < 3; block++)
+			scene_alloc(&scene, thread, 5000 * i + 10 * (block + 1), 0x10000 * (block + 1), SIZE_LARGE);
+		scene_free(&scene, thread, 5000 * i + 100, 0x10000);
+		if (!i)
+			scene_end(&scene, of, 1000, TRACE_END_EXIT, 0);
+	}
+	scene_close(&scene);
+	assert_int_equal(heap_fold(folded_path, path, 3000, &diag), 0);
+	const char *const paths[] = {path, folded_path};
+	for (unsigned i = 0; i < 4; i++) {
+		struct question question = asked(paths[i % 2]);
+		struct heap_filter filter;
+		struct heap_window window;
+		const bool is_live = i < 2;
+		heap_filter_init_for(&filter, question.table);
+		if (is_live)
+			heap_filter_forget_ended(&filter, question.table);
+		heap_window_make(&window, question.table, &filter, (struct heap_range){0, question.table->duration_ns},
+				 HEAP_BY_NONE);
+		assert_int_equal(window.totals.total_count, 6);
+		assert_int_equal(window.totals.outstanding_count, is_live ? 2 : 4);
+		assert_int_equal(window.totals.outstanding_bytes, (is_live ? 2 : 4) * SIZE_LARGE);
+		heap_window_fini(&window);
+		heap_filter_fini(&filter);
+		question_end(&question);
+	}
+}
+
 /* Sums of processes that ended with live blocks have a class, too. */
 static void sums_have_window_classes(void **state)
 {
@@ -273,6 +311,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 	const struct CMUnitTest tests[] = {
 		TEST(sums_say_what_events_said),
+		TEST(ended_processes_have_nothing_left),
 		TEST(sums_have_window_classes),
 		TEST(what_is_folded_can_be_folded_again),
 		TEST(what_sums_do_not_say_is_not_answered),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Jobs of a server: who waits, who is replaced, who ends whom. Answers are made here, as slowly as a test wants. */
 #include <errno.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -30,6 +31,7 @@ static struct {
 	pthread_cond_t changed;
 	bool opening_waits, cells_wait, opening_fails;
 	unsigned openings, cells, preparations; /* that were begun */
+	struct live_note note;                  /* of a recording */
 } scene = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
 static const char *const paths[] = {"a.xht", "b.xht"};
@@ -73,6 +75,8 @@ int __wrap_trace_answer_write(struct shown_trace *shown, const struct trace_answ
 {
 	(void)plan, (void)caller, (void)diag;
 	sink_text(out, shown->path);
+	if (shown->options.until_ns)
+		sink_format(out, " as of %" PRId64, shown->options.until_ns);
 	return 0;
 }
 
@@ -92,6 +96,30 @@ int __wrap_shown_trace_prepare(struct shown_trace *shown, const struct analysis_
 	const bool waits = false;
 	(void)shown;
 	return work(&scene.preparations, &waits, caller->is_cancelled, diag);
+}
+
+/* ---- a recording ---- */
+
+struct live_trace *__wrap_live_trace_new(const char *path, bool without_files, struct diag *diag);
+struct live_trace *__wrap_live_trace_new(const char *path, bool without_files, struct diag *diag)
+{
+	(void)path, (void)without_files, (void)diag;
+	return (struct live_trace *)&scene;
+}
+
+void __wrap_live_trace_noted(struct live_trace *live, struct live_note *note);
+void __wrap_live_trace_noted(struct live_trace *live, struct live_note *note)
+{
+	(void)live;
+	pthread_mutex_lock(&scene.lock);
+	*note = scene.note;
+	pthread_mutex_unlock(&scene.lock);
+}
+
+void __wrap_live_trace_free(struct live_trace *live);
+void __wrap_live_trace_free(struct live_trace *live)
+{
+	(void)live;
 }
 
 /* ---- jobs ---- */
@@ -129,14 +157,20 @@ static void wait_until_begun(const unsigned *count, unsigned wanted)
 	pthread_mutex_unlock(&scene.lock);
 }
 
-static struct job *give(enum request_name name, unsigned trace, const char *page, uint64_t number)
+static struct job *give_held(enum request_name name, unsigned trace, const char *page, uint64_t number, int64_t held_ns)
 {
 	static unsigned next;
 	struct job *job = &all[next++ % JOBS_MAX];
 	*job = (struct job){.socket = -1, .request = {.name = name, .trace = trace, .number = number}};
+	job->request.question.held_ns = held_ns;
 	snprintf(job->request.page, sizeof(job->request.page), "%s", page);
 	jobs_give(jobs, job);
 	return job;
+}
+
+static struct job *give(enum request_name name, unsigned trace, const char *page, uint64_t number)
+{
+	return give_held(name, trace, page, number, 0);
 }
 
 /* Wait until the job is done; its status, and its text in `text`. */
@@ -168,9 +202,10 @@ static bool is_done(struct job *job)
 	return result;
 }
 
-static int begin(void **state)
+static int begin_as(void **state, bool is_live)
 {
-	const struct jobs_plan plan = {.paths = paths, .path_count = 2, .deadline_ms = DEADLINE_MS, .done = on_done};
+	const struct jobs_plan plan = {
+		.paths = paths, .path_count = 2, .deadline_ms = DEADLINE_MS, .done = on_done, .is_live = is_live};
 	struct diag diag = {""};
 	(void)state;
 	alarm(PATIENCE_S);
@@ -179,6 +214,17 @@ static int begin(void **state)
 	jobs = jobs_begin(&plan, &diag);
 	assert_non_null(jobs);
 	return 0;
+}
+
+static int begin(void **state)
+{
+	return begin_as(state, false);
+}
+
+static int begin_live(void **state)
+{
+	scene.note = (struct live_note){LIVE_RECORDING, "It is recorded", 500, 0};
+	return begin_as(state, true);
 }
 
 static int end(void **state)
@@ -318,6 +364,58 @@ static void test_a_reason_is_heard(void **state)
 	expect_end(give(REQUEST_TRACE, 1, "p", 3), 200, "b.xht");
 }
 
+static void note_set(enum live_state state, const char *text)
+{
+	pthread_mutex_lock(&scene.lock);
+	scene.note.state = state;
+	snprintf(scene.note.text, sizeof(scene.note.text), "%s", text);
+	pthread_mutex_unlock(&scene.lock);
+	jobs_look(jobs);
+}
+
+/* Each time is a trace of its own. Nothing of it is left when the recording has ended. */
+static void test_a_recording_is_held(void **state)
+{
+	(void)state;
+	expect_end(give_held(REQUEST_TRACE, 0, "p", 1, 400), 200, "a.xht as of 400");
+	expect_end(give_held(REQUEST_CELLS, 0, "p", 2, 400), 200, "0 cells");
+	expect_end(give_held(REQUEST_CELLS, 0, "p", 3, 400), 200, "0 cells");
+	assert_int_equal(count_of(&scene.openings), 1);
+	assert_int_equal(count_of(&scene.cells), 1);
+	expect_end(give_held(REQUEST_CELLS, 0, "p", 4, 500), 200, "0 cells");
+	assert_int_equal(count_of(&scene.cells), 2);
+	expect_end(give_held(REQUEST_TRACE, 0, "p", 5, 501), 422, "this time is not recorded yet\n");
+	expect_end(give(REQUEST_BLOCKS, 0, "p", 6), 422, NULL);
+	expect_end(give_held(REQUEST_TRACE, 1, "p", 7, 400), 422, "nobody records this trace\n");
+	set(&scene.opening_fails, true);
+	expect_end(give_held(REQUEST_TRACE, 0, "p", 8, 300), 422, "no trace\n");
+	set(&scene.opening_fails, false);
+	note_set(LIVE_OVER, "It has ended");
+	expect_end(give_held(REQUEST_CELLS, 0, "p", 9, 400), 410, "It has ended\n");
+	expect_end(give(REQUEST_TRACE, 0, "p", 10), 200, "a.xht");
+}
+
+/* Who waits for pictures is not told why a trace could not be held. */
+static void test_only_who_holds_hears_why_not(void **state)
+{
+	(void)state;
+	set(&scene.opening_fails, true);
+	set(&scene.opening_waits, true);
+	struct job *held = give_held(REQUEST_TRACE, 0, "p", 1, 400), *flush = give(REQUEST_FLUSH, 0, "p", 1);
+	expect_end(flush, 204, "");
+	wait_until_begun(&scene.openings, 1);
+	struct job *other = give_held(REQUEST_TRACE, 0, "q", 1, 500);
+	monotonic_pause(LATE_MS * NS_PER_MS);
+	jobs_look(jobs);
+	expect_end(held, 202, NULL);
+	expect_end(other, 202, NULL);
+	set(&scene.opening_waits, false);
+	expect_end(give_held(REQUEST_TRACE, 0, "q", 2, 500), 422, "no trace\n");
+	set(&scene.opening_fails, false);
+	note_set(LIVE_OVER, "It has ended");
+	expect_end(give(REQUEST_TRACE, 0, "p", 2), 200, "a.xht");
+}
+
 static void test_the_end(void **state)
 {
 	(void)state;
@@ -342,6 +440,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_a_deadline, begin, end),
 		cmocka_unit_test_setup_teardown(test_a_bad_trace_is_opened_again, begin, end),
 		cmocka_unit_test_setup_teardown(test_a_reason_is_heard, begin, end),
+		cmocka_unit_test_setup_teardown(test_a_recording_is_held, begin_live, end),
+		cmocka_unit_test_setup_teardown(test_only_who_holds_hears_why_not, begin_live, end),
 		cmocka_unit_test_setup_teardown(test_the_end, begin, end),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

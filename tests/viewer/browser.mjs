@@ -3,21 +3,20 @@
 // The self-contained page in a real browser, from file:. Numbers are compared with the engine under node; what the design asks for is named by its check.
 // Pictures are kept in BUILD/viewer/pictures.
 import assert from "node:assert/strict";
-import {mkdirSync, readFileSync, writeFileSync} from "node:fs";
+import {mkdirSync, writeFileSync} from "node:fs";
 import path from "node:path";
 import test, {after, before} from "node:test";
 import * as engine from "../../viewer/cells.js";
 import {decodeCells} from "../../viewer/decode.js";
 import {formatBytes, formatChange, formatGrowth, formatShare, formatTime, formatWhole} from "../../viewer/format.js";
 import {layoutFlame} from "../../viewer/tree.js";
+import {faultsOf} from "./axe.mjs";
 import {encodeFile} from "./encode.mjs";
 import {makeBuild, makeHostile, makeLossy, makeSample, makeServer} from "./made.mjs";
-import {FOLDER, joinPage, launchBrowser, packages} from "./packages.mjs";
+import {FOLDER, joinPage, launchBrowser} from "./packages.mjs";
 
-const AXE = packages().resolve("axe-core/axe.min.js"),
-	PICTURES = path.join(FOLDER, "pictures"),
+const PICTURES = path.join(FOLDER, "pictures"),
 	WORK = process.env.TMPDIR ?? FOLDER;
-const axeSource = readFileSync(AXE, "utf8");
 const SIZES = [
 		[1280, 800, 1],
 		[1920, 1080, 1],
@@ -673,18 +672,6 @@ test("check 21: hostile names do nothing but stand there", async () => {
 	await close(page);
 });
 
-/** @returns {Promise<string[]>} what axe-core finds that is serious; the page has its script */
-async function faultsOf(page, isColorOnly) {
-	const options = {resultTypes: ["violations"], ...(isColorOnly && {runOnly: ["color-contrast"]})};
-	const {violations} = await page.evaluate((chosen) => window.axe.run(document, chosen), options);
-	return violations
-		.filter((row) => ["serious", "critical"].includes(row.impact))
-		.map((row) => {
-			const nodes = row.nodes.slice(0, 3).map((node) => `${node.html.slice(0, 160)} ${node.failureSummary}`);
-			return `${row.id}: ${nodes.join(" | ")}`;
-		});
-}
-
 test("check 23: keys alone; no trap; axe finds nothing serious", async () => {
 	const filters = encodeURIComponent(JSON.stringify([{by: "image", key: "app", hide: false}]));
 	const item = encodeURIComponent(JSON.stringify({kind: "group", by: "function", key: "app!Cache::grow()"}));
@@ -693,7 +680,6 @@ test("check 23: keys alone; no trap; axe finds nothing serious", async () => {
 		lossy: ["#selection=-1~~AIFI%2BAIFO"],
 	})) {
 		const page = await open(name);
-		await page.evaluate(axeSource);
 		for (const [hash, theme] of hashes.flatMap((hash) => THEMES.map((theme) => [hash, theme]))) {
 			await page.emulateMedia({colorScheme: theme});
 			await goTo(page, hash);

@@ -73,6 +73,7 @@ function wordsOf(state, [choice, picture]) {
 	};
 	return commandOf({
 		trace,
+		source: {},
 		store: {state: {...first, ...state}},
 		picture: {isPeak: false, isWhole: false, ...picture, choice, model: {cells: {bounds}}},
 	}).words;
@@ -135,6 +136,7 @@ test("what the command cannot be told is said", () => {
 	const askedOf = (state) =>
 		commandOf({
 			trace,
+			source: {},
 			whole: model,
 			panel: {filterOf: () => null},
 			store: {state: {...first, ...state}},

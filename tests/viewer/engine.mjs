@@ -4,6 +4,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import * as engine from "../../viewer/cells.js";
+import {isInSpread} from "../../viewer/compare.js";
 import {decodeCells} from "../../viewer/decode.js";
 import {readAddress, writeAddress} from "../../viewer/store.js";
 import {encodeCells, sizeClass, lifeClass, sumHits} from "./encode.mjs";
@@ -336,4 +337,21 @@ test("an address is read as far as it means something", () => {
 		"#" + "%".repeat(100),
 	])
 		assert.deepEqual(readAddress(address), first, address.slice(0, 60));
+});
+
+test("a change within Welch's interval is in the spread of the runs", () => {
+	const some = Array.from({length: 40}, (_, i) => (i % 2) * 2),
+		more = (change) => some.map((number) => number + change);
+	for (const [a, b, isIn] of [
+		[[10, 12], [20, 24], true],
+		[[10, 11, 12, 10], [20, 21, 22, 20], false],
+		[[10], [20, 24], true],
+		[[10], [20, 20], false],
+		[[5], [5, 5], false],
+		[some, more(0.44), true],
+		[some, more(0.45), false],
+	]) {
+		assert.equal(isInSpread([a, b]), isIn, `${a} to ${b}`);
+		assert.equal(isInSpread([b, a]), isIn, `${b} to ${a}`);
+	}
 });

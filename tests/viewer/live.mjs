@@ -10,6 +10,7 @@ import path from "node:path";
 import {createInterface} from "node:readline";
 import test, {after, before} from "node:test";
 import {formatBytes, formatWhole} from "../../viewer/format.js";
+import {faultsOf} from "./axe.mjs";
 import {FOLDER, launchBrowser, SOURCE} from "./packages.mjs";
 
 const BUILD = path.dirname(FOLDER),
@@ -148,7 +149,11 @@ test("a session goes on, holds, and becomes its trace", async () => {
 	await says(page, "#selection-words", " to ");
 	assert.match(await page.evaluate(() => location.hash), /selection=\d+%7E%7EAIFO/, "its end is that of the recording");
 	await page.keyboard.press("3");
-	await says(page, "#blocks-controls", "when the recording has ended");
+	await says(page, "#blocks-controls", "Hold the picture");
+	for (const colorScheme of ["light", "dark"]) {
+		await page.emulateMedia({colorScheme});
+		assert.deepEqual(await faultsOf(page), [], `while it is recorded, ${colorScheme}`);
+	}
 	await page.keyboard.press("1");
 	await page.keyboard.press("p");
 	await says(page, "#selection-words", "live in 11,100 blocks");
@@ -170,6 +175,52 @@ test("a session goes on, holds, and becomes its trace", async () => {
 	await says(page, "#sentence", "At most");
 	await page.keyboard.press("3");
 	await says(page, "#blocks-controls", "blocks, ");
+	await close(page);
+	server.kill();
+	await program.end();
+});
+
+test("a held picture is a trace: findings, finer times, single blocks", async () => {
+	const {program, name, file, server} = await begin("whole"),
+		page = await open(server.address);
+	await says(page, "#panel", "Hold the picture to see this");
+	await program.grow(5000);
+	await says(page, "#selection-words", "live in 5,100 blocks");
+	await page.click("#hold");
+	await says(page, "#panel", "obeys!main has 100 % of the bytes that are never freed");
+	await says(page, "#sentence", "is still there");
+	await program.grow(-5000);
+	await page.click("#flush");
+	assert.match(await text(page, "#selection-words"), /live in 5,100 blocks/);
+	const at = /-at (\S+)/.exec(await text(page, "#command"))[1],
+		totals = () => JSON.parse(run("heap", file, "-totals", "-at", at, "-noIndex", "-format", "json")).totals;
+	assert.equal(totals().outstanding_count, 5000, "and 100 from before");
+
+	await page.keyboard.press("3");
+	await says(page, "#blocks-controls", "5,100 blocks, ");
+	await page.click("#blocks .table-row >> nth=0");
+	await says(page, "#panel", "not freed");
+	const asked = page.waitForResponse((answer) => /cells\?.*from=.*held=\d+/.test(answer.url()));
+	await page.focus("#timeline");
+	await page.keyboard.press("+");
+	const answer = await asked,
+		held = Number(/held=(\d+)/.exec(answer.url())[1]),
+		[origin, token] = server.address.split("#token="),
+		statusOf = async (time) =>
+			(await fetch(`${origin}blocks?trace=0&held=${time}`, {headers: {"X-Xheap-Token": token}})).status;
+	assert.equal(answer.status(), 200);
+	assert.deepEqual([await statusOf(held), await statusOf(held + 1e12), await statusOf(-1)], [200, 422, 400]);
+
+	await page.click("#hold");
+	await says(page, "#selection-words", "live in 100 blocks");
+	await says(page, "#panel", "Hold the picture to see this");
+	// Another moment, and again: what is asked is as of then.
+	await page.click("#hold");
+	await says(page, "#blocks-controls", "^100 blocks, ");
+	run("stop", name);
+	await says(page, "#recording-words", "has ended");
+	await says(page, "#sentence", "never freed");
+	assert.equal(await statusOf(held), 410);
 	await close(page);
 	server.kill();
 	await program.end();

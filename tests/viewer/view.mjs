@@ -11,6 +11,7 @@ import {CLASSES, makeModel, selectCells} from "../../viewer/cells.js";
 import {decodeCells} from "../../viewer/decode.js";
 import {commandTime, formatBlocks, formatBytes, formatChange, formatCount, formatWhole, lifeLimit, lifeName, sizeName} from "../../viewer/format.js";
 import {layoutFlame} from "../../viewer/tree.js";
+import {faultsOf} from "./axe.mjs";
 import {FOLDER as FOLDER_OF_BUILD, launchBrowser, SOURCE} from "./packages.mjs";
 import {randomFrom} from "./random.mjs";
 
@@ -418,6 +419,7 @@ test("blocks one by one: those of the dump, in any order, and all that is known 
 	await page.waitForSelector("#panel .stack");
 	assert.match(await text(page, "#panel"), new RegExp(`^Block.*${rows[0].address}.*size.*lived.*Made by`));
 	assert.match(await page.evaluate(() => location.hash), /block=0/);
+	await fits(page, "blocks", ["#blocks", "#panel"]);
 	await page.keyboard.press("Escape");
 	await settle(page);
 	assert.doesNotMatch(await text(page, "#panel"), /^Block/);
@@ -440,7 +442,7 @@ test("blocks one by one: those of the dump, in any order, and all that is known 
 	await close(page);
 });
 
-/** In each size and theme: a picture, and nothing that is wider than its place. */
+/** In each size and theme: a picture, and nothing that is wider than its place; axe finds nothing serious. */
 async function fits(page, name, boxes) {
 	for (const [width, height] of [[1280, 800], [1920, 1080], [3840, 2160]])
 		for (const colorScheme of ["light", "dark"]) {
@@ -457,6 +459,7 @@ async function fits(page, name, boxes) {
 				boxes,
 			);
 			assert.deepEqual(wide, [], `${name} at ${width}, ${colorScheme}`);
+			if (width === 1280) assert.deepEqual(await faultsOf(page), [], `check 23: ${name}, ${colorScheme}`);
 		}
 	await page.setViewportSize({width: 1280, height: 800});
 	await settle(page);
@@ -673,6 +676,8 @@ test("check 16: what is compared is what xheap diff says, row by row", async () 
 	await page.keyboard.press("m");
 	assert.match(await page.evaluate(() => location.hash), /view=compare.*other=0%2C0%2Cpeak/);
 	assert.match(await text(page, "#compare-head"), /^Alibstdcxx.xht, live at [^B]*, the peak: .*B.*0.B/);
+	await page.click("#compare .table-row");
+	await fits(page, "compare", ["#compare-head", "#compare-table", "#panel"]);
 	await page.click("#compare-head .button:last-child");
 	await settle(page);
 	assert.match(await page.evaluate(() => location.hash), /other=0%2C1%2Cpeak/);
@@ -699,15 +704,16 @@ test("several runs of each side: the means and spreads of xheap diff", async () 
 				wanted = told.actions[0].rows;
 			assert.match(command, /^xheap diff \S+ \S+ -- \S+ \S+ \S+ -/);
 			assert.ok(command.includes(`${name[rows]} `), command);
-			const shown = await page.$$eval("#compare .table-row", (all) => all.map((row) => [...row.querySelectorAll(".column-number")].slice(0, 3).map((cell) => cell.textContent)));
+			const shown = await page.$$eval("#compare .table-row", (all) => all.map((row) => [...[...row.querySelectorAll(".column-number")].slice(0, 3), row.querySelector(".column-change")].map((cell) => cell.textContent)));
 			const sums = wanted
-				.map((row) => ["a", "b"].map((side) => row[side][`${key}_bytes`]))
+				.map((row) => [...["a", "b"].map((side) => row[side][`${key}_bytes`]), row.in_spread.includes(`${key}_bytes`) ? "in spread" : ""])
 				.filter(([first, second]) => first !== second)
-				.map(([first, second]) => [formatChange(second - first), formatBytes(first), formatBytes(second)]);
+				.map(([first, second, spread]) => [formatChange(second - first), formatBytes(first), formatBytes(second), spread]);
 			const changed = shown.filter(([change]) => change !== "0\u2009B").map(String);
 			assert.ok(changed.length > 0);
 			assert.deepEqual(changed.sort(), sums.filter(([change]) => change !== "0\u2009B").map(String).sort(), command);
 		}
+	await fits(page, "compare-runs", ["#compare-head", "#compare-table", "#panel"]);
 	assert.match(await text(page, "#compare-head"), /^Amean of 2 runs, .*: [\d.]+.[KM]iB ± [\d.]+.[KM]iBBmean of 3 runs, .*± /);
 	await page.click("#compare-head .button:last-child");
 	await page.waitForFunction(() => /^Amean of 3 runs.*Bmean of 2 runs/.test(document.getElementById("compare-head").textContent));

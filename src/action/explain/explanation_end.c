@@ -189,10 +189,9 @@ static enum explain_fault fault_of(const struct explain_call *call)
 		return EXPLAIN_NONE;
 	if (!last)
 		return EXPLAIN_FOREIGN_FREE;
-	bool is_begin = last->details.address == call->address;
 	if (history->live.id == HEAP_NONE)
-		return is_begin && heap_end_is_given_back(last->row.end) ? EXPLAIN_DOUBLE_FREE : EXPLAIN_FOREIGN_FREE;
-	return is_begin ? EXPLAIN_NONE : EXPLAIN_INTERIOR_FREE;
+		return block_history_is_given_back(history) ? EXPLAIN_DOUBLE_FREE : EXPLAIN_FOREIGN_FREE;
+	return last->details.address == call->address ? EXPLAIN_NONE : EXPLAIN_INTERIOR_FREE;
 }
 
 static bool is_end_seen(const struct history_block *block)

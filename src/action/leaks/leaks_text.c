@@ -16,6 +16,7 @@ static const char *const titles[REACH_STATE_COUNT] = {
 	[REACH_START] = "reachable",
 };
 
+/* The states are those of LeakSanitizer, which has no lost block in a circle. */
 static void put_sums(const struct leaks *leaks, struct sink *out)
 {
 	enum { BLOCKS_WIDTH = 12, BYTES_WIDTH = 12 };
@@ -23,6 +24,11 @@ static void put_sums(const struct leaks *leaks, struct sink *out)
 	for (int i = 0; i < REACH_STATE_COUNT; i++)
 		sink_format(out, "  %*s  %*s  %s\n", BLOCKS_WIDTH, text_count(leaks->sums[i].count).data, BYTES_WIDTH,
 			    text_bytes(leaks->sums[i].bytes).data, titles[i]);
+	/* A filter may leave the others out. */
+	if (!leaks->sums[REACH_LOST].count && leaks->sums[REACH_INDIRECT].count && !leaks->question.asked->note_count)
+		sink_text(out,
+			  "  lost in circles: these blocks point to each other, and no pointer from elsewhere leads "
+			  "there\n");
 }
 
 static void put_thread(const struct leaks *leaks, const struct leak_row *row, struct sink *out)

@@ -40,6 +40,7 @@ struct action_source {
 	const struct heap_window *window; /**< by sites: the totals, and the rows of most actions; split alike in all */
 	struct heap_names *names;         /**< of one tree for all sources of an input */
 	const struct survey *survey;      /**< of action_surveyed; NULL: none was made */
+	unsigned double_frees;            /**< of the unknown frees, as far as somebody looked */
 	/* Found by actions. */
 	struct heap_window by_heap;       /**< the window of actions by heap; cell_count 0 before it is made */
 	struct heap_filter of_heaps;      /**< its filter */

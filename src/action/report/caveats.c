@@ -146,7 +146,9 @@ void caveats_lines(struct sink *out, const struct action_source *source, bool as
 	text_caveat(out, "truncated stacks", dictionary->ends.truncated, "");
 	losses_text_unwindless(out, dictionary);
 	text_whole(out, dictionary);
-	text_caveat(out, "unknown frees", source->table->unknown_frees,
+	text_caveat(out, "double frees", source->double_frees,
+		    " (of blocks that had been freed; xheap explain has the stacks)");
+	text_caveat(out, "unknown frees", source->table->unknown_frees - source->double_frees,
 		    dictionary->fold_count && !dictionary->dropped_events
 			    ? " (of addresses that were not live, or of what a child had inherited that is folded)"
 		    : dictionary->dropped_events

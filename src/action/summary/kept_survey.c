@@ -127,6 +127,12 @@ void kept_survey_chains(struct kept_survey *kept, struct action_source *source)
 		source->chains = array_pass(kept, source->chains, &source->chains_count, sizeof(*source->chains));
 }
 
+void kept_survey_double_frees(struct kept_survey *kept, unsigned *count)
+{
+	if (kept->source)
+		value_pass(kept, count, sizeof(*count));
+}
+
 void kept_survey_pinned(struct kept_survey *kept, struct pinned *pinned)
 {
 	if (kept->source)

@@ -43,6 +43,9 @@ void kept_survey_pass(struct kept_survey *kept, struct survey_part *part, struct
 /** The source's chains. */
 void kept_survey_chains(struct kept_survey *kept, struct action_source *source);
 
+/** The number of double frees. */
+void kept_survey_double_frees(struct kept_survey *kept, unsigned *count);
+
 /** The pinned pages. */
 void kept_survey_pinned(struct kept_survey *kept, struct pinned *pinned);
 

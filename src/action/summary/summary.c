@@ -13,6 +13,7 @@
 #include "action/summary/kept_survey.h"
 #include "action/summary/survey.h"
 #include "base/memory.h"
+#include "query/block_history.h"
 #include "trace/code_rows.h"
 #include "trace/memory_rows.h"
 #include "trace/process_rows.h"
@@ -350,6 +351,9 @@ static void summary_list(struct summary *summary, const struct summary_plan *pla
 	kept_survey_chains(kept, source);
 	for (int id = 0; id < SUMMARY_LIST_COUNT; id++)
 		list_make(summary, (enum summary_list_id)id, plan->top);
+	if (!kept->is_known && is_exact(summary))
+		source->double_frees = block_history_double_frees(source->table);
+	kept_survey_double_frees(kept, &source->double_frees);
 	if (!kept->is_known)
 		summary->pinned = pinned_find(summary);
 	kept_survey_pinned(kept, &summary->pinned);

@@ -450,19 +450,21 @@ static void processes_put(const struct summary_screen *screen)
 	for (size_t i = 0; i < most; i++) {
 		const struct summary_process *own = &summary->processes[i];
 		const struct trace_process *process = &dictionary->processes[own->process];
-		char name[SUMMARY_LINE_BYTES];
+		char numbers[SUMMARY_LINE_BYTES / 4], name[SUMMARY_LINE_BYTES / 4];
 		const char *function = "";
 		if (own->top_node != HEAP_NONE && own->top_node)
 			function =
 				summary_frame_text(screen, stack_view_user_node(summary->input, own->top_node), false);
-		snprintf(line, sizeof(line), "  %10s peak, %s left, %s resident  ",
+		snprintf(numbers, sizeof(numbers), "  %10s peak, %s left, %s resident  ",
 			 own->has_peak ? summary_bytes_of(screen, own->peak_bytes).data : "unknown",
 			 own->has_peak ? summary_bytes_of(screen, own->outstanding_bytes).data : "unknown",
 			 own->resident ? text_bytes(own->resident->resident_bytes).data : "unknown");
-		snprintf(name, sizeof(name), "%s %.100s%s%.800s", text_pid(process->pid).data,
-			 text_shown(text_file_name(process->image ? process->image : "")), *function ? ": " : "",
-			 function);
-		summary_line_put(screen, line, name);
+		snprintf(name, sizeof(name), "%s %.100s", text_pid(process->pid).data,
+			 text_shown(text_file_name(process->image ? process->image : "")));
+		/* The function is cut where both have no room. */
+		bool has_function = *function && text_width(numbers) + text_width(name) + 2 < summary_width_of(screen);
+		snprintf(line, sizeof(line), "%s%s: ", numbers, name);
+		summary_line_put(screen, has_function ? line : numbers, has_function ? function : name);
 	}
 }
 

@@ -81,27 +81,29 @@ static void classes_put(const struct why *why, struct sink *out)
 	grid_end(&grid, out);
 }
 
-/* The class with the most bytes beside live blocks. */
-static const char *most_text(const struct account_sum *sum, struct text *text)
+/* Write the class with the most bytes beside live blocks. Where blocks may lie, what a class calls files is the data of
+   an image, or code that was made at run time. */
+static void most_text(const struct account_sum *sum, char *text, size_t size)
 {
 	int most = ACCOUNT_LIVE + 1;
 	for (int class = most; class < ACCOUNT_CLASS_COUNT; class ++)
 		most = sum->bytes[class] > sum->bytes[most] ? class : most;
+	*text = 0;
 	if (!sum->bytes[most])
-		return "";
-	*text = text_bytes(sum->bytes[most]);
-	return account_keys[most];
+		return;
+	snprintf(text, size, "%s %s", text_bytes(sum->bytes[most]).data,
+		 most == ACCOUNT_FILES ? "image data or code" : account_keys[most]);
+	for (char *at = text; *at; at++)
+		*at = *at == '_' ? ' ' : *at;
 }
 
 static void sum_cells(struct grid *grid, const struct account_sum *sum)
 {
-	struct text most = {""};
-	const char *words = most_text(sum, &most);
-	char cell[160];
+	char most[80];
+	most_text(sum, most, sizeof(most));
 	grid_cell(grid, text_bytes(sum->resident_bytes).data);
 	grid_cell(grid, text_bytes(sum->bytes[ACCOUNT_LIVE]).data);
-	snprintf(cell, sizeof(cell), "%s%s%s", most.data, *words ? " " : "", words);
-	grid_cell(grid, cell);
+	grid_cell(grid, most);
 }
 
 struct why_row {
@@ -174,7 +176,15 @@ static void stack_put(const struct why *why, uint32_t node, struct sink *out)
 {
 	const struct stack_view view = {
 		.input = why->input, .indent = 2 * INDENT, .lines_max = LINES_OF_STACK, .has_places = true};
+	struct heap_names *names = action_names(why->input);
+	const struct heap_site earlier = {.entry = HEAP_NONE};
 	stack_view_print(&view, node, out);
+	if (node == heap_names_site(names, &earlier))
+		text_wrap(
+			out,
+			"    allocated before the attach, so their stacks are unknown: xheap record from the start has "
+			"them",
+			&why->input->layout);
 }
 
 static void pins_put(const struct why *why, struct sink *out)

@@ -3,15 +3,18 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <time.h>
 
 #include "action/diff/diff.h"
+#include "base/memory.h"
 #include "base/text.h"
 #include "cli/cli.h"
 #include "cli/formats.h"
 #include "cli/layout_options.h"
 #include "cli/option_parser.h"
 #include "fleet/fleet_output.h"
+#include "push/push_labels.h"
 
 enum { TOP_TEXT = 25, TOP_DEFAULT = 10000, OPERANDS_MAX = 2 };
 #define NS_OF_SECOND INT64_C(1000000000)
@@ -22,6 +25,8 @@ struct fleet_options {
 	unsigned operand_count;
 	int by, format;
 	bool has_top;
+	const char *token_file, *cluster;
+	uint32_t keep_days;
 	const char *limit_word;
 	struct diff_limit limit;
 	struct layout_options layout;
@@ -107,6 +112,27 @@ static const struct option filter_rows[] = {
 	{"version", .type = VALUE_TEXT, AT(question.version), .value = "VERSION", .help = "only this version"},
 	{.type = VALUE_END},
 };
+static const struct option server_rows[] = {
+	{"token-file", .type = VALUE_TEXT, AT(token_file), .value = "FILE",
+	 .help = "ClickHouse: a file with USER:PASSWORD in its first line"},
+	{.type = VALUE_END},
+};
+static const struct option load_rows[] = {
+	{"service", .type = VALUE_TEXT, AT(question.service), .value = "NAME",
+	 .help = "the service (default the file name of the first program)"},
+	{"host", .type = VALUE_TEXT, AT(question.host), .value = "NAME",
+	 .help = "the host (default that of the trace)"},
+	{"version", .type = VALUE_TEXT, AT(question.version), .value = "VERSION",
+	 .help = "the version (default the build-id of the first program)"},
+	{.type = VALUE_END},
+};
+static const struct option init_rows[] = {
+	{"cluster", .type = VALUE_TEXT, AT(cluster), .value = "NAME",
+	 .help = "init: the server is a shard of this cluster of its configuration"},
+	{"keep", .type = VALUE_COUNT, AT(keep_days), .value = "DAYS", .most = 36500,
+	 .help = "init: drop what has arrived so many days ago (default never; needs ClickHouse 20)"},
+	{.type = VALUE_END},
+};
 static const struct option output_rows[] = {
 	{"top", .type = VALUE_PARSED, .parse = take_top, .value = "N",
 	 .help = "the first N rows (default 25 in text, else 10000)"},
@@ -118,6 +144,7 @@ static const struct option output_rows[] = {
 	static const struct option_group name##_groups[] = { \
 		__VA_ARGS__, \
 		{filter_rows, 0, false}, \
+		{server_rows, 0, false}, \
 		{output_rows, 0, false}, \
 		{layout_info_rows, offsetof(struct fleet_options, layout), false}, \
 		{NULL, 0, false}}; \
@@ -128,12 +155,16 @@ static const struct option output_rows[] = {
 		rows, 0, false \
 	}
 static const struct option no_rows[] = {{.type = VALUE_END}};
-GRAMMAR(all, "fleet", ROWS(top_rows), ROWS(version_rows));
+GRAMMAR(all, "fleet", ROWS(top_rows), ROWS(version_rows), ROWS(init_rows));
 GRAMMAR(top, "fleet top", ROWS(top_rows));
 GRAMMAR(diff, "fleet diff", ROWS(version_rows), ROWS(stack_rows));
 GRAMMAR(growth, "fleet growth", ROWS(stack_rows));
 GRAMMAR(hosts, "fleet hosts", ROWS(no_rows));
 GRAMMAR(versions, "fleet versions", ROWS(no_rows));
+static const struct option_group load_groups[] = {ROWS(load_rows), ROWS(server_rows), {NULL, 0, false}};
+static const struct option_grammar load_grammar = {.command = "fleet load", .groups = load_groups, .dashes = "--"};
+static const struct option_group init_groups[] = {ROWS(init_rows), ROWS(server_rows), {NULL, 0, false}};
+static const struct option_grammar init_grammar = {.command = "fleet init", .groups = init_groups, .dashes = "--"};
 
 /* ---- the answer ---- */
 
@@ -176,7 +207,8 @@ static int question_settle(struct fleet_options *options, const char *verb)
 	struct fleet_question *question = &options->question;
 	struct timespec now;
 	if (!options->operand_count)
-		return cli_fail("fleet %s: the place is missing: a directory of pushed files", verb);
+		return cli_fail(
+			"fleet %s: the place is missing: a directory of pushed files, or clickhouse+http://HOST", verb);
 	if (question->asked == FLEET_HOSTS && options->operand_count < 2)
 		return cli_fail("fleet hosts: the frame is missing: xheap fleet hosts DIR 'web!parse'");
 	if (question->asked != FLEET_HOSTS && options->operand_count > 1)
@@ -196,18 +228,21 @@ static int question_settle(struct fleet_options *options, const char *verb)
 	return CLI_OK;
 }
 
-static int ask_run(enum fleet_kind asked, const struct option_grammar *grammar, int count, char **arguments)
+/* shown: gets the questions that a server is asked, and nobody wants the answer; NULL: as usual. */
+static int ask_run(enum fleet_kind asked, const struct option_grammar *grammar, int count, char **arguments,
+		   struct sink *shown)
 {
 	struct fleet_options options = {.question = {.asked = asked}, .format = REPORT_TEXT};
 	struct fleet_answer answer = {.rows = NULL};
 	struct diag diag = {""};
 	int status = options_parse(grammar, count, arguments, &options, take_operand, NULL);
 	status = status ? CLI_FAILED : question_settle(&options, arguments[0]);
-	if (status == CLI_OK && fleet_ask(options.operands[0], &options.question, &answer, &diag))
+	const struct fleet_place place = {options.operands[0], options.token_file, shown};
+	if (status == CLI_OK && fleet_ask(&place, &options.question, &answer, &diag))
 		status = cli_fail("fleet %s: %s", arguments[0], diag.text);
-	if (status == CLI_OK)
+	if (status == CLI_OK && !shown)
 		status = answer_show(&options, &answer);
-	if (status == CLI_OK)
+	if (status == CLI_OK && !shown)
 		status = answer_judge(&options, &answer);
 	fleet_answer_fini(&answer);
 	return status;
@@ -216,13 +251,106 @@ static int ask_run(enum fleet_kind asked, const struct option_grammar *grammar, 
 #define RUN(name, asked) \
 	static int name##_run(int count, char **arguments) \
 	{ \
-		return ask_run(asked, &name##_grammar, count, arguments); \
+		return ask_run(asked, &name##_grammar, count, arguments, NULL); \
 	}
 RUN(top, FLEET_TOP)
 RUN(diff, FLEET_DIFF)
 RUN(growth, FLEET_GROWTH)
 RUN(hosts, FLEET_HOSTS)
 RUN(versions, FLEET_VERSIONS)
+
+/* ---- a database ---- */
+
+static int init_run(int count, char **arguments)
+{
+	struct fleet_options options = {.by = 0};
+	struct diag diag = {""};
+	if (options_parse(&init_grammar, count, arguments, &options, take_operand, NULL))
+		return CLI_FAILED;
+	if (options.operand_count != 1)
+		return cli_fail("fleet init: one place is expected: clickhouse+http://HOST:8123/DATABASE");
+	if (fleet_database_make(options.operands[0], options.token_file, options.cluster, options.keep_days, &diag))
+		return cli_fail("fleet init: %s", diag.text);
+	return CLI_OK;
+}
+
+struct load_options {
+	struct fleet_options fleet; /* first: their rows are read into it */
+	const char **words;
+	size_t count, capacity;
+};
+
+static int take_load_word(void *context, char *word)
+{
+	struct load_options *options = context;
+	memory_grow(options->words, options->count, options->capacity);
+	options->words[options->count++] = word;
+	return 0;
+}
+
+static void label_take(struct push_labels *labels, const char *key, const char *value)
+{
+	if (value)
+		push_labels_add(labels, key, value);
+}
+
+static int traces_load(const struct load_options *options)
+{
+	const struct fleet_options *fleet = &options->fleet;
+	const struct fleet_place place = {options->words[0], fleet->token_file, NULL};
+	struct push_labels labels = {.count = 0};
+	struct diag diag = {""};
+	size_t loaded = 0;
+	label_take(&labels, "service.name", fleet->question.service);
+	label_take(&labels, "host.name", fleet->question.host);
+	label_take(&labels, "service.version", fleet->question.version);
+	const int error = fleet_load(&place, &labels, options->words + 1, options->count - 1, &loaded, &diag);
+	push_labels_fini(&labels);
+	if (error)
+		return cli_fail("fleet load: %s; %zu of %zu traces are loaded", diag.text, loaded, options->count - 1);
+	return CLI_OK;
+}
+
+static int load_run(int count, char **arguments)
+{
+	struct load_options options = {.count = 0};
+	int status =
+		options_parse(&load_grammar, count, arguments, &options, take_load_word, NULL) ? CLI_FAILED : CLI_OK;
+	if (status == CLI_OK && options.count < 2)
+		status = cli_fail(
+			"fleet load: a trace is missing: xheap fleet load clickhouse+http://HOST/DATABASE TRACE...");
+	if (status == CLI_OK)
+		status = traces_load(&options);
+	free(options.words);
+	return status;
+}
+
+/* ---- the questions as a server gets them ---- */
+
+static const struct {
+	const struct option_grammar *grammar;
+	enum fleet_kind asked;
+} questions[] = {{&top_grammar, FLEET_TOP},
+		 {&diff_grammar, FLEET_DIFF},
+		 {&growth_grammar, FLEET_GROWTH},
+		 {&hosts_grammar, FLEET_HOSTS},
+		 {&versions_grammar, FLEET_VERSIONS}};
+
+static int sql_run(int count, char **arguments)
+{
+	struct cli_output to;
+	for (size_t i = 0; i < sizeof(questions) / sizeof(*questions); i++) {
+		const char *word = strrchr(questions[i].grammar->command, ' ') + 1;
+		if (count < 2 || strcasecmp(arguments[1], word) != 0)
+			continue;
+		cli_output_open(&to, false);
+		const int status =
+			ask_run(questions[i].asked, questions[i].grammar, count - 1, arguments + 1, &to.sink);
+		const int ended = cli_output_close(&to);
+		return status == CLI_OK ? ended : status;
+	}
+	return cli_fail("fleet sql: the question is missing: top, diff, growth, hosts or versions");
+}
 
 /* ---- the command ---- */
 
@@ -236,6 +364,12 @@ static const struct cli_verb verbs[] = {
 	 hosts_run},
 	{"versions", "PLACE [OPTIONS]", "services and versions: on how many hosts, since when, how much in use",
 	 &versions_grammar, versions_run},
+	{"sql", "top|diff|growth|hosts|versions PLACE [OPTIONS]",
+	 "the queries that a ClickHouse server gets for a question", NULL, sql_run},
+	{"init", "PLACE [OPTIONS]", "make the tables of a ClickHouse database that hosts push to", &init_grammar,
+	 init_run},
+	{"load", "PLACE TRACE... [OPTIONS]",
+	 "put traces into such a database, each as a push of a session that is over", &load_grammar, load_run},
 	{0}};
 
 static int fleet_run(int count, char **arguments)
@@ -249,7 +383,8 @@ const struct command command_fleet = {
 	.summary = "ask about all hosts whose sessions push profiles",
 	.run = fleet_run,
 	.options = &all_grammar,
-	.help = "PLACE is a directory of files that xheap push has written (file:DIR), of any number of hosts.\n"
+	.help = "PLACE is what xheap push was given: a directory of the files of any number of hosts (file:DIR), or a\n"
+		"database, clickhouse+http://HOST:8123/DATABASE.\n"
 		"Exit status: 0, or 1 if a row grew by more than --fail-above, 2 for an error.\n\n"
 		"Examples:\n  xheap fleet top profiles --by function --last 1h\n"
 		"  xheap fleet diff profiles --service web --before 1.4 --after 1.5 --fail-above 64K\n"};

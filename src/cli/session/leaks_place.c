@@ -17,6 +17,8 @@ enum { CORE_PATH_BYTES = 1200 };
 int leaks_place_make(struct leaks_place *place)
 {
 	const char *temporary = getenv("TMPDIR");
+	if (temporary && *temporary && *temporary != '/')
+		return cli_fail("TMPDIR is %s: not an absolute path", temporary);
 	int length = snprintf(place->path, sizeof(place->path), "%s/xheap-leaks.XXXXXX",
 			      temporary && *temporary ? temporary : "/tmp");
 	if (length >= (int)sizeof(place->path))
@@ -71,22 +73,15 @@ static void core_drop(struct leaks_place *place)
 static int process_look(struct leaks_place *place, int socket, pid_t pid, bool may_stop, bool is_one)
 {
 	struct diag diag = {""};
-	struct control_message answer = {.kind = CONTROL_NOTE};
-	struct control_message message = {.kind = CONTROL_CORE, .pid = pid, .value = may_stop};
 	char name[20];
 	snprintf(name, sizeof(name), "%d", (int)pid);
 	struct leaks_core *core = core_add(place, name);
-	if (strlen(core->path) >= sizeof(message.text))
-		return cli_fail("TMPDIR is too long");
-	snprintf(message.text, sizeof(message.text), "%s", core->path);
 	core->pid = pid;
-	if (session_answer(socket, &message, &answer, &diag)) {
-		if (!is_one || !proc_is_ending(pid))
-			return cli_fail("%s", diag.text);
-		core_drop(place);
+	if (!controller_write_core(socket, pid, core->path, may_stop, &core->pause, NULL, &diag))
 		return CLI_OK;
-	}
-	core->pause = answer.core;
+	if (!is_one || !proc_is_ending(pid))
+		return cli_fail("%s", diag.text);
+	core_drop(place);
 	return CLI_OK;
 }
 

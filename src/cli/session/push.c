@@ -22,6 +22,7 @@
 #include "cli/session/session_talk.h"
 #include "os/fd.h"
 #include "os/monotonic.h"
+#include "push/push_past.h"
 #include "push/push_profile.h"
 #include "push/push_send.h"
 #include "session/control/control_wait.h"
@@ -85,6 +86,8 @@ static void profile_make(struct pushing *pushing)
 		trouble_note(pushing, "");
 	else
 		push_queue_tell(&pushing->queue);
+	if (pushing->socket < 0)
+		push_past_remove(pushing->queue.directory);
 	/* Of a session that only pushes, nothing stays. */
 	if (pushing->socket < 0 && trace && push_trace_is_own(pushing->options->words.name, trace))
 		unlink(trace);
@@ -100,8 +103,14 @@ static void sending_begin(struct pushing *pushing)
 	int file = push_queue_first(&pushing->queue, &url);
 	if (file < 0)
 		return;
-	if (push_send_begin(&pushing->sending, file, url, push_place_type(&pushing->place),
-			    pushing->options->token_file, &diag)) {
+	const struct push_request request = {.file = file,
+					     .url = url,
+					     .type = push_place_type(&pushing->place),
+					     .token_file = pushing->options->token_file,
+					     .is_basic = push_place_is_clickhouse(&pushing->place),
+					     .answer = -1,
+					     .most_s = PUSH_SEND_SECONDS};
+	if (push_send_begin(&pushing->sending, &request, &diag)) {
 		trouble_note(pushing, diag.text);
 		pushing->send_ns = monotonic_now_ns() + PAUSE_MS_MOST * NS_PER_MS;
 	}
@@ -258,7 +267,7 @@ static int push_all(struct pushing *pushing)
 	pushing->maker = (struct push_maker){.place = &pushing->place,
 					     .labels = &pushing->options->labels,
 					     .session = pushing->options->words.name,
-					     .past.with_lines = pushing->options->with_lines,
+					     .with_lines = pushing->options->with_lines,
 					     .queue = &pushing->queue};
 	pushing->profile_ns =
 		pushing->options->is_once ? 0 : monotonic_now_ns() + (uint64_t)pushing->options->every_ms * NS_PER_MS;
@@ -302,6 +311,8 @@ const struct command command_push = {
 	.help = "A profile has, by stack, the blocks and bytes allocated since the last one, and those in use. The "
 		"command\n"
 		"ends with the session. What the server does not take at once waits on the disk.\n\n"
-		"PLACE: otlp+http://HOST:PORT, pyroscope+http://HOST:PORT (also with https), or file:DIR.\n\n"
+		"PLACE: otlp+http://HOST:PORT, pyroscope+http://HOST:PORT, clickhouse+http://HOST:PORT/DATABASE (also "
+		"with\n"
+		"https), or file:DIR.\n\n"
 		"Example:\n  xheap start web --sample 512K -p $(pidof nginx | tr ' ' ,)\n"
 		"  xheap push web otlp+http://localhost:4318 --every 60s &\n"};

@@ -36,7 +36,8 @@ static const struct option push_rows[] = {
 	{"label", .type = VALUE_PARSED, .value = "KEY=VALUE", .parse = label_take,
 	 .help = "a further attribute of the service, such as service.version=1.4; may come again"},
 	{"token-file", .type = VALUE_TEXT, AT(token_file), .value = "FILE",
-	 .help = "send the first line of FILE, which nobody else may read, as a bearer token"},
+	 .help = "send the first line of FILE, which nobody else may read, as a bearer token, or as USER:PASSWORD to "
+		 "ClickHouse"},
 	{"lines", .type = VALUE_ON, AT(with_lines), .help = "look up lines of source files, too, which takes time"},
 	{"queue", .type = VALUE_TEXT, AT(queue), .value = "DIR", .initial_help = "in the user's state directory",
 	 .help = "where profiles wait that could not be sent"},

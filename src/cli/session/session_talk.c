@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/session/session_talk.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "cli/cli.h"
-#include "session/control/control_wait.h"
 #include "session/directory/directory.h"
-
-/* How long one wait for an answer lasts. */
-enum { ANSWER_SLICE_MS = 1000 };
 
 static void on_message(void *cookie, enum controller_word word, const char *text)
 {
@@ -33,19 +28,10 @@ int session_ask(int socket, const struct control_message *message)
 	return controller_ask(socket, message, &session_listener, &diag) ? cli_fail("%s", diag.text) : CLI_OK;
 }
 
-int session_answer(int socket, const struct control_message *message, struct control_message *answer, struct diag *diag)
+int session_answer(int socket, const struct control_message *message, struct control_message *answer)
 {
-	struct control_wait wait;
-	int got = 0;
-	control_wait_begin(&wait, socket, CONTROL_WAIT_USUAL_MS);
-	if (!control_send(socket, message))
-		return diag_fail(diag, EPIPE, "the session's logger is gone");
-	answer->kind = CONTROL_NOTE;
-	while (got >= 0 && answer->kind != CONTROL_DONE)
-		got = control_wait_receive(&wait, answer, ANSWER_SLICE_MS, diag);
-	if (got < 0 || !answer->value)
-		return got < 0 ? got : 0;
-	return diag_fail(diag, EIO, "%s", answer->text[0] ? answer->text : strerror((int)-answer->value));
+	struct diag diag = {""};
+	return controller_answer(socket, message, answer, NULL, &diag) ? cli_fail("%s", diag.text) : CLI_OK;
 }
 
 int session_query(int socket, bool with_threads, struct controller_state *state)

@@ -83,6 +83,8 @@ int question_set(struct question *question, const char *word, const char *text, 
 		question->has_moment = true;
 		return time_set(&question->at_ns, text, why);
 	}
+	if (!strcmp(word, "held"))
+		return time_set(&question->held_ns, text, why);
 	if (!strcmp(word, "n"))
 		return intervals_set(question, text, why);
 	if (!strcmp(word, "bounds"))
@@ -128,6 +130,8 @@ int question_check(const struct question *question, struct diag *why)
 {
 	if (question->has_range && question->from_ns > question->to_ns)
 		return diag_fail(why, EINVAL, "the range ends before it begins");
+	if (question->held_ns < 0)
+		return diag_fail(why, EINVAL, "no trace is held before it begins");
 	if (question->has_range && question->has_moment)
 		return diag_fail(why, EINVAL, "a range and a moment do not go together");
 	return 0;

@@ -48,6 +48,7 @@ struct question {
 	bool is_rising;         /**< the least one is first */
 	uint32_t offset, limit; /**< which rows of blocks */
 	uint32_t id;            /**< of a block */
+	int64_t held_ns;        /**< of a trace that is recorded: it is asked as of this time; 0: as it is */
 	uint32_t seen;          /**< the picture of a recording that the page has; 0: none */
 };
 

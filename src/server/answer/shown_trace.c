@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "server/answer/shown_trace.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,12 +16,23 @@
 
 enum { MOMENT_BYTES = 32 };
 
+/* The recording goes on, and must not wait. */
+static int events_check(const struct shown_trace *shown, struct diag *diag)
+{
+	uint64_t count = trace_dictionary(shown->opened->trace)->event_count;
+	return !shown->options.until_ns || count <= SHOWN_EVENTS_MAX
+		       ? 0
+		       : diag_fail(diag, E2BIG, "it has %s events: this is answered when the recording has ended",
+				   text_count(count).data);
+}
+
 int shown_trace_open(struct shown_trace *shown, const struct analysis_caller *caller, struct diag *diag)
 {
 	struct heap_table *table;
 	int error = shown->opened ? 0 : opened_trace_open(&shown->opened, shown->path, &shown->options, caller, diag);
 	if (!error && !shown->cull.with_entries)
 		heap_cull_use_default(&shown->cull);
+	error = error ? error : events_check(shown, diag);
 	error = error ? error : opened_trace_table(shown->opened, &table, caller, diag);
 	return error ? error : opened_trace_resolve(shown->opened, caller, diag);
 }

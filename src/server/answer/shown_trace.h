@@ -14,6 +14,9 @@ struct shown_trace {
 	uint32_t *nodes;             /**< by site: see shown_trace_nodes() */
 };
 
+/** Of a trace that is recorded, at most so many events can be shown as of a moment: each time all are matched anew. */
+enum { SHOWN_EVENTS_MAX = 50000000 };
+
 /** Open the trace, make its table, which may take an index's time, and name its code. caller: its progress is
     called, and it may cancel. Return 0, or a negative errno with the reason in `diag`; then it may be called again. */
 int shown_trace_open(struct shown_trace *shown, const struct analysis_caller *caller, struct diag *diag);

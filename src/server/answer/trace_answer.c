@@ -291,7 +291,7 @@ static void answer_write(struct trace_answer *answer)
 		json_count(json, "runs", answer->plan->runs);
 	json_text(json, "path", answer->shown->path);
 	json_text(json, "command", dictionary->process_count ? dictionary->processes[0].command : "");
-	json_number(json, "duration_ns", dictionary->duration_ns);
+	json_number(json, "duration_ns", source->table->duration_ns);
 	trace_facts_lists(json, source);
 	json_count(json, "events", dictionary->event_count);
 	summary_json_totals(json, &answer->summary);
@@ -299,7 +299,8 @@ static void answer_write(struct trace_answer *answer)
 	summary_json_resident(json, &answer->summary);
 	json_findings(answer);
 	json_count(json, "sample_bytes", source->table->sample_bytes);
-	trace_facts_state(json, source, &(struct trace_facts_plan){.left_out = answer->plan->left_out});
+	const struct trace_facts_plan facts = {answer->plan->left_out, answer->shown->options.until_ns};
+	trace_facts_state(json, source, &facts);
 	json_end_object(json);
 	json_end(json);
 }

@@ -44,14 +44,14 @@ enum {
 struct shown_slot {
 	struct shown_trace shown;
 	enum { SLOT_CLOSED, SLOT_OPENING, SLOT_OPEN } state;
-	bool is_wanted;       /* it is to be opened before a job needs it */
+	bool is_wanted;       /* all of it is to be opened before a job needs it */
 	bool is_cold;         /* it is to be prepared before a job needs that */
 	struct reply *trace;  /* its answer `trace`, when it is open */
 	struct reply *reason; /* why it could not be opened, for the next job; NULL: somebody knows it */
 	struct reply *kept[KEPT_COUNT];
 	unsigned kept_intervals[KEPT_COUNT];
 	unsigned next_kept;
-	struct live_trace *live;   /* while it is recorded: nothing else is open then */
+	struct live_trace *live;   /* while it is recorded: if it is open, then as of a time */
 	struct live_trace *ending; /* that was so; whoever opens the trace frees it */
 	struct live_note over;     /* how that ended; "": it was never recorded here */
 	struct live_answer picture;
@@ -107,6 +107,13 @@ static void job_stop(struct jobs *jobs, struct job *job, unsigned status)
 		job->end_status = status;
 		__atomic_store_n(&slot->is_cancelled, true, __ATOMIC_RELAXED);
 	}
+}
+
+/* Return the time as of which a job asks a trace that is recorded; 0: none. */
+static int64_t held_ns_of(const struct job *job)
+{
+	const enum request_name name = job->request.name;
+	return name == REQUEST_LIVE || name == REQUEST_FLUSH ? 0 : job->request.question.held_ns;
 }
 
 /* ---- answers ---- */
@@ -257,9 +264,8 @@ static struct reply *live_picture_find(struct shown_slot *slot, uint64_t seen)
 	return slot->picture.number > seen ? reply_hold(slot->live_reply) : NULL;
 }
 
-static struct reply *live_wait_find(struct shown_slot *slot, const struct job *job, uint64_t now_ns)
+static struct reply *live_wait_find(struct shown_slot *slot, const struct job *job, uint64_t waited_ms)
 {
-	const uint64_t waited_ms = (now_ns - job->given_ns) / NS_PER_MS;
 	struct reply *reply = live_picture_find(slot, job->request.question.seen);
 	if (reply || waited_ms < (slot->picture.number ? LIVE_PATIENCE_MS : PATIENCE_MS))
 		return reply;
@@ -269,13 +275,26 @@ static struct reply *live_wait_find(struct shown_slot *slot, const struct job *j
 	return reply_progress(slot);
 }
 
+/* A thread answers as of a time that is recorded whole. */
+static struct reply *held_wait_find(struct shown_slot *slot, const struct job *job, uint64_t waited_ms)
+{
+	struct live_note note;
+	live_trace_noted(slot->live, &note);
+	if (held_ns_of(job) > note.until_ns)
+		return reply_line(STATUS_BAD_TRACE, "this time is not recorded yet");
+	return slot->state == SLOT_OPENING && waited_ms >= PATIENCE_MS ? reply_progress(slot) : NULL;
+}
+
 /* The answer to a job; NULL: it waits. */
 static struct reply *live_reply_find(struct jobs *jobs, struct shown_slot *slot, const struct job *job, uint64_t now_ns)
 {
 	static const char live[] = "{\"schema\": 1, \"live\": true}\n";
 	const struct view_request *request = &job->request;
+	const uint64_t waited_ms = (now_ns - job->given_ns) / NS_PER_MS;
 	if (request->name == REQUEST_LIVE)
-		return live_wait_find(slot, job, now_ns);
+		return live_wait_find(slot, job, waited_ms);
+	if (held_ns_of(job))
+		return held_wait_find(slot, job, waited_ms);
 	if (request->name == REQUEST_TRACE)
 		return reply_new(STATUS_OK, trace_type, strdup(live), sizeof(live) - 1);
 	if (request->name == REQUEST_CELLS && is_of_whole_run(&request->question))
@@ -301,7 +320,8 @@ static void live_job_look(struct jobs *jobs, struct job *job, uint64_t now_ns)
 static bool is_about_recording(const struct jobs *jobs, const struct job *job)
 {
 	const enum request_name name = job->request.name;
-	return jobs->slots[job->request.trace].live || name == REQUEST_LIVE || name == REQUEST_FLUSH;
+	return !job->is_running && (jobs->slots[job->request.trace].live || held_ns_of(job) || name == REQUEST_LIVE ||
+				    name == REQUEST_FLUSH);
 }
 
 /* Go over to the trace itself when the recording has ended. */
@@ -324,8 +344,25 @@ struct task {
 	struct shown_slot *slot;
 	struct job *job;   /* NULL: the trace is opened, or prepared */
 	bool is_preparing; /* it is prepared */
+	int64_t until_ns;  /* it is opened as of this time; 0: all of it */
 	struct reply *reply;
 };
+
+/* Close the trace if it is open as of another time than this one. */
+static void slot_turn(struct shown_slot *slot, int64_t until_ns)
+{
+	if (slot->shown.options.until_ns == until_ns)
+		return;
+	const char *path = slot->shown.path;
+	struct opened_options options = slot->shown.options;
+	options.until_ns = until_ns;
+	shown_trace_close(&slot->shown);
+	slot->shown = (struct shown_trace){.path = path, .options = options};
+	for (unsigned i = 0; i < KEPT_COUNT; i++) {
+		reply_release(slot->kept[i]);
+		slot->kept[i] = NULL;
+	}
+}
 
 static void task_run(void *context)
 {
@@ -347,6 +384,7 @@ static void task_run(void *context)
 	const struct trace_answer_plan plan = plan_of(task->jobs);
 	live_trace_free(slot->ending);
 	slot->ending = NULL;
+	slot_turn(slot, task->until_ns);
 	int error = shown_trace_open(&slot->shown, &caller, &diag);
 	task->reply = error ? NULL : kept_read(task->jobs, slot);
 	if (task->reply)
@@ -367,10 +405,12 @@ static bool task_find(struct jobs *jobs, struct task *task)
 	}
 	for (struct job *job = jobs->first; job; job = job->next) {
 		struct shown_slot *slot = &jobs->slots[job->request.trace];
-		if (job->is_running || slot->is_busy || slot->live)
+		const int64_t until_ns = held_ns_of(job);
+		if (job->is_running || slot->is_busy || (slot->live && !until_ns))
 			continue;
 		task->slot = slot;
-		task->job = slot->state == SLOT_OPEN ? job : NULL;
+		task->until_ns = until_ns;
+		task->job = slot->state == SLOT_OPEN && slot->shown.options.until_ns == until_ns ? job : NULL;
 		return true;
 	}
 	task->is_preparing = true;
@@ -397,6 +437,9 @@ static void task_begin(struct task *task)
 		slot->state = SLOT_OPENING;
 		slot->is_wanted = false;
 		slot->begun_ns = monotonic_now_ns();
+		slot->done = slot->all = 0;
+		reply_release(slot->trace);
+		slot->trace = NULL;
 	}
 }
 
@@ -409,12 +452,12 @@ static void opening_end(struct jobs *jobs, struct shown_slot *slot, struct reply
 	bool is_known = false;
 	for (struct job *next, *job = jobs->first; job && slot->reason; job = next) {
 		next = job->next;
-		if (&jobs->slots[job->request.trace] != slot)
+		if (&jobs->slots[job->request.trace] != slot || held_ns_of(job) != slot->shown.options.until_ns)
 			continue;
 		job_end(jobs, job, reply_hold(reply));
 		is_known = true;
 	}
-	if (is_known) {
+	if (is_known || slot->shown.options.until_ns) {
 		reply_release(slot->reason);
 		slot->reason = NULL;
 	}

@@ -64,16 +64,37 @@ static int receive(struct control_wait *wait, struct control_message *message,
 	}
 }
 
-int controller_ask(int socket, const struct control_message *message, const struct controller_listener *listener,
-		   struct diag *diag)
+int controller_answer(int socket, const struct control_message *message, struct control_message *answer,
+		      const struct controller_listener *listener, struct diag *diag)
 {
-	struct control_message answer = {.kind = CONTROL_NOTE};
 	struct control_wait wait;
 	control_wait_begin(&wait, socket, CONTROL_WAIT_USUAL_MS);
 	int error = send_message(socket, message, diag);
-	while (!error && answer.kind != CONTROL_DONE)
-		error = receive(&wait, &answer, listener, diag);
-	return error ? error : done(&answer, diag);
+	answer->kind = CONTROL_NOTE;
+	while (!error && answer->kind != CONTROL_DONE)
+		error = receive(&wait, answer, listener, diag);
+	return error ? error : done(answer, diag);
+}
+
+int controller_ask(int socket, const struct control_message *message, const struct controller_listener *listener,
+		   struct diag *diag)
+{
+	struct control_message answer;
+	return controller_answer(socket, message, &answer, listener, diag);
+}
+
+int controller_write_core(int socket, pid_t pid, const char *path, bool may_stop, struct control_core *made,
+			  const struct controller_listener *listener, struct diag *diag)
+{
+	struct control_message answer = {.value = 0}, message = {.kind = CONTROL_CORE, .pid = pid, .value = may_stop};
+	if (path[0] != '/')
+		return diag_fail(diag, EINVAL, "%s: not an absolute path", path);
+	if (strlen(path) >= sizeof(message.text))
+		return diag_fail(diag, ENAMETOOLONG, "a path of %zu bytes is too long", strlen(path));
+	snprintf(message.text, sizeof(message.text), "%s", path);
+	int error = controller_answer(socket, &message, &answer, listener, diag);
+	*made = answer.core;
+	return error;
 }
 
 /* ---- the state ---- */

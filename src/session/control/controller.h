@@ -61,9 +61,19 @@ struct controller_update {
 	uint32_t options, wait_limit_ms; /**< OPTION_* bits */
 };
 
-/** Send a message that CONTROL_DONE answers, and wait for the answer. Return the answer's error. */
+/** Send a message that CONTROL_DONE answers, and wait, however long the logger shows that it works, for the answer.
+    Return the answer's error. */
+int controller_answer(int socket, const struct control_message *message, struct control_message *answer,
+		      const struct controller_listener *listener, struct diag *diag);
+
+/** As controller_answer(), for whoever needs no more than the error. */
 int controller_ask(int socket, const struct control_message *message, const struct controller_listener *listener,
 		   struct diag *diag);
+
+/** Have the logger write the core of a process to a new file, whose path is absolute. may_stop: as of
+    CONTROL_CORE. */
+int controller_write_core(int socket, pid_t pid, const char *path, bool may_stop, struct control_core *made,
+			  const struct controller_listener *listener, struct diag *diag);
 
 /** Query the session's state into *state. The caller frees it by controller_state_fini(), after an error, too. */
 int controller_query(int socket, bool with_threads, struct controller_state *state,

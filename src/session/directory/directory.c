@@ -566,6 +566,17 @@ static bool counts(int directory, uid_t user)
 	return socket >= 0;
 }
 
+/* Of this user's sessions those count whose logger is gone, too: say how to get on. */
+static void say_if_gone(int directory, uid_t user, char *title, size_t size)
+{
+	size_t length = strlen(title);
+	int socket = user == geteuid() ? connect_in(directory, user, 0) : -EAGAIN;
+	if (socket >= 0)
+		close(socket);
+	else if (socket == -ECONNREFUSED)
+		snprintf(title + length, size - length, ", whose logger is gone: xheap recover saves what it recorded");
+}
+
 static bool session_of_map(pid_t pid, struct proc_map *map, char *name, size_t size)
 {
 	struct session_directory directory = {.place = -1, .fd = -1};
@@ -577,6 +588,8 @@ static bool session_of_map(pid_t pid, struct proc_map *map, char *name, size_t s
 	directory.fd = directory_of_region(map->path, pid, &user);
 	bool is_found = directory.fd >= 0 && is_region(directory.fd, slash + 1, map) && counts(directory.fd, user) &&
 			title_of(&directory, name, size);
+	if (is_found)
+		say_if_gone(directory.fd, user, name, size);
 	session_directory_close(&directory);
 	return is_found;
 }

@@ -85,8 +85,11 @@ bool session_each_other(uint64_t until_ns, session_visit *visit, void *cookie);
 /** Call visit with the path of each session's directory of this user. */
 void session_each_directory(void (*visit)(void *cookie, const char *path), void *cookie);
 
+enum { SESSION_TITLE_BYTES = 256 };
+
 /** Return whether a session already records the process, with its name in `name`, or its trace's path if it has
-    none. Sessions of this user count, and those of root and of the process's owner whose logger takes connections. */
+    none; and behind that, what to do if the logger is gone. Sessions of this user count, and those of root and of the
+    process's owner whose logger takes connections. */
 bool session_of_process(pid_t pid, char *name, size_t size);
 
 /** Listen on the directory's socket for controllers. Return a descriptor that the caller closes, or a negative

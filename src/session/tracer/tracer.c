@@ -433,7 +433,7 @@ static void queue_result(struct tracer_job *job, const struct tracer_result *res
 
 static int attach_begin(struct tracer_job *job, struct tracer_result *result, struct inject_pause *pause)
 {
-	char other[128];
+	char other[SESSION_TITLE_BYTES];
 	if (session_of_process(result->pid, other, sizeof(other)))
 		return diag_fail(&result->diag, EEXIST, "process %d is recorded already, by %s", (int)result->pid,
 				 other);

@@ -26,6 +26,10 @@ SANITIZER = ["-fsanitize=thread"] if "__tsan_" in IMPORTED else ["-fsanitize=add
 ENVIRONMENT = dict(os.environ, LD_LIBRARY_PATH=str(LIBRARY), XHEAP=XHEAP)
 PERL = ["perl", "-e", 'my %count; $count{$_ % 500} .= "line $_\\n" for 1 .. 5000;']
 # Of the functions that end, print, or change what belongs to the whole program. _exit: of a forked child whose exec has failed.
+STATES = ["lost", "indirect", "interior", "start"]      # in the order of enum xheap_reach
+ENDS = ["free", "realloc", "destroy", "gap", "conflict", "exit", "open"]
+FAULTS = ["none", "double_free", "interior_free", "foreign_free", "damaged_heap"]
+CERTAINTIES = ["unknown", "likely", "certain"]
 FORBIDDEN = set("""exit abort quick_exit __assert_fail printf puts putchar vprintf __printf_chk __vprintf_chk perror psignal warn err stdout stderr signal sigaction
     sigprocmask atexit setlocale system popen chdir fchdir umask putenv setenv unsetenv alarm setitimer setuid setsid""".split())
 # A million calls of as many stacks: each bit of a number is one of two places that call.
@@ -47,6 +51,37 @@ int main(void)
 	char byte;
 	grow(20);
 	return read(0, &byte, 1) < 0;
+}
+"""
+# Loses ten blocks, and ten to which those point, and keeps ten; then it waits.
+LOSING = """#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#define OUT __attribute__((noipa))
+static void *volatile kept[10];
+OUT static void *make(size_t size) { return calloc(1, size); }
+OUT static void lose(void) { void *volatile *block = make(300); block[0] = make(40); }
+OUT static void clean(void) { volatile char room[8000]; memset((char *)room, 0, sizeof(room)); }
+int main(void)
+{
+	char byte;
+	for (int i = 0; i < 10; i++) { lose(); kept[i] = make(50); }
+	clean();
+	return read(0, &byte, 1) < 0;
+}
+"""
+CRASHING = """#include <stdlib.h>
+#include <string.h>
+#define OUT __attribute__((noipa))
+OUT static void *make(size_t size) { return calloc(1, size); }
+OUT static void give(void *block) { free(block); }
+int main(int count, char **words)
+{
+	char *volatile block = make(40), *volatile other = make(2000), *volatile last = make(40);
+	if (words[1][0] == 'd') { give(block); give(block); }
+	if (words[1][0] == 'b') { memset(block, 'x', 64); give(other); make(4000); }
+	if (words[1][0] == 'a') { *(void **)other = (void *)0x123456789abcdef; char *volatile *volatile after = (void *)last; after[2] = (void *)0x6b6b6b6b6b6b6b6b; give(last); *after[2] = 1; }
+	return count;
 }
 """
 LOGGER_BYTES = 256 << 20         # three eighths of this are for stacks, of which a million need more
@@ -219,6 +254,95 @@ def resident(program):
     expect(refused.returncode == 1 and "no process has the pid 1" in refused.stdout + refused.stderr, f"{refused}")
 
 
+def lost(program):
+    """Lost blocks of a copy of a process that runs."""
+    name, core = f"lost{os.getpid()}", os.path.abspath("lost.core")
+    pathlib.Path("losing.c").write_text(LOSING)
+    expect(run(os.environ.get("CC", "cc"), "-O1", "-fno-builtin", "losing.c", "-o", "losing").returncode == 0, "losing.c does not compile")
+    expect(run(XHEAP, "start", name, "-o", "lost.xht").returncode == 0, "a session")
+    with subprocess.Popen([XHEAP, "launch", name, "--", "./losing"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, env=ENVIRONMENT) as server:
+        try:
+            wait_for("a program that waits for its input", lambda: all_read(name, 1))
+            pid = told("query", name)["targets"][0]["pid"]
+            for path, said in (("lost.core", "not an absolute path"), ("/" + "x" * 9000, "too long"), ("/no/such/folder/core", "/no/such/folder/core")):
+                refused = run(program, "copy", name, pid, path)
+                expect(refused.returncode == 1 and said in refused.stdout, f"{path}: {refused}")
+            time_ns, pause_ns = map(int, run(program, "copy", name, pid, core).stdout.split())
+        finally:
+            server.communicate(b"\n")
+            run(XHEAP, "stop", name)
+    for size in (0, 200):
+        wanted = {kind: run(XHEAP, "leaks", core, "-trace", "lost.xht", *(("-size", size, "max") if size else ()), "-top", 2**32 - 1, "-width", 100, "-format", kind).stdout for kind in ("text", "json")}
+        for kind, text in wanted.items():
+            same(f"leaks of {size} bytes as {kind}", run(program, "leaks", "lost.xht", core, kind, size, 0, 0).stdout.splitlines(), text.splitlines())
+        answer = json.loads(wanted["json"])["processes"][0]
+        lines = run(program, "leaks", "lost.xht", core, "rows", size, time_ns, pause_ns).stdout.splitlines()
+        same("the moment", lines[0], str(time_ns))
+        same("the sums", lines[1:5], [f"{answer['sums'][state]['count']},{answer['sums'][state]['bytes']}" for state in STATES])
+        same("the rows", [line.rsplit(",", 2)[0] for line in lines[5:]], [f"{STATES.index(row['state'])},{row['count']},{row['bytes']}" for row in answer["rows"]])
+        expect(lines[1] == "10,3000", f"ten blocks are lost: {lines}")
+    paused = json.loads(run(program, "leaks", "lost.xht", core, "json", 0, time_ns, pause_ns).stdout)["processes"][0]
+    same("the pause", (paused["at_us"], paused["pause_us"]), (time_ns / 1000, pause_ns / 1000))
+    for words, said in ((("real.xht", core), "is of"), (("lost.xht", "/dev/null"), "/dev/null")):
+        refused = run(program, "leaks", *words, "text", 0, 0, 0)
+        expect(refused.returncode == 1 and said in refused.stdout, f"{words}: {refused}")
+
+
+def block_line(name, block, last):
+    return f"{name} {block['id']},{block['address']},{block['size']},{int(bool(block.get('allocated', {}).get('stack')))},{ENDS.index(block['end'])},{last}"
+
+
+def explained_lines(answer):
+    """What rows of an explanation say, by its JSON."""
+    of, end, core = answer.get("of_address", {}), answer.get("of_end", {}), answer.get("of_end", {}).get("core", {})
+    lines = [f"{answer['process']},{end.get('under_way_count', 0)},{end.get('earlier_faults', 0)},{core.get('message', '')}"]
+    if "block" in of:
+        lines.append(block_line("block", of["block"], int(of["state"] == "live")))
+    for use in (core.get(key) for key in ("use_after_free", "use_beyond")):
+        if use:
+            lines.append(block_line("used", use["block"], CERTAINTIES.index(use["certainty"])))
+    if "damage" in core:
+        lines.append(block_line("damaged", core["damage"]["block"], 0))
+    for call in end.get("calls", []):
+        thread = call.get("thread", 2**32 - 1)
+        lines.append(f"call {FAULTS.index(call['fault'])},{CERTAINTIES.index(call.get('certainty', 'unknown'))},{int(call['under_way'])},{thread},"
+                     f"{round(call['at_us'] * 1000)},{call.get('address', '0x0')}")
+        if "block" in call:
+            lines.append(block_line("of call", call["block"], int(call["state"] == "live")))
+    return lines
+
+
+def explained(program):
+    """How a process ended, with and without its core, and what was at an address."""
+    run(BUILD / "tests/golden/make_trace", "ended", "ended.xht")
+    block = rows_of("ended.xht", "-allocations")[0]
+    address, pid, at = block["address"], int(block["pid"]), f"{int(block['birth_ns']) + 1}ns"
+    asked = [("ended.xht", None, None, None, 0), ("ended.xht", None, address, None, pid), ("ended.xht", None, address, at, pid)]
+    pathlib.Path("crash.c").write_text(CRASHING)
+    expect(run(os.environ.get("CC", "cc"), "-O1", "-w", "-fno-builtin", "crash.c", "-o", "crash").returncode == 0, "crash.c does not compile")
+    writes_cores = not set("|/") & set(pathlib.Path("/proc/sys/kernel/core_pattern").read_text())
+    for fault in ("double", "beyond", "after"):
+        run("sh", "-c", f"ulimit -c unlimited; exec {XHEAP} record -q -o {fault}.xht ./crash {fault}")
+        cores = list(pathlib.Path(".").glob("core*")) if writes_cores else []
+        expect(len(cores) == writes_cores, f"{fault}: cores {cores}")
+        asked += [(f"{fault}.xht", cores[0].rename(f"{fault}.core") if cores else None, None, None, 0)]
+    kinds = set()
+    for trace, core, address, at, pid in asked:
+        words = [*([core, "-trace"] if core else []), trace, *([address] if address else []), *(["-at", at] if at else []), *(["-pid", pid] if pid else [])]
+        given = [core or "-", address or "-", at or "-", pid]
+        wanted = {kind: run(XHEAP, "explain", *words, "-width", 100, "-format", kind).stdout for kind in ("text", "json")}
+        for kind, text in wanted.items():
+            same(f"explain {words} as {kind}", run(program, "explain", trace, kind, *given).stdout.splitlines(), text.splitlines())
+        lines = run(program, "explain", trace, "rows", *given).stdout.splitlines()
+        same(f"explain {words}", lines, explained_lines(json.loads(wanted["json"])))
+        kinds.update(re.match(r"[a-z ]*", line)[0].strip() for line in lines)
+    expect(kinds >= {"block", "call", "of call", *(("used", "damaged") if writes_cores else ())}, f"kinds of rows: {kinds}")
+    for words, said in ((("real.xht", "-", "-", "-"), "ended by a signal"), (("plain.xht", "-", "1", "-"), "has ever been there"),
+                        (("ended.xht", "-", "-", "1s"), "needs an address"), (("ended.xht", "/dev/null", "-", "-"), "/dev/null")):
+        refused = run(program, "explain", words[0], "text", *words[1:], 0)
+        expect(refused.returncode == 1 and said in refused.stdout, f"{words}: {refused}")
+
+
 def library():
     shutil.copy(SOURCE / "tests/live/programs/api.c", "api.c")
     program = compile_as("c", "api.c", "api")
@@ -235,6 +359,8 @@ def library():
         reports(program, trace, frame)
         stacks(program, trace)
     resident(program)
+    lost(program)
+    explained(program)
     index(program)
     modes = [("misuse", "real.xht", "."), ("threads", "real.xht"), ("sessions", os.path.abspath("session.xht"), TARGET)]
     # libdw has assertions of its own for want of memory, so it is tried without debug information. Sanitizers need more of it than can be refused.

@@ -68,7 +68,7 @@ def whole():
 
 
 def killed():
-    """A pusher that is killed takes its commands with it; the next one begins anew with all that the session has, and drops nothing."""
+    """A pusher that is killed takes its commands with it; the next one goes on where it ended, and drops nothing."""
     prepare_pushed()
     register(PERL, "--push", f"file:{PROFILES}", "--push-every", "1s")
     with Watching():
@@ -77,10 +77,13 @@ def killed():
             expect(run(PERL, "-e", PROGRAM).returncode == 0, "perl failed")
             wait_for("profiles", lambda: allocated() > COUNT * BLOCK)
             first.send_signal(signal.SIGKILL)
-        for file in PROFILES.glob("*.pb.gz"):
-            file.unlink()
         with Pushing():
-            wait_for("profiles again", lambda: allocated() > COUNT * BLOCK)
+            expect(run(PERL, "-e", PROGRAM).returncode == 0, "perl failed")
+            wait_for("profiles again", lambda: allocated() > 2 * COUNT * BLOCK)
+            xheap("stop", session())
+            trace, = TRACES.glob("perl*.xht")
+            total = told("heap", trace, "-totals")["totals"]["total_bytes"]
+            wait_for(f"{total} bytes, there are {allocated()}", lambda: allocated() == total)
 
 
 def by_autologger():

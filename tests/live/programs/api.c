@@ -301,6 +301,137 @@ static int print_why(const char *path, char **words)
 	return failed > 0;
 }
 
+/* copy SESSION PID PATH: a process as it is now, which a core has then; prints when that was, and the pause. */
+static int copy_process(const char *name, char **words)
+{
+	int64_t time_ns = 0;
+	uint64_t pause_ns = 0;
+	int32_t pid = (int32_t)strtol(words[0], NULL, 10);
+	xheap_session *session;
+	xheap_error error;
+	if (as_printed(xheap_session_open(name, NULL, &session, &error), &error) != XHEAP_OK)
+		return 1;
+	int status = xheap_session_copy(session, pid, words[1], 1, &time_ns, &pause_ns, &error);
+	if (as_printed(status, &error) == XHEAP_OK &&
+	    as_printed(xheap_session_flush(session, &error), &error) == XHEAP_OK)
+		printf("%" PRId64 " %" PRIu64 "\n", time_ns, pause_ns);
+	xheap_session_close(session);
+	return status != XHEAP_OK;
+}
+
+static void print_leaks_rows(xheap_leaks *leaks)
+{
+	const xheap_leaks_info *info = xheap_leaks_get_info(leaks);
+	xheap_frames *frames;
+	printf("%" PRId64 "\n", info->time_ns);
+	for (int reach = XHEAP_REACH_LOST; reach <= XHEAP_REACH_START; reach++)
+		printf("%" PRIu64 ",%" PRIu64 "\n", info->counts[reach], info->bytes[reach]);
+	for (uint32_t i = 0; i < info->row_count; i++) {
+		const xheap_leaks_row *row = xheap_leaks_get_row(leaks, i);
+		EXPECT(row->newest_ns <= row->oldest_ns && xheap_leaks_get_frames(leaks, i, &frames, NULL) == XHEAP_OK);
+		printf("%u,%" PRIu64 ",%" PRIu64 ",%" PRId64 ",%u\n", row->reach, row->count, row->bytes,
+		       row->oldest_ns, xheap_frames_count(frames));
+		xheap_frames_free(frames);
+	}
+}
+
+/* leaks TRACE CORE text|json|rows SIZE TIME PAUSE: lost blocks of SIZE bytes and more; TIME and PAUSE of a process that
+   ran on, or 0. */
+static int print_leaks(const char *path, char **words)
+{
+	xheap_trace *trace = open_trace(path);
+	xheap_leaks_options options;
+	xheap_filter filter;
+	xheap_error error;
+	xheap_leaks *leaks;
+	xheap_frames *frames;
+	char *text;
+	size_t length;
+	xheap_filter_init(&filter, sizeof(filter));
+	filter.size_from = strtoull(words[2], NULL, 10);
+	EXPECT(xheap_leaks_make(trace, NULL, &leaks, &error) == XHEAP_INVALID && !leaks && strstr(error.text, "core"));
+	xheap_leaks_options_init(&options, sizeof(options));
+	options.core = words[0];
+	options.filter = filter.size_from ? &filter : NULL;
+	options.time_ns = strtoll(words[3], NULL, 10);
+	options.pause_ns = strtoull(words[4], NULL, 10);
+	options.is_running = options.time_ns != 0;
+	int status = as_printed(xheap_leaks_make(trace, &options, &leaks, &error), &error);
+	xheap_trace_close(trace);
+	if (status != XHEAP_OK)
+		return 1;
+	uint32_t format = !strcmp(words[1], "json") ? XHEAP_FORMAT_JSON : XHEAP_FORMAT_TEXT;
+	if (!strcmp(words[1], "rows"))
+		print_leaks_rows(leaks);
+	else if (as_printed(xheap_leaks_write(leaks, format, &text, &length, &error), &error) == XHEAP_OK) {
+		EXPECT(strlen(text) == length);
+		fputs(text, stdout);
+		xheap_text_free(text);
+	}
+	uint32_t count = xheap_leaks_get_info(leaks)->row_count;
+	EXPECT(!xheap_leaks_get_row(leaks, count) &&
+	       xheap_leaks_get_frames(leaks, count, &frames, NULL) == XHEAP_INVALID);
+	EXPECT(xheap_leaks_write(leaks, XHEAP_FORMAT_CSV, &text, NULL, NULL) == XHEAP_INVALID && !text);
+	xheap_leaks_free(leaks);
+	return failed > 0;
+}
+
+static void print_block(const char *name, const xheap_allocation *block, uint32_t is_live)
+{
+	if (block)
+		printf("%s %u,0x%" PRIx64 ",%" PRIu64 ",%u,%u,%u\n", name, block->number, block->address, block->size,
+		       block->stack != 0, block->end, is_live);
+}
+
+static void print_explained_rows(const xheap_explain *explain)
+{
+	const xheap_explain_info *info = xheap_explain_get_info(explain);
+	printf("%u,%" PRIu64 ",%" PRIu64 ",%s\n", info->process, info->under_way_count, info->fault_count,
+	       info->message);
+	print_block("block", info->block, info->is_live);
+	print_block("used", info->used_block, info->use_certainty);
+	print_block("damaged", info->damaged_block, 0);
+	for (uint32_t i = 0; i < info->call_count; i++) {
+		const xheap_explain_call *call = xheap_explain_get_call(explain, i);
+		printf("call %u,%u,%u,%u,%" PRId64 ",0x%" PRIx64 "\n", call->fault, call->certainty, call->is_under_way,
+		       call->thread, call->time_ns, call->address);
+		print_block("of call", call->block, call->is_live);
+	}
+}
+
+/* explain TRACE text|json|rows CORE|- ADDRESS|- AT|- PID: a crash or an address; PID: 0, or of the process. */
+static int print_explained(const char *path, char **words)
+{
+	xheap_trace *trace = open_trace(path);
+	xheap_explain_options options;
+	xheap_explain *explain;
+	xheap_error error;
+	char *text;
+	size_t length;
+	xheap_explain_options_init(&options, sizeof(options));
+	options.core = words[1][0] == '-' ? NULL : words[1];
+	options.has_address = words[2][0] != '-';
+	options.address = strtoull(words[2], NULL, 16);
+	options.at = words[3][0] == '-' ? NULL : words[3];
+	options.pid = (uint32_t)strtoul(words[4], NULL, 10);
+	int status = as_printed(xheap_explain_make(trace, &options, &explain, &error), &error);
+	xheap_trace_close(trace);
+	if (status != XHEAP_OK)
+		return 1;
+	uint32_t format = !strcmp(words[0], "json") ? XHEAP_FORMAT_JSON : XHEAP_FORMAT_TEXT;
+	if (!strcmp(words[0], "rows"))
+		print_explained_rows(explain);
+	else if (as_printed(xheap_explain_write(explain, format, &text, &length, &error), &error) == XHEAP_OK) {
+		EXPECT(strlen(text) == length);
+		fputs(text, stdout);
+		xheap_text_free(text);
+	}
+	EXPECT(!xheap_explain_get_call(explain, xheap_explain_get_info(explain)->call_count));
+	EXPECT(xheap_explain_write(explain, XHEAP_FORMAT_CSV, &text, NULL, NULL) == XHEAP_INVALID && !text);
+	xheap_explain_free(explain);
+	return failed > 0;
+}
+
 /* stacks TRACE [alone]: each with its frames, innermost first; by the trace alone. */
 static int print_stacks(const char *path, char **words)
 {
@@ -1062,10 +1193,14 @@ int main(int count, char **words)
 		int (*run)(const char *path, char **words);
 		int words;
 	} modes[] = {
-		{"events", print_events, 5},     {"allocations", print_allocations, 4}, {"report", print_report, 7},
-		{"rows", print_rows, 4},         {"stacks", print_stacks, 0},           {"misuse", misuse, 1},
-		{"threads", read_in_threads, 0}, {"memory", without_memory, 0},         {"sessions", run_sessions, 1},
-		{"targets", print_targets, 0},   {"stream", print_stream, 0},           {"why", print_why, 2},
+		{"events", print_events, 5},     {"allocations", print_allocations, 4},
+		{"report", print_report, 7},     {"rows", print_rows, 4},
+		{"stacks", print_stacks, 0},     {"misuse", misuse, 1},
+		{"threads", read_in_threads, 0}, {"memory", without_memory, 0},
+		{"sessions", run_sessions, 1},   {"targets", print_targets, 0},
+		{"stream", print_stream, 0},     {"why", print_why, 2},
+		{"copy", copy_process, 2},       {"leaks", print_leaks, 5},
+		{"explain", print_explained, 5},
 	};
 	for (size_t i = 0; i < sizeof(modes) / sizeof(*modes) && count > 2; i++)
 		if (!strcmp(words[1], modes[i].name) && count >= 3 + modes[i].words)

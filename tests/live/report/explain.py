@@ -175,6 +175,8 @@ def faults():
         check_call(trial, answer["calls"][0])
         said = xheap("explain", f"{trial}.xht")
         expect((FAULTS[trial][1] or "the process ended") in said and "SIG" in said.splitlines()[0], f"{trial}: {said}")
+        said = xheap("report", f"{trial}.xht")
+        expect(("  double frees: 1 (" in said) == (FAULTS[trial][0] == "double_free") and ("double frees" in said) + ("unknown frees" in said) < 2, f"{trial}: {said}")
     expect(crashed >= len(FAULTS) * 3 // 4, f"only {crashed} of {len(FAULTS)} end their program")
     return f"{crashed} of {len(FAULTS)}"
 

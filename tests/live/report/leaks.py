@@ -153,6 +153,8 @@ def commands():
     # A process whose core cannot be written ends all the same, at once.
     os.makedirs("gone", exist_ok=True)
     began = os.times().elapsed
+    relative = xheap("leaks", "--at-end", "--", program, "tree", status=2, env={**os.environ, "TMPDIR": "gone"})
+    expect("not an absolute path" in relative, relative)
     reason = xheap("leaks", "--at-end", "--", "sh", "-c", f"rm -r gone/xheap-leaks.*; exec {program} tree", status=2, env={**os.environ, "TMPDIR": os.path.abspath("gone")})
     expect("cannot make" in reason and os.times().elapsed - began < 50, f"{os.times().elapsed - began} s: {reason}")
     said = xheap("leaks", "--at-end", "-trace", "kept.xht", "--", "sh", "-c", f"{program} tree; exit 7", status=1)
@@ -162,6 +164,9 @@ def commands():
     expect(not left or os.environ.get("TMPDIR") is None, f"left behind: {left}")
     shown = xheap("leaks", "--at-end", "-size", "500", "1K", "--", program, "tree", status=0)
     expect("trial_tree" not in shown, shown)
+    for trial, status in (("circle", 1), ("tree", 1), ("by_list", 0)):
+        shown = xheap("leaks", "--at-end", "--", program, trial, status=status)
+        expect(("\n  lost in circles: " in shown) == (trial == "circle"), shown)
 
 
 SERVER = """

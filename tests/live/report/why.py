@@ -12,6 +12,7 @@ running    a program that goes on while it is read: the sum is near that of smap
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -296,6 +297,9 @@ def attached():
         wait_until_stopped(pid)
         answer = account(pid, "attached")
         expect(answer["classes"]["live"] >= MIB // 4, f"{answer['classes']}")
+        said = xheap("why", "-p", pid, "-top", 100)
+        expect("    [before the trace]\n    allocated before the attach, so their stacks are unknown: xheap record from the start has them\n" in said, said)
+        expect(re.search(r"KiB image data or code  0x[0-9a-f]+ anonymous\n", said) and " files  0x" not in said, said)
         return "trimmed " + check_trim(pid, answer, "attached")
     finally:
         program.kill()

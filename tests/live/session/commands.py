@@ -171,6 +171,8 @@ def check_sessions():
     wait_for("word that the logger is dead", lambda: "gone" in xheap("query", name, status=None))
     xheap("query", name, status=2)
     expect("gone" in xheap("sessions"), "a dead logger is not told in the list")
+    said = xheap("start", f"{name}.next", "-o", "next.xht", "-p", one.pid, status=2)
+    expect(f"by {name}, whose logger is gone: xheap recover" in said, f"an attach beside a dead logger: {said}")
     xheap("recover", "d.xht")
     end(one)
     four = target("seldom")

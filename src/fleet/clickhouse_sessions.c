@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: MIT */
+#include "fleet/clickhouse_sessions.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/sink.h"
+
+/* A whole push comes each hour; what waited for the network comes later. */
+enum { WHOLE_SECONDS = 2 * 3600, SLOT_SECONDS = 600 };
+
+/* ---- the question ---- */
+
+void clickhouse_in_time(struct sink *sql, const char *column, const struct fleet_question *question,
+			uint64_t seconds_before, uint64_t divisor)
+{
+	const uint64_t seconds = question->last_ns / UINT64_C(1000000000) + seconds_before;
+	if (question->last_ns)
+		sink_format(sql, "%s >= intDiv(toUInt32(now()) - %" PRIu64 ", %" PRIu64 ")", column, seconds, divisor);
+	else
+		sink_text(sql, "1");
+}
+
+static void filter_write(struct sink *sql, const char *column, const char *text)
+{
+	if (!text)
+		return;
+	sink_format(sql, " AND %s = ", column);
+	clickhouse_quote(sql, text);
+}
+
+/* A push that came twice is one. */
+static char *sessions_sql(const struct fleet_question *question, bool is_all)
+{
+	struct sink sql;
+	char *in_time;
+	sink_to_memory(&sql);
+	clickhouse_in_time(&sql, "arrival", question, 0, 1);
+	in_time = sink_take(&sql, NULL);
+	sink_to_memory(&sql);
+	sink_format(
+		&sql,
+		"SELECT a_host, a_service, a_name, argMax(a_version, push), any(a_epoch), session, "
+		"toUInt64(whole), toUInt64(max(push)), toUInt64(count()), toUInt64(min(arrival)), any(a_start), "
+		"argMin(a_from, push), argMax(a_time, push), toUInt64(countIf(%s)), toUInt64(sumIf(copies - 1, %s)), "
+		"toUInt64(minIf(push, %s)), argMinIf(a_time, push, %s), argMaxIf(a_time, push, %s), max(period), "
+		"argMax(bytes, push), argMax(objects, push), argMax(a_variance, push), toUInt64(sumIf(made, %s)), "
+		"toUInt64(sumIf(made_count, %s)) FROM (SELECT session, whole, push, any(host) AS a_host, any(service) "
+		"AS a_service, any(name) AS a_name, any(version) AS a_version, any(epoch) AS a_epoch, min(arrived) AS "
+		"arrival, any(started_ns) AS a_start, any(from_ns) AS a_from, any(time_ns) AS a_time, "
+		"any(sample_bytes) AS period, any(inuse_bytes) AS bytes, any(inuse_objects) AS objects, any(variance) "
+		"AS a_variance, any(made_bytes) AS made, any(made_objects) AS made_count, toUInt64(count()) AS copies "
+		"FROM pushes WHERE ",
+		in_time, in_time, in_time, in_time, in_time, in_time, in_time);
+	if (is_all)
+		sink_text(&sql, "1");
+	else
+		clickhouse_in_time(&sql, "slot", question, WHOLE_SECONDS, SLOT_SECONDS);
+	filter_write(&sql, "service", question->service);
+	filter_write(&sql, "host", question->host);
+	sink_text(&sql, " GROUP BY session, whole, push) GROUP BY a_host, a_service, a_name, session, whole "
+			"FORMAT RowBinary");
+	free(in_time);
+	return sink_take(&sql, NULL);
+}
+
+static void epoch_read(struct clickhouse_sessions *sessions)
+{
+	struct clickhouse_answer *answer = &sessions->answer;
+	memory_grow(sessions->epochs, sessions->epoch_count, sessions->epoch_capacity);
+	struct clickhouse_epoch *epoch = &sessions->epochs[sessions->epoch_count++];
+	const char **const texts[] = {&epoch->host, &epoch->service, &epoch->name, &epoch->version};
+	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
+		*texts[i] = clickhouse_text(answer);
+	epoch->id = clickhouse_number(answer);
+	epoch->pusher = clickhouse_number(answer);
+	epoch->whole = clickhouse_number(answer);
+	epoch->last = clickhouse_number(answer);
+	epoch->count = clickhouse_number(answer);
+	epoch->arrived = clickhouse_number(answer);
+	epoch->start_ns = (int64_t)clickhouse_number(answer);
+	epoch->from_ns = (int64_t)clickhouse_number(answer);
+	epoch->last_ns = (int64_t)clickhouse_number(answer);
+	epoch->in_time = clickhouse_number(answer);
+	epoch->twice = clickhouse_number(answer);
+	epoch->first = clickhouse_number(answer);
+	epoch->first_ns = (int64_t)clickhouse_number(answer);
+	epoch->until_ns = (int64_t)clickhouse_number(answer);
+	epoch->period_bytes = clickhouse_number(answer);
+	epoch->inuse_bytes = clickhouse_number(answer);
+	epoch->inuse_objects = clickhouse_number(answer);
+	epoch->variance = clickhouse_real(answer);
+	epoch->made_bytes = clickhouse_number(answer);
+	epoch->made_objects = clickhouse_number(answer);
+}
+
+/* ---- sessions ---- */
+
+static int name_order(const struct clickhouse_epoch *one, const struct clickhouse_epoch *other)
+{
+	int order = strcmp(one->host, other->host);
+	if (!order)
+		order = strcmp(one->service, other->service);
+	return order ? order : strcmp(one->name, other->name);
+}
+
+static int epoch_order(const void *a, const void *b)
+{
+	const struct clickhouse_epoch *one = a, *other = b;
+	int order = name_order(one, other);
+	if (!order)
+		order = (one->last_ns > other->last_ns) - (one->last_ns < other->last_ns);
+	return order ? order : (one->id > other->id) - (one->id < other->id);
+}
+
+/* All of the epoch's pushes are there: else its steps add up to nothing that ever was in use. */
+static bool is_complete(const struct clickhouse_epoch *epoch)
+{
+	return epoch->count == epoch->last - epoch->whole + 1;
+}
+
+static bool is_wanted(const char *asked, const char *text)
+{
+	return !asked || !strcmp(asked, text);
+}
+
+/* Growth is from the first push to the last one of a start. */
+static void growth_find(struct clickhouse_session *session)
+{
+	static const double ns_of_hour = 3600e9;
+	const struct clickhouse_epoch *first = NULL;
+	for (size_t i = 0; i < session->count; i++) {
+		const struct clickhouse_epoch *epoch = &session->epochs[i];
+		if (epoch->in_time && epoch->start_ns == session->last->start_ns &&
+		    (!first || epoch->first_ns < first->first_ns))
+			first = epoch;
+	}
+	const int64_t length_ns = session->last->last_ns - first->first_ns;
+	if (length_ns <= 0 || !is_complete(first))
+		return;
+	session->first = first;
+	session->rate = ns_of_hour / (double)length_ns;
+}
+
+static void head_count(const struct clickhouse_session *session, struct fleet_answer *answer)
+{
+	answer->sessions++;
+	for (size_t i = 0; i < session->count; i++) {
+		const struct clickhouse_epoch *epoch = &session->epochs[i];
+		if (!epoch->in_time)
+			continue;
+		if (!answer->pushes || epoch->first_ns < answer->from_ns)
+			answer->from_ns = epoch->first_ns;
+		if (!answer->pushes || epoch->until_ns > answer->until_ns)
+			answer->until_ns = epoch->until_ns;
+		if (epoch->period_bytes > answer->period_bytes)
+			answer->period_bytes = epoch->period_bytes;
+		answer->pushes += epoch->in_time;
+	}
+}
+
+/* Return whether it counts. The epochs are sorted by time. */
+static bool session_make(struct clickhouse_session *session, const struct fleet_question *question,
+			 struct fleet_answer *answer)
+{
+	const char *version = session->epochs[session->count - 1].version;
+	if (!is_wanted(question->version, version))
+		return false;
+	session->side = FLEET_AFTER;
+	if (question->asked == FLEET_DIFF && strcmp(question->after, version) != 0) {
+		session->side = FLEET_BEFORE;
+		if (!is_wanted(question->before, version))
+			return false;
+	}
+	uint64_t in_time = 0;
+	for (size_t i = 0; i < session->count; i++) {
+		session->is_twice |= session->epochs[i].twice > 0;
+		answer->twice += session->epochs[i].twice;
+		in_time += session->epochs[i].in_time;
+		if (session->epochs[i].in_time && is_complete(&session->epochs[i]))
+			session->last = &session->epochs[i];
+	}
+	answer->old_sessions += !in_time;
+	if (in_time && session->last != &session->epochs[session->count - 1])
+		fleet_answer_note(answer,
+				  arena_format(&answer->arena, "%s, %s of %s", session->epochs->host,
+					       session->epochs->name, session->epochs->service),
+				  "pushes are missing before its last one");
+	if (!session->last)
+		return false;
+	if (question->asked == FLEET_GROWTH)
+		growth_find(session);
+	head_count(session, answer);
+	return true;
+}
+
+static void hosts_count(const struct clickhouse_sessions *sessions, struct fleet_answer *answer)
+{
+	for (size_t i = 0, end; i < sessions->count; i = end) {
+		bool has_side[FLEET_SIDES] = {false}, is_twice = false;
+		for (end = i; end < sessions->count && sessions->items[end].host == sessions->items[i].host; end++) {
+			has_side[sessions->items[end].side] = true;
+			is_twice |= sessions->items[end].is_twice;
+		}
+		for (size_t j = i; j < end; j++)
+			sessions->items[j].is_twice = is_twice;
+		answer->hosts++;
+		for (int side = 0; side < FLEET_SIDES; side++)
+			answer->hosts_of[side] += has_side[side];
+	}
+}
+
+static void sessions_make(struct clickhouse_sessions *sessions, const struct fleet_question *question,
+			  struct fleet_answer *answer)
+{
+	uint64_t host = 0;
+	if (sessions->epoch_count)
+		qsort(sessions->epochs, sessions->epoch_count, sizeof(*sessions->epochs), epoch_order);
+	for (size_t i = 0, end; i < sessions->epoch_count; i = end) {
+		for (end = i + 1; end < sessions->epoch_count; end++)
+			if (name_order(&sessions->epochs[i], &sessions->epochs[end]))
+				break;
+		host += i && strcmp(sessions->epochs[i - 1].host, sessions->epochs[i].host) != 0;
+		memory_grow(sessions->items, sessions->count, sessions->capacity);
+		struct clickhouse_session *session = &sessions->items[sessions->count];
+		*session = (struct clickhouse_session){.epochs = &sessions->epochs[i], .count = end - i, .host = host};
+		sessions->count += session_make(session, question, answer);
+	}
+	hosts_count(sessions, answer);
+}
+
+bool clickhouse_session_is_made(const struct clickhouse_session *session, const struct clickhouse_epoch *epoch)
+{
+	const struct clickhouse_epoch *last = NULL;
+	for (size_t i = 0; i < session->count; i++)
+		if (session->epochs[i].in_time && session->epochs[i].start_ns == epoch->start_ns)
+			last = &session->epochs[i];
+	return epoch->in_time && last && last->pusher == epoch->pusher;
+}
+
+/* ---- all of it ---- */
+
+static int epochs_ask(struct clickhouse_sessions *sessions, struct clickhouse_server *server,
+		      const struct fleet_question *question, bool is_all, struct diag *diag)
+{
+	char *sql = sessions_sql(question, is_all);
+	clickhouse_answer_fini(&sessions->answer);
+	sessions->epoch_count = 0;
+	int error = clickhouse_ask(server, sql, &sessions->answer, diag);
+	while (!error && clickhouse_has_more(&sessions->answer))
+		epoch_read(sessions);
+	if (!error && sessions->answer.is_cut)
+		error = diag_fail(diag, EPROTO, "%s: the answer cannot be read", server->place.given);
+	free(sql);
+	return error;
+}
+
+int clickhouse_sessions_ask(struct clickhouse_sessions *sessions, struct clickhouse_server *server,
+			    const struct fleet_question *question, struct fleet_answer *answer, struct diag *diag)
+{
+	int error = epochs_ask(sessions, server, question, !question->last_ns, diag);
+	bool is_cut = false;
+	for (size_t i = 0; i < sessions->epoch_count && question->last_ns; i++)
+		is_cut |= sessions->epochs[i].in_time && !is_complete(&sessions->epochs[i]);
+	if (!error && is_cut)
+		error = epochs_ask(sessions, server, question, true, diag);
+	if (error)
+		return error;
+	sessions_make(sessions, question, answer);
+	return sessions->epoch_count ? 0 : diag_fail(diag, ENOENT, "%s: nothing was pushed there", server->place.given);
+}
+
+void clickhouse_sessions_fini(struct clickhouse_sessions *sessions)
+{
+	clickhouse_answer_fini(&sessions->answer);
+	free(sessions->epochs);
+	free(sessions->items);
+	*sessions = (struct clickhouse_sessions){.epochs = NULL};
+}
