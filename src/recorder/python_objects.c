@@ -231,8 +231,8 @@ HOOK hook_python_realloc(PARAMETERS)
 			object_note(recorder, b);
 		return 0;
 	}
-	/* A new place may be noted by the call that has taken it, and may have taken an arena, whose event is no
-	   sign. */
+	/* The inner call that took a new place may have noted it. It may also have taken an arena, whose event is no
+	   sign then. */
 	int is_new = can_begin(context, a) &&
 		     (!b || object_is_noted(recorder, result) || is_earlier(context, thread, before)),
 	    is_object = is_small && (was_object || is_new);

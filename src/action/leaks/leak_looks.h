@@ -43,8 +43,8 @@ struct leak_looks {
 	int64_t at_ns, first_ns;          /**< when these were */
 };
 
-/** Begin look `number`, which is the newest one or the next one, at a process by its number in the trace. What was found
-    in another one, before an exec or of the same pid, is forgotten. */
+/** Begin look `number`, which is the newest one or the next one, at a process by its number in the trace. What was
+    found in another one, before an exec or of the same pid, is forgotten. */
 void leak_looks_begin(struct leak_looks *looks, uint32_t process, uint32_t number, int64_t at_ns);
 
 /** Take a block that is live now. Of the members only the name and the size count. */
