@@ -3,8 +3,9 @@
 import json
 import os
 import random
-import shutil
 import subprocess
+
+import tools
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 COMPILER_FLAGS = ["-O2", "-Wall", "-Wextra", "-D_GNU_SOURCE", "-fomit-frame-pointer", "-fno-optimize-sibling-calls"]
@@ -106,9 +107,7 @@ def is_newer(path, than):
 
 
 def python_command(place):
-    # The distribution's: a version manager's python is a shell script first.
-    python = next(path for path in ("/usr/bin/python3", shutil.which("python3")) if path and os.path.exists(path))
-    return [python, os.path.join(HERE, "objects.py"), str(place.scale(4, 2))]
+    return [tools.PYTHON, os.path.join(HERE, "objects.py"), str(place.scale(4, 2))]
 
 
 def jq_make(path):
@@ -159,6 +158,7 @@ def churn(at_once):
 WORKLOADS = [
     Workload("start", "a program that does nothing: what a recording costs to begin and end", lambda place: ["/bin/true"]),
     Workload("python", "objects, dictionaries, strings; PYTHONMALLOC=malloc", python_command, {"PYTHONMALLOC": "malloc"}),
+    Workload("objects", "the same with Python's own allocator of objects", python_command),
     Workload("jq", "map, select and sort over 6 MB of JSON",
              lambda place: ["jq", JQ_FILTER, place.made("rows.json", jq_make)]),
     Workload("sqlite", "a table of a million rows and its index, in memory", sqlite_command),

@@ -346,7 +346,7 @@ _xheap() {
 		case $previous,$current in
 		-format,* | --format,*) _xheap_reply "text json" "$current" ;;
 		-o,* | --o,*) COMPREPLY=($(compgen -f -- "$current")) ;;
-		*,-*) _xheap_reply "-p -session -stop -looks -every -at-end -trace -top -lifetime -size -requireFrames -requireFreeFrames -pids -threads -heap -window -closed -format -o -noIndex -width -fullNames -allFrames --help" "$current" ;;
+		*,-*) _xheap_reply "-p -session -stop -looks -every -at-end -trace -top -range -lifetime -size -requireFrames -requireFreeFrames -pids -threads -heap -window -closed -format -o -noIndex -width -fullNames -allFrames --help" "$current" ;;
 		*) COMPREPLY=($(compgen -f -- "$current")) ;;
 		esac ;;
 	explain)

@@ -217,7 +217,7 @@ complete -c xheap -n '__fish_seen_subcommand_from heap diff' -o totals -d 'Print
 complete -c xheap -n '__fish_seen_subcommand_from heap' -o map -d 'Print the pages that blocks lie in at a moment'
 complete -c xheap -n '__fish_seen_subcommand_from heap diff report leaks' -o top -x -d 'Print the first N rows'
 complete -c xheap -n '__fish_seen_subcommand_from heap report export' -o at -x -d 'Count blocks that are live at a position'
-complete -c xheap -n '__fish_seen_subcommand_from heap diff report export' -o range -x -d 'Count allocations that began from T1 to T2'
+complete -c xheap -n '__fish_seen_subcommand_from heap diff report export leaks' -o range -x -d 'Count allocations that began from T1 to T2'
 complete -c xheap -n '__fish_seen_subcommand_from heap diff' -o inclusive -d 'With -frames: count all allocations below a function'
 complete -c xheap -n '__fish_seen_subcommand_from heap' -o heaps -d 'Print a row for each heap'
 complete -c xheap -n '__fish_seen_subcommand_from heap diff report export' -o innermost -d 'Count annotated blocks instead of those around them'

@@ -71,7 +71,10 @@ export class Live {
 		this.isHeld = true;
 		this.show();
 		page.source.held = at;
-		if (!(await page.reload(() => page.source.held === at))) page.source.held = undefined;
+		const isShown = await page.reload(() => page.source.held === at);
+		// Somebody may have gone on, and held a later one.
+		if (page.source.held !== at) return;
+		if (!isShown) page.source.held = undefined;
 		else if (selection.kind === "peak") page.store.set({selection: {kind: "moment", at}}, "replace");
 		else if (selection.kind === "window" && selection.to === Infinity)
 			page.store.set({selection: {...selection, to: at}}, "replace");

@@ -76,14 +76,14 @@ export class PageMap {
 		const isKnown = this.answer && !error;
 		fill(
 			byId("map-head"),
-			...(isKnown ? [this.tellKept(lacks), this.drawColors()] : [safeText(error) || "being found …"]),
+			...(isKnown ? [this.tellKept(lacks, query.filter !== ""), this.drawColors()] : [safeText(error) || "being found …"]),
 		);
 		this.box.hidden = !isKnown;
 		if (isKnown) this.layout();
 	}
 
-	/** @param {string[]} lacks what the server is not told @returns {HTMLElement} the sentence that answers */
-	tellKept(lacks) {
+	/** @param {string[]} lacks what the server is not told @param {boolean} hasFilter @returns {HTMLElement} the sentence that answers */
+	tellKept(lacks, hasFilter) {
 		const {fullness, keepers, left_out: more, page_bytes: size} = this.answer,
 			[none, little] = fullness,
 			[first] = keepers,
@@ -104,7 +104,9 @@ export class PageMap {
 		return make(
 			"p",
 			...kept,
-			`${formatBytes(none.pages * size)} have no live block; the log does not say which of these pages the system has back.`,
+			hasFilter
+				? "Only pages with blocks that pass the filters; all blocks fill them."
+				: `${formatBytes(none.pages * size)} have no live block; the log does not say which of these pages the system has back.`,
 			more > 0 && ` ${formatWhole(more)} more runs of pages are not drawn.`,
 			lacks.length > 0 && ` Not told: ${lacks.join(", ")}.`,
 		);

@@ -67,9 +67,11 @@ static int make_work(void *context, struct diag *diag)
 	error = error ? error : api_answer_begin(&made->answer, making->trace, options->filter, diag);
 	if (error)
 		return error;
+	const struct heap_range range = made->answer.question.range;
 	const struct leaks_question question = {.core = made->core,
 						.core_path = options->core,
 						.asked = &made->answer.question.asked,
+						.has_range = range.from_ns != INT64_MIN || range.to_ns != INT64_MAX,
 						.top = options->top < UINT32_MAX ? (uint32_t)options->top : UINT32_MAX,
 						.is_running = options->is_running != 0,
 						.at_ns = options->time_ns,

@@ -92,6 +92,32 @@ struct text text_duration(int64_t time_ns)
 	return text;
 }
 
+struct text text_exact_time(int64_t time_ns)
+{
+	static const struct {
+		uint64_t ns;
+		int digits;
+		const char *unit;
+	} units[] = {{1000000000, 9, "s"}, {1000000, 6, "ms"}, {1000, 3, "us"}, {1, 0, "ns"}};
+	struct text text = {"0"};
+	uint64_t magnitude = time_ns < 0 ? -(uint64_t)time_ns : (uint64_t)time_ns, rest;
+	unsigned i = 0;
+	if (!time_ns)
+		return text;
+	while (magnitude < units[i].ns)
+		i++;
+	rest = magnitude % units[i].ns;
+	int length =
+		snprintf(text.data, sizeof(text.data), "%s%" PRIu64, time_ns < 0 ? "-" : "", magnitude / units[i].ns);
+	if (rest)
+		length += snprintf(text.data + length, sizeof(text.data) - (size_t)length, ".%0*" PRIu64,
+				   units[i].digits, rest);
+	while (rest && text.data[length - 1] == '0')
+		length--;
+	snprintf(text.data + length, sizeof(text.data) - (size_t)length, "%s", units[i].unit);
+	return text;
+}
+
 struct text text_microseconds(int64_t time_ns)
 {
 	struct text text;

@@ -21,6 +21,9 @@ struct text text_bytes(uint64_t size_bytes);
 /** Format ns: "17 ns", "1.23 us", "45.6 ms", "7.89 s", "3 min 20 s", "23 h 42 min", "5 days 3 h", "12 years 40 days" */
 struct text text_duration(int64_t time_ns);
 
+/** Format ns without a loss, as commands take it: "0", "10us", "17.654743058s". */
+struct text text_exact_time(int64_t time_ns);
+
 /** Format ns as microseconds with a fraction, exactly: "0.0", "1234.567" */
 struct text text_microseconds(int64_t time_ns);
 

@@ -95,15 +95,23 @@ static uint8_t kind_of(const struct heap_allocation *row)
 	return heap_end_is_given_back(row->end) ? CELL_FREED : row->end == HEAP_END_OPEN ? CELL_OPEN : CELL_ENDED;
 }
 
+/* From this time on an end of a process is a detach at the end of the recording: its blocks stay. */
+static int64_t stays_from(const struct heap_table *table)
+{
+	return heap_table_ends_detached(table) ? table->duration_ns : INT64_MAX;
+}
+
 /* Where the row's times lie. */
-static void moments_set(struct heap_row_moments *moments, const struct cell_bounds *of, const struct heap_rows *rows)
+static void moments_set(struct heap_row_moments *moments, const struct cell_bounds *of, int64_t stays_from_ns,
+			const struct heap_rows *rows)
 {
 	const struct cell_bounds copy = *of, *bounds = &copy; /* which no write here can change */
 	const uint64_t *begins_ns = rows->columns.numbers[PACK_BIRTH], *ends_ns = rows->columns.numbers[PACK_END],
 		       *states = rows->columns.numbers[PACK_STATE];
 	heap_rows_each (rows, i) {
+		unsigned end = states[i] & PACK_END_MASK;
 		bool is_earlier = states[i] >> PACK_FLAGS_SHIFT & HEAP_EARLIER,
-		     is_open = (states[i] & PACK_END_MASK) == HEAP_END_OPEN;
+		     is_open = end == HEAP_END_OPEN || (end == HEAP_END_EXIT && (int64_t)ends_ns[i] >= stays_from_ns);
 		moments->begins[i] = (uint16_t)(is_earlier ? 0 : cell_bounds_moment(bounds, (int64_t)begins_ns[i]));
 		moments->ends[i] =
 			(uint16_t)(is_open ? bounds->count : cell_bounds_moment(bounds, (int64_t)ends_ns[i]));
@@ -211,6 +219,7 @@ static void part_run(void *context)
 	const struct heap_rows *rows;
 	const struct cell_bounds *bounds = part->found.of->bounds;
 	struct heap_row_moments moments;
+	const int64_t stays_from_ns = stays_from(part->found.of->table);
 	bool is_good = true;
 	if (part->found.of->node_count) {
 		part->calls = memory_zeroed(bounds->count, sizeof(*part->calls));
@@ -218,7 +227,7 @@ static void part_run(void *context)
 	}
 	heap_scan_begin(&scan, part->found.of->table, &plan, part->shared);
 	while (is_good && !__atomic_load_n(part->is_over, __ATOMIC_RELAXED) && (rows = heap_scan_next(&scan))) {
-		moments_set(&moments, bounds, rows);
+		moments_set(&moments, bounds, stays_from_ns, rows);
 		if (part->search)
 			heap_peak_search_add_between(part->search, part->number, rows, &moments);
 		is_good = rows_add(part, rows, &moments);

@@ -231,20 +231,11 @@ static void where_write(const struct database_query *query, struct sink *sql)
 	sink_text(sql, ")))");
 }
 
-/* What each member has of each group. A row that came twice is one. */
-static void members_write(const struct database_query *query, struct sink *sql)
+/* What rows are, by their epoch. */
+static void with_write(const struct database_query *query, struct sink *sql)
 {
-	const struct database *database = query->database;
-	const struct fleet_question *question = database->question;
-	const bool is_growth = question->asked == FLEET_GROWTH;
-	sink_format(sql, "SELECT id, member");
-	sides_write(query, sql);
-	sink_format(sql, " FROM (SELECT %s AS id, ",
-		    question->frame                  ? "toUInt64(0)"
-		    : question->by == FLEET_BY_STACK ? "stack"
-						     : "function");
-	value_write(query, ANY, MEMBER, "toUInt64(0)", sql);
-	sink_text(sql, " AS member, ");
+	const bool is_growth = query->database->question->asked == FLEET_GROWTH;
+	sink_text(sql, "WITH ");
 	if (is_growth) {
 		value_write(query, ANY, RATE, "toFloat64(0)", sql);
 		sink_text(sql, " AS rate, toInt64(push) <= ");
@@ -257,11 +248,28 @@ static void members_write(const struct database_query *query, struct sink *sql)
 	sink_text(sql, " AS is_1, ");
 	is_of_write(query, MADE, sql);
 	sink_text(sql, " AND ");
-	clickhouse_in_time(sql, "arrived", question, 0, 1);
-	sink_text(sql, " AS is_made, bytes_step, objects_step, variance_step, made_bytes, made_objects FROM samples");
+	clickhouse_in_time(sql, "arrived", query->database->question, 0, 1);
+	sink_text(sql, " AS is_made ");
+}
+
+static const char *group_column(const struct fleet_question *question)
+{
+	return question->frame ? "toUInt64(0)" : question->by == FLEET_BY_STACK ? "stack" : "function";
+}
+
+/* What each member has of each group. Of a row that came twice, one counts. Shards add up what they have, unless rows
+   of two of them may be the same. */
+static void members_write(const struct database_query *query, struct sink *sql)
+{
+	with_write(query, sql);
+	sink_format(sql, "SELECT %s AS id, ", group_column(query->database->question));
+	value_write(query, ANY, MEMBER, "toUInt64(0)", sql);
+	sink_text(sql, " AS whose");
+	sides_write(query, sql);
+	sink_text(sql, query->is_twice ? " FROM (SELECT * FROM samples" : " FROM samples");
 	where_write(query, sql);
-	sink_text(sql, query->is_twice ? " LIMIT 1 BY stack, epoch, push" : "");
-	sink_text(sql, ") GROUP BY id, member");
+	sink_text(sql, query->is_twice ? " LIMIT 1 BY stack, epoch, push)" : "");
+	sink_text(sql, " GROUP BY id, whose");
 }
 
 /* The members of these services, or of all. Return NULL if there are none. */
@@ -325,13 +333,13 @@ static int rows_ask(struct database *database, uint32_t first, uint32_t end, str
 		return 0;
 	sink_to_memory(&sql);
 	sink_format(&sql,
-		    "SELECT id, %s AS service_number, toUInt64(uniqExact(bitShiftRight(member, %d))), "
-		    "toUInt64(uniqExact(member))",
-		    is_by_service(database->question) ? "bitShiftRight(member, 48)" : "toUInt64(0)", SERVICE_SHIFT);
+		    "SELECT id, %s AS service_number, toUInt64(uniqExact(bitShiftRight(whose, %d))), "
+		    "toUInt64(uniqExact(whose))",
+		    is_by_service(database->question) ? "bitShiftRight(whose, 48)" : "toUInt64(0)", SERVICE_SHIFT);
 	for (int side = 0; side < FLEET_SIDES; side++)
 		sink_format(
 			&sql,
-			", toUInt64(uniqExactIf(bitAnd(bitShiftRight(member, %d), %d), b%d > 0)), toUInt64(sum(b%d)), "
+			", toUInt64(uniqExactIf(bitAnd(bitShiftRight(whose, %d), %d), b%d > 0)), toUInt64(sum(b%d)), "
 			"toUInt64(sum(o%d)), sumIf(v%d, b%d > 0), sum(toFloat64(b%d) * b%d)",
 			SESSION_BITS, (1 << HOST_BITS) - 1, side, side, side, side, side, side, side);
 	sink_format(&sql,
@@ -439,7 +447,7 @@ static int uses_ask(struct database *database, uint64_t (*uses)[PUSHED_VALUES], 
 	struct sink sql;
 	char *members = all_members(database, 0, database->services.count);
 	sink_to_memory(&sql);
-	sink_format(&sql, "SELECT bitAnd(member, %d), toUInt64(b1), toUInt64(o1), v1 FROM (%s) FORMAT RowBinary",
+	sink_format(&sql, "SELECT bitAnd(whose, %d), toUInt64(b1), toUInt64(o1), v1 FROM (%s) FORMAT RowBinary",
 		    (1 << SESSION_BITS) - 1, members ? members : "");
 	char *text = sink_take(&sql, NULL);
 	int error = members ? clickhouse_ask(&database->server, text, &answer, diag) : 0;

@@ -578,7 +578,7 @@ static bool table_word_patch(const struct image_patching *patching, uint64_t at,
 static void tables_patch(const struct image_patching *patching)
 {
 	const struct hook_python_objects *objects = &patching->hooks->python.objects;
-	struct recorder_object_tables known = {.table = {0}};
+	struct recorder_object_tables known = {.base = patching->image->base};
 	bool is_usual = true;
 	for (unsigned i = 0; i < HOOK_PYTHON_FUNCTIONS; i++) {
 		known.function[i] = objects->functions[i] + patching->image->bias;

@@ -61,6 +61,11 @@ void heap_moment_find(struct heap_moment *moment, const struct heap_table *table
 		moment->exits_are_later = true;
 		return;
 	}
+	if (moment->is_asked && step == POSITION_LAST && moment->at.time_ns >= table->duration_ns &&
+	    heap_table_ends_detached(table)) {
+		moment->at.time_ns = table->duration_ns;
+		moment->exits_are_later = true;
+	}
 	if (!moment->is_asked || step == POSITION_LAST)
 		return;
 	moment->births_are_later = !step;

@@ -20,8 +20,8 @@ struct push_maker {
 	bool has_past; /**< that of an earlier process was looked for */
 	struct clickhouse_past clickhouse;
 	uint64_t dropped; /**< by the queue when the last profile was made */
-	/** Gets the one profile of a trace that is over, of the host that the trace names; NULL: it goes where the place
-	    says. */
+	/** Gets the one profile of a trace that is over, of the host that the trace names; NULL: it goes where the
+	    place says. */
 	struct sink *loaded;
 };
 

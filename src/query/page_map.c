@@ -15,6 +15,7 @@ struct live_block {
 	uint64_t address, bytes;
 	int64_t birth_ns;
 	uint32_t process, site;
+	bool is_chosen; /* passes the filter */
 };
 
 struct live_blocks {
@@ -28,6 +29,7 @@ struct page_pass {
 	struct page_run page;
 	uint64_t most_bytes; /* of its blocks */
 	uint64_t begun;      /* blocks that begin on it */
+	bool is_chosen;      /* one of its blocks is */
 };
 
 static enum page_fullness fullness_of(uint64_t bytes)
@@ -64,7 +66,8 @@ static void pass_flush(struct page_pass *pass)
 	if (!pass->page.count)
 		return;
 	pass->page.fullness = fullness_of(pass->page.bytes);
-	run_extend(pass->map, &pass->page, pass->begun);
+	if (pass->is_chosen)
+		run_extend(pass->map, &pass->page, pass->begun);
 	pass->page.count = 0;
 }
 
@@ -80,10 +83,11 @@ static void pass_add(struct page_pass *pass, const struct live_block *piece, uin
 					  .first = first,
 					  .count = 1,
 					  .oldest_ns = piece->birth_ns};
-		pass->most_bytes = pass->begun = 0;
+		pass->most_bytes = pass->begun = pass->is_chosen = 0;
 	}
 	page->bytes += bytes;
 	page->blocks++;
+	pass->is_chosen |= piece->is_chosen;
 	pass->begun += is_begin;
 	page->oldest_ns = piece->birth_ns < page->oldest_ns ? piece->birth_ns : page->oldest_ns;
 	if (bytes > pass->most_bytes) {
@@ -109,16 +113,17 @@ static void pass_block(struct page_pass *pass, const struct live_block *piece, u
 	pass_add(pass, piece, first, behind - from, is_begin);
 	if (behind < last) {
 		pass_flush(pass);
-		run_extend(pass->map,
-			   &(struct page_run){.process = piece->process,
-					      .site = piece->site,
-					      .first = behind,
-					      .count = (last - behind) / HEAP_PAGE_BYTES,
-					      .bytes = last - behind,
-					      .blocks = 1,
-					      .oldest_ns = piece->birth_ns,
-					      .fullness = PAGE_FULL},
-			   0);
+		if (piece->is_chosen)
+			run_extend(pass->map,
+				   &(struct page_run){.process = piece->process,
+						      .site = piece->site,
+						      .first = behind,
+						      .count = (last - behind) / HEAP_PAGE_BYTES,
+						      .bytes = last - behind,
+						      .blocks = 1,
+						      .oldest_ns = piece->birth_ns,
+						      .fullness = PAGE_FULL},
+				   0);
 	}
 	pass_add(pass, piece, last, end - last, false);
 }
@@ -137,8 +142,6 @@ static void pass_all(struct page_map *map, struct live_blocks *pieces)
 {
 	struct page_pass pass = {.map = map};
 	uint64_t behind = 0; /* the block before */
-	if (pieces->count)
-		qsort(pieces->items, pieces->count, sizeof(*pieces->items), pieces_compare);
 	for (size_t i = 0; i < pieces->count; i++) {
 		const struct live_block *piece = &pieces->items[i];
 		uint64_t end = piece->address + piece->bytes;
@@ -147,7 +150,11 @@ static void pass_all(struct page_map *map, struct live_blocks *pieces)
 		/* The last page of the address space is nobody's; so no sum overflows. */
 		end = end < piece->address || end > page_of(UINT64_MAX) ? page_of(UINT64_MAX) : end;
 		uint64_t from = piece->address < behind ? behind : piece->address;
-		if (from > end || piece->address >= page_of(UINT64_MAX))
+		if (from > end) {
+			pass.is_chosen |= piece->is_chosen;
+			continue;
+		}
+		if (piece->address >= page_of(UINT64_MAX))
 			continue;
 		pass_block(&pass, piece, from, end);
 		behind = end;
@@ -164,7 +171,8 @@ static uint32_t process_of(const struct heap_table *table, const struct heap_all
 
 static void pieces_find(struct live_blocks *pieces, const struct heap_table *table, const struct heap_filter *filter)
 {
-	const struct heap_scan_plan plan = {INT64_MIN, INT64_MAX, INT64_MIN, PACK_ALL | PACK_DETAILS, filter, NULL};
+	const unsigned columns = PACK_TIMES | PACK_SIZES | PACK_SITES | PACK_THREADS | PACK_ADDRESSES;
+	const struct heap_scan_plan plan = {INT64_MIN, INT64_MAX, INT64_MIN, columns, filter, NULL};
 	struct heap_scan scan;
 	const struct heap_rows *rows;
 	heap_scan_begin(&scan, table, &plan, NULL);
@@ -178,7 +186,57 @@ static void pieces_find(struct live_blocks *pieces, const struct heap_table *tab
 				.birth_ns = row.flags & HEAP_EARLIER ? 0 : row.birth_ns,
 				.process = process_of(table, &row),
 				.site = row.site,
+				.is_chosen = true,
 			};
+		}
+	heap_scan_end(&scan);
+	if (pieces->count)
+		qsort(pieces->items, pieces->count, sizeof(*pieces->items), pieces_compare);
+}
+
+/* Find all blocks of the moment. Of each, is_chosen says whether it is among `chosen`. */
+static void all_find(struct live_blocks *all, const struct live_blocks *chosen, const struct heap_table *table,
+		     const struct heap_filter *filter)
+{
+	struct heap_filter any;
+	struct diag ignored = {""};
+	heap_filter_init(&any);
+	any.nesting = filter->nesting;
+	any.is_cancelled = filter->is_cancelled;
+	any.moment = filter->moment;
+	if (!heap_filter_prepare(&any, table, NULL, &ignored))
+		pieces_find(all, table, &any);
+	any.moment = (struct heap_moment){.is_asked = false}; /* the lists are the other filter's */
+	heap_filter_fini(&any);
+	for (size_t i = 0, at = 0; i < all->count; i++) {
+		while (at < chosen->count && pieces_compare(&chosen->items[at], &all->items[i]) < 0)
+			at++;
+		all->items[i].is_chosen = at < chosen->count && !pieces_compare(&chosen->items[at], &all->items[i]);
+	}
+}
+
+/* One thread's part of a pass. */
+struct extents_part {
+	const struct heap_table *table;
+	int64_t at_ns;
+	uint32_t *shared;
+	struct heap_extents extents;
+};
+
+static void extents_part_run(void *context)
+{
+	struct extents_part *part = context;
+	const unsigned columns = PACK_TIMES | PACK_SIZES | PACK_THREADS | PACK_ADDRESSES | PACK_SLACKS;
+	const struct heap_scan_plan plan = {INT64_MIN, part->at_ns, INT64_MIN, columns, NULL, NULL};
+	struct heap_scan scan;
+	const struct heap_rows *rows;
+	heap_scan_begin(&scan, part->table, &plan, part->shared);
+	while ((rows = heap_scan_next(&scan)))
+		for (uint32_t i = 0; i < rows->count; i++) {
+			const struct heap_allocation row = heap_rows_get(rows, i);
+			if ((row.birth_ns <= part->at_ns || row.flags & HEAP_EARLIER) && !(row.flags & HEAP_NESTED))
+				heap_extents_add(&part->extents, process_of(part->table, &row), &row,
+						 &rows->details[i]);
 		}
 	heap_scan_end(&scan);
 }
@@ -186,19 +244,18 @@ static void pieces_find(struct live_blocks *pieces, const struct heap_table *tab
 /* The pages in which blocks lay up to the moment. */
 static void extents_find(struct heap_extents *extents, const struct heap_table *table, const struct heap_filter *filter)
 {
-	const unsigned columns = PACK_ALL | PACK_DETAILS;
-	const struct heap_scan_plan plan = {INT64_MIN, filter->moment.at.time_ns, INT64_MIN, columns, NULL, NULL};
-	struct heap_scan scan;
-	const struct heap_rows *rows;
-	heap_scan_begin(&scan, table, &plan, NULL);
-	while ((rows = heap_scan_next(&scan)))
-		for (uint32_t i = 0; i < rows->count; i++) {
-			const struct heap_allocation row = heap_rows_get(rows, i);
-			if ((row.birth_ns <= filter->moment.at.time_ns || row.flags & HEAP_EARLIER) &&
-			    !(row.flags & HEAP_NESTED))
-				heap_extents_add(extents, process_of(table, &row), &row, &rows->details[i]);
-		}
-	heap_scan_end(&scan);
+	const unsigned width = heap_scan_width(table);
+	uint32_t shared = 0;
+	struct extents_part *parts = memory_zeroed(width, sizeof(*parts));
+	for (unsigned i = 0; i < width; i++)
+		parts[i] = (struct extents_part){.table = table, .at_ns = filter->moment.at.time_ns, .shared = &shared};
+	heap_scan_threads(extents_part_run, parts, sizeof(*parts), width);
+	*extents = parts[0].extents;
+	for (unsigned i = 1; i < width; i++) {
+		heap_extents_merge(extents, &parts[i].extents);
+		heap_extents_fini(&parts[i].extents);
+	}
+	free(parts);
 }
 
 /* ---- both ---- */
@@ -255,8 +312,16 @@ void page_map_make(struct page_map *map, const struct heap_table *table, const s
 {
 	struct heap_extents extents = {0};
 	struct page_map live;
-	*map = (struct page_map){.runs = NULL};
-	page_map_make_live(&live, table, filter);
+	struct live_blocks chosen = {.items = NULL}, all = {.items = NULL};
+	*map = live = (struct page_map){.runs = NULL};
+	pieces_find(&chosen, table, filter);
+	all_find(&all, &chosen, table, filter);
+	const bool is_part = all.count != chosen.count;
+	pass_all(is_part ? map : &live, &all);
+	free(chosen.items);
+	free(all.items);
+	if (is_part)
+		return;
 	extents_find(&extents, table, filter);
 	heap_extents_within(&extents, 0, 0, 0); /* joins them */
 	runs_merge(map, &live, &extents);

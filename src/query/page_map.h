@@ -44,8 +44,8 @@ struct page_map {
 /** Return why a table has no map, for people; NULL: it has one. */
 const char *page_map_missing(const struct heap_table *table);
 
-/** Make the map of the blocks that pass the filter, which has a moment. Pages in which other blocks lay up to then have
- *  no live block. Of blocks that overlap, which no allocator hands out, a page has the first one. End it with
+/** Make the map of the pages with blocks that pass the filter, which has a moment. How full a page is, and all other
+ *  facts of it, is of all live blocks. If all pass, pages in which others lay up to then have no live block. Of blocks that overlap, which no allocator hands out, a page has the first one. End it with
  *  page_map_fini(). */
 void page_map_make(struct page_map *map, const struct heap_table *table, const struct heap_filter *filter);
 

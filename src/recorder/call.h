@@ -105,6 +105,15 @@ static inline void call_announce(const struct call *call, const struct hook_cont
 	STORE_RELEASE(&slot->call_entry, context->call_entry);
 }
 
+/** As call_announce(), of a call that resizes the block at the address. */
+static inline void call_announce_resize(const struct call *call, const struct hook_context *context, uint64_t address,
+					uint64_t size)
+{
+	if (!call->is_signal)
+		STORE(&call->thread->slot->call_bytes, size < UINT32_MAX ? (uint32_t)size + 1 : UINT32_MAX);
+	call_announce(call, context, address);
+}
+
 /** Count a call that returns after another one took it for gone. Return 0. */
 int call_is_lost(struct recorder *recorder);
 

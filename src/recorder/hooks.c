@@ -79,7 +79,10 @@ static inline __attribute__((always_inline)) uint64_t allocate(struct call call,
 							       const struct hook_context *context, uint64_t function,
 							       int is_special)
 {
-	call_announce(&call, context, request.size);
+	if (request.flags & RECORD_REALLOC)
+		call_announce_resize(&call, context, request.previous, request.size);
+	else
+		call_announce(&call, context, request.size);
 	/* Of a block that a realloc frees, only now. */
 	uint16_t heap = request.previous ? heap_of(call.thread, context, request.previous) : 0;
 	if (UNLIKELY(call.options & OPTION_MEASURE) && request.previous && context->function == FUNCTION_REALLOC) {
@@ -460,7 +463,7 @@ HOOK hook_arena_free(PARAMETERS)
 HOOK hook_python_arena_alloc(PARAMETERS)
 {
 	uint64_t result = ALLOC(.size = b, .argument = a, .flags = RECORD_ARGUMENT);
-	objects_arena_begin(context->recorder, result);
+	objects_arena_begin(context, result);
 	return result;
 }
 

@@ -112,11 +112,14 @@ static void tables_change(const struct recorder_object_tables *tables)
 }
 
 /* An arena begins with a pool's head, so the bit of its own address is none of an object. */
-void objects_arena_begin(struct recorder *recorder, uint64_t address)
+void objects_arena_begin(const struct hook_context *context, uint64_t address)
 {
-	tables_change(&recorder->objects.tables);
+	const struct recorder_object_tables *tables = &context->recorder->objects.tables;
+	/* Those of another interpreter may be unmapped; that of the function which is called is not. */
+	if (tables->base == context->allocator_base)
+		tables_change(tables);
 	if (address)
-		object_note(recorder, address);
+		object_note(context->recorder, address);
 }
 
 int objects_arena_end(struct recorder *recorder, uint64_t address, uint64_t bytes)
@@ -228,7 +231,8 @@ HOOK hook_python_realloc(PARAMETERS)
 			object_note(recorder, b);
 		return 0;
 	}
-	/* A new place may be noted by the call that has taken it, and may have taken an arena, whose event is no sign. */
+	/* A new place may be noted by the call that has taken it, and may have taken an arena, whose event is no
+	   sign. */
 	int is_new = can_begin(context, a) &&
 		     (!b || object_is_noted(recorder, result) || is_earlier(context, thread, before)),
 	    is_object = is_small && (was_object || is_new);

@@ -5,8 +5,8 @@
 
 #include "recorder/recorder.h"
 
-/** Note that the interpreter has an arena there; 0: it got none. */
-void objects_arena_begin(struct recorder *recorder, uint64_t address);
+/** Note that the interpreter has an arena there, by the call of a hook; 0: it got none. */
+void objects_arena_begin(const struct hook_context *context, uint64_t address);
 
 /** Forget the objects of an arena that is given back. Return 0 if nobody has seen it begin. */
 int objects_arena_end(struct recorder *recorder, uint64_t address, uint64_t bytes);

@@ -251,6 +251,7 @@ struct recorder_objects {
 	uint64_t root; /**< address of the tree's first node; 0: none yet */
 	/** the interpreter's tables of allocators, in which ways replace functions; 0: none has to be watched */
 	struct recorder_object_tables {
+		uint64_t base; /**< of the interpreter's image */
 		uint64_t table[2];
 		uint64_t function[4], way[4]; /**< that allocate objects; addresses behind which these are called */
 	} tables;

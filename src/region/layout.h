@@ -478,16 +478,19 @@ struct region_slot {
 	uint32_t buffer;        /**< the buffer in use; REGION_NONE: none */
 	uint32_t signal_buffer; /**< for calls of signal handlers; REGION_NONE: none */
 	uint32_t signal_sequence;
-	/* The call under way: entry + 1 in the low 8 bits (0: none). call_subject is the size of an Alloc or ReAlloc,
-	   or the address of a Free. Of a Free, `pending` bytes of a complete record lie behind the buffer's committed
-	   ones, unless it ended before that was written. */
+	/* The call under way: entry + 1 in the low 8 bits (0: none). call_subject is the size of an Alloc, or the
+	   address that a Free or a ReAlloc gives back. Of a Free, `pending` bytes of a complete record lie behind the
+	   buffer's committed ones, unless it ended before that was written. */
 	uint32_t call_entry;
 	uint32_t pending;
 	uint64_t call_ticks, call_subject;
 	uint64_t events, waits, wait_ticks, truncated;
 	uint64_t suppressed;
 	/* The present gap, or the last one, written by the slot's owner. gap_sequence is odd during a change. */
-	uint32_t gap_sequence, gap_reserved;
+	uint32_t gap_sequence;
+	/** of a ReAlloc under way: the size + 1, at most UINT32_MAX; 0: call_subject has the size, from a recorder of
+	    before */
+	uint32_t call_bytes;
 	uint64_t gap_first_ticks, gap_last_ticks;
 	/** never reset; the logger uses differences */
 	uint64_t gap_count[REGION_LOST_KINDS], gap_bytes[REGION_LOST_KINDS], gap_stacks;

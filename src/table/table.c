@@ -8,6 +8,7 @@
 #include "base/map.h"
 #include "base/memory.h"
 #include "base/order.h"
+#include "trace/process_rows.h"
 #include "trace/sum_rows.h"
 #include "trace/trace.h"
 
@@ -93,6 +94,19 @@ struct heap_site heap_sum_site(const struct trace_sum *sum)
 bool heap_is_folded(const struct heap_table *table)
 {
 	return table->dictionary->fold_count > 0;
+}
+
+bool heap_table_ends_detached(const struct heap_table *table)
+{
+	bool has_detached = false;
+	for (uint32_t i = 0; i < table->dictionary->process_count; i++) {
+		uint8_t end = table->dictionary->processes[i].end;
+		bool is_last = end != TRACE_END_OPEN && table->processes[i].end_ns >= table->duration_ns;
+		if (is_last && end != TRACE_END_DETACHED)
+			return false;
+		has_detached |= is_last;
+	}
+	return has_detached;
 }
 
 bool heap_table_find_sum_sites(struct heap_table *table)

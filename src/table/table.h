@@ -134,6 +134,10 @@ bool heap_points_are_good(const struct heap_table *table);
 /** Return the step of a point, from 1 on: its place among the points of its instant. 0: HEAP_NONE, no point. */
 uint32_t heap_table_step(const struct heap_table *table, uint32_t point);
 
+/** Return whether blocks that are live at the table's last time stay so: recording ended there with a detach, and no
+    process ended by itself. */
+bool heap_table_ends_detached(const struct heap_table *table);
+
 /** Find the site of each sum and keep it in sum_sites. Return false if a site is not in the table. */
 bool heap_table_find_sum_sites(struct heap_table *table);
 

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What runtimes write about the code that they compile: the input is a perf map, and a jitdump. Ranges lie in the memory
+ * What runtimes write about the code that they compile: the input is a perf map, a jitdump, and memory that begins with
+ * the descriptor of a list for debuggers, whose lines are those of a perf map. Ranges lie in the memory
  * of a program and are not empty, names lie in what was read and hold no control characters, and an address has at most
  * one range, which it lies in.
  */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "replay.h"
+#include "session/jit/jit_list.h"
 #include "session/jit/jit_ranges.h"
 #include "session/jit/jitdump.h"
 #include "session/jit/perf_map.h"
@@ -83,6 +87,33 @@ static void take_dump(const uint8_t *bytes, size_t size)
 	jit_ranges_fini(&ranges);
 }
 
+static void take_list(const uint8_t *bytes, size_t size)
+{
+	enum { PIECES = 4, READS = 1 << 10, ROOM = 4096, ENTRY = 32 };
+	struct jit_memory memory = {memfd_create("memory", MFD_CLOEXEC), READS};
+	struct jit_list_place place = {.head = 0};
+	check(memory.fd >= 0 && write(memory.fd, bytes, size) == (ssize_t)size);
+	for (int i = 0; i < PIECES; i++) {
+		uint64_t start, length;
+		size_t name;
+		char *text = malloc(ROOM);
+		struct jit_lines lines = {text, 0, ROOM};
+		check(text != NULL);
+		memory.reads_left = READS;
+		jit_list_walk(&memory, 0, &place, &lines);
+		check(lines.bytes <= lines.room);
+		for (char *at = text, *end; at < text + lines.bytes; at = end + 1) {
+			end = memchr(at, '\n', (size_t)(text + lines.bytes - at));
+			check(end && (size_t)(end - at) < JIT_LINE_BYTES);
+			check(perf_map_parse(at, (size_t)(end - at), &start, &length, &name));
+		}
+		free(text);
+	}
+	memory.reads_left = READS;
+	jit_descriptor_find(&memory, ENTRY * PIECES);
+	close(memory.fd);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	/* A copy without a byte behind it. */
@@ -91,6 +122,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memcpy(copy, data, size);
 	take_map((const char *)copy, size);
 	take_dump(copy, size);
+	take_list(copy, size);
 	free(copy);
 	return 0;
 }

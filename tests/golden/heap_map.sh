@@ -5,5 +5,5 @@
 "$XHEAP" heap "$SOURCE/tests/golden/traces/c.xht" -map -noIndex | tail -n +2
 "$XHEAP" heap "$SOURCE/tests/golden/traces/c.xht" -map -noIndex -format csv
 "$XHEAP" heap r1.xht -map -at 30us -size 500 max -top 2 -format json
-"$XHEAP" heap r1.xht -map -at 30us -size 0 60 | sed -n '/^Pages/,$p'
-"$XHEAP" heap r1.xht -map -at 30us -size 0 60 -top 2 -format json | sed -n '/keepers/,/run_count/p'
+"$XHEAP" heap r1.xht -map -at 1.3us | sed -n '/^Pages/,$p'
+"$XHEAP" heap r1.xht -map -at 1.3us -top 2 -format json | sed -n '/keepers/,/run_count/p'

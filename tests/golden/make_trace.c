@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* make_trace plain|forks|together|losses|earlier|untraced|circular|resident|random|nested|growing|turns|limited|ended|actions|sampled|huge|python|python_arenas|unknown_python FILE [SEED [CALLS]]: writes a trace whose every
+/* make_trace plain|forks|together|losses|earlier|untraced|circular|resident|random|nested|growing|growths|turns|limited|ended|actions|sampled|huge|python|python_arenas|unknown_python FILE [SEED [CALLS]]: writes a trace whose every
    event is known. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -306,6 +306,18 @@ static void growing(struct scene *scene)
 			scene_realloc(scene, thread, now + 8000, now + 9000, address, address + BUFFER, size * 4);
 		address += i && i % 600 == 0 ? BUFFER : 0;
 		size *= i && i % 600 == 0 ? 4 : 1;
+	}
+}
+
+/* Two stacks whose blocks stay. */
+static void growths(struct scene *scene)
+{
+	enum { STEP_NS = 100000000, STEPS = 600 };
+	uint32_t process = scene_process(scene, 100, TRACE_NONE, 0), thread = scene_thread(scene, process, 100);
+	for (int i = 0; i < STEPS; i++) {
+		scene->stack = scene_stack(scene, 0x1000, i % 2 ? 0x2000 : 0x3000, 0);
+		scene_alloc(scene, thread, 10000 + (int64_t)i * STEP_NS, 0x7f0000000000 + (uint64_t)i * 1024,
+			    i % 2 ? 200 : 100);
 	}
 }
 
@@ -626,21 +638,32 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		void (*make)(struct scene *);
-	} scenes[] = {{"plain", plain},       {"forks", forks},
-		      {"losses", losses},     {"earlier", earlier},
-		      {"untraced", untraced}, {"circular", circular},
-		      {"growing", growing},   {"limited", limited},
-		      {"resident", resident}, {"ended", ended},
-		      {"actions", actions},   {"sampled", sampled},
-		      {"together", together}, {"huge", huge},
-		      {"python", python},     {"unknown_python", unknown_python},
-		      {"turns", turns},       {"python_arenas", python_arenas}};
+	} scenes[] = {{"plain", plain},
+		      {"forks", forks},
+		      {"losses", losses},
+		      {"earlier", earlier},
+		      {"untraced", untraced},
+		      {"circular", circular},
+		      {"growing", growing},
+		      {"growths", growths},
+		      {"limited", limited},
+		      {"resident", resident},
+		      {"ended", ended},
+		      {"actions", actions},
+		      {"sampled", sampled},
+		      {"together", together},
+		      {"huge", huge},
+		      {"python", python},
+		      {"unknown_python", unknown_python},
+		      {"turns", turns},
+		      {"python_arenas", python_arenas}};
 	static const struct writer_options round = {
 		.mode = WRITER_CIRCULAR, .max_file_bytes = 16 << 10, .segment_bytes = 2 << 10};
 	struct scene scene;
 	if (argc < 3) {
 		fputs("usage: make_trace "
-		      "plain|forks|together|losses|earlier|untraced|circular|resident|random|nested|growing|turns|"
+		      "plain|forks|together|losses|earlier|untraced|circular|resident|random|nested|growing|growths|"
+		      "turns|"
 		      "limited|ended|"
 		      "actions|sampled|huge|python|python_arenas|unknown_python "
 		      "FILE [SEED "

@@ -17,11 +17,14 @@ export LC_ALL=C
 "$XHEAP" report resident.xht
 "$XHEAP" report resident.xht -more -width 200 | sed -n '/Resident/p'
 "$XHEAP" report resident.xht -format json | sed -n '/"resident": {/,/^ }/p'
+"$BUILD/tests/golden/make_trace" growths growths.xht
+"$XHEAP" report growths.xht -top 1 | sed -n '/^Growth/,/^$/p'
+"$XHEAP" report growths.xht -top 2 | sed -n '/^Growth/,/^$/p'
 "$BUILD/tests/golden/make_trace" limited limited.xht
 "$XHEAP" report limited.xht | sed -n '/^Growth/,/^$/p'
 "$XHEAP" report limited.xht -format json | sed -n '/"forecast": {/,/^  }/p'
 "$XHEAP" info limited.xht -format json | sed -n 's/.*"memory_limits": \(.*}\)}.*/\1/p'
-"$XHEAP" report limited.xht | sed -n '/^Findings/,/\\$/p'
+"$XHEAP" report limited.xht | sed -n '/^Findings/,/ xheap heap/p'
 # Where growth is known in part only, the report says so.
 for trace in kept sampled circular; do
 	cp "$SOURCE/tests/older/$trace.xht" .

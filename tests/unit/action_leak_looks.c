@@ -12,6 +12,7 @@
 enum { BLOCKS = 40, LOOKS = 30, STEP_NS = 1000 };
 
 static struct leak_looks looks;
+static uint32_t process;
 
 static struct looked_block block_of(uint64_t i)
 {
@@ -21,7 +22,7 @@ static struct looked_block block_of(uint64_t i)
 /* A look at blocks, a letter each: l lost, r reachable, - not live. */
 static void look(uint32_t number, const char *states)
 {
-	leak_looks_begin(&looks, number, number * STEP_NS);
+	leak_looks_begin(&looks, process, number, number * STEP_NS);
 	for (uint64_t i = 0; states[i]; i++) {
 		const struct looked_block block = block_of(i);
 		if (states[i] != '-')
@@ -83,6 +84,24 @@ static void once_more(void **state)
 	expect_block(1, LOOKED_LOST, 3);
 }
 
+/* Another process may have the same pid, and an exec leaves nothing of what was there: nothing is freed, or lost since then. */
+static void other_process(void **state)
+{
+	(void)state;
+	look(1, "lll");
+	process++;
+	look(2, "l-r");
+	look(2, "l-r");
+	expect_block(0, LOOKED_LOST, 2);
+	assert_int_equal(looks.now.count, 1);
+	assert_int_equal(looks.first, 2);
+	assert_int_equal(looks.first_ns, 2 * STEP_NS);
+	look(3, "lrl");
+	expect_block(0, LOOKED_LOST, 2);
+	expect_block(2, LOOKED_LOST, 3);
+	assert_int_equal(looks.first, 2);
+}
+
 static void at_random(void **state)
 {
 	static const char letters[] = "lr-";
@@ -118,6 +137,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(since, end),
 		cmocka_unit_test_teardown(once_more, end),
+		cmocka_unit_test_teardown(other_process, end),
 		cmocka_unit_test_teardown(at_random, end),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -64,6 +64,17 @@ static void test_parsing(void **state)
 		{"0", 0},        {"1.5", 1500}, {"2s", 2000000000}, {".5ms", 500000},
 		{"10US", 10000}, {"7ns", 7},    {"0.0015", 1},      {"3.", 3000},
 	};
+	static const struct {
+		int64_t ns;
+		const char *text;
+	} exact[] = {{0, "0"},
+		     {7, "7ns"},
+		     {10000, "10us"},
+		     {163229233, "163.229233ms"},
+		     {17654743058, "17.654743058s"},
+		     {20000000000, "20s"},
+		     {1000000001, "1.000000001s"},
+		     {INT64_MAX / 2, "4611686018.427387903s"}};
 	static const char *const bad[] = {"", "s", "-1", "1h", "1 s", ".", "99999999999999999999", "9999999999999999s"};
 	int64_t ns;
 	uint64_t count;
@@ -72,6 +83,12 @@ static void test_parsing(void **state)
 		assert_true(text_parse_time(good[i].text, &ns));
 		assert_int_equal(ns, good[i].ns);
 	}
+	for (size_t i = 0; i < sizeof(exact) / sizeof(*exact); i++) {
+		assert_string_equal(text_exact_time(exact[i].ns).data, exact[i].text);
+		assert_true(text_parse_time(exact[i].text, &ns));
+		assert_int_equal(ns, exact[i].ns);
+	}
+	assert_string_equal(text_exact_time(INT64_MIN).data, "-9223372036.854775808s");
 	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
 		assert_false(text_parse_time(bad[i], &ns));
 	assert_true(text_parse_count("18446744073709551615", &count));

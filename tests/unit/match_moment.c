@@ -145,6 +145,40 @@ static void test_every_point(void **state)
 	assert_true(count > EVENTS && most > TOGETHER);
 }
 
+/* At its end, a recording that a detach ended has what lived then; one whose process ended has nothing. */
+static void assert_at_end(uint8_t one, uint8_t other, uint64_t live_count)
+{
+	static const char ended[] = "ended.xht";
+	const uint8_t ends[] = {one, other};
+	struct trace *whole_trace = trace;
+	struct heap_table *whole_table = table;
+	struct scene scene;
+	struct live_blocks live = {{0}};
+	scene_open(&scene, ended);
+	scene.stack = scene_stack(&scene, 0x1000, 0);
+	for (uint32_t i = 0; i < 2; i++) {
+		uint32_t process = scene_process(&scene, 100 + i, TRACE_NONE, 0);
+		scene_alloc(&scene, scene_thread(&scene, process, 100 + i), 1 + i, 0x10000, 50);
+		live.sizes[i] = i < live_count ? 50 : 0;
+		scene_end(&scene, process, 10, ends[i], 0);
+	}
+	trace = scene_read(&scene, ended);
+	table = scene_match(trace);
+	assert_live(&live, (struct position){10, POSITION_LAST});
+	assert_live(&live, (struct position){20, POSITION_LAST});
+	scene_remove(ended, trace, table);
+	trace = whole_trace;
+	table = whole_table;
+}
+
+static void test_ends(void **state)
+{
+	(void)state;
+	assert_at_end(TRACE_END_DETACHED, TRACE_END_DETACHED, 2);
+	assert_at_end(TRACE_END_EXIT, TRACE_END_EXIT, 0);
+	assert_at_end(TRACE_END_EXIT, TRACE_END_DETACHED, 0);
+}
+
 static void test_texts(void **state)
 {
 	static const char *const bad[] = {"",
@@ -186,6 +220,7 @@ static void test_texts(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_point), cmocka_unit_test(test_texts)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_point), cmocka_unit_test(test_ends),
+					   cmocka_unit_test(test_texts)};
 	return cmocka_run_group_tests(tests, begin, end);
 }

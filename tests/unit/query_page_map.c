@@ -32,8 +32,8 @@ struct block {
 	bool is_freed;
 };
 
-/* Make the map of these blocks, which are allocated one after the other. */
-static void map_of(struct page_map *map, const struct block *blocks, unsigned count)
+/* Make the map of these blocks, which are allocated one after the other; with sizes, of the pages of those. */
+static void map_of_sizes(struct page_map *map, const struct block *blocks, unsigned count, struct heap_bounds sizes)
 {
 	struct scene scene;
 	struct heap_filter filter;
@@ -49,11 +49,17 @@ static void map_of(struct page_map *map, const struct block *blocks, unsigned co
 	struct trace *trace = scene_read(&scene, path);
 	struct heap_table *table = scene_match(trace);
 	heap_filter_init(&filter);
+	filter.size_bytes = sizes;
 	filter.moment = (struct heap_moment){.is_asked = true, .at = {NOW_NS, POSITION_LAST}};
 	assert_int_equal(heap_filter_prepare(&filter, table, NULL, &diag), 0);
 	page_map_make(map, table, &filter);
 	heap_filter_fini(&filter);
 	scene_remove(path, trace, table);
+}
+
+static void map_of(struct page_map *map, const struct block *blocks, unsigned count)
+{
+	map_of_sizes(map, blocks, count, (struct heap_bounds){0, UINT64_MAX});
 }
 
 /* Runs are in order, do not overlap, and have whole pages. */
@@ -119,6 +125,30 @@ static void test_blocks_of_one_page(void **state)
 	page_map_fini(&map);
 }
 
+/* A page of a block that passes is as full as all blocks make it; pages of others are left out. */
+static void test_filter(void **state)
+{
+	static const struct block blocks[] = {
+		{0x10000, 16, false},                  /* passes, */
+		{0x10100, PAGE / 2, false},            /* beside another */
+		{0x10000 + 2 * PAGE, PAGE, false},     /* others */
+		{0x10000 + 4 * PAGE, PAGE, true},      /* gone */
+		{0x10000 + 6 * PAGE, 16, false},       /* passes */
+		{0x10000 + 7 * PAGE, 3 * PAGE, false}, /* others */
+	};
+	struct page_map map;
+	(void)state;
+	map_of_sizes(&map, blocks, 6, (struct heap_bounds){0, 17});
+	assert_is_map(&map);
+	assert_int_equal(map.count, 2);
+	assert_run(&map.runs[0], 0x10000, 1, PAGE_HALF, PAGE / 2 + 16, 2);
+	assert_run(&map.runs[1], 0x10000 + 6 * PAGE, 1, PAGE_LITTLE, 16, 1);
+	page_map_fini(&map);
+	map_of_sizes(&map, blocks, 6, (struct heap_bounds){1, 2});
+	assert_int_equal(map.count, 0);
+	page_map_fini(&map);
+}
+
 static void test_what_no_allocator_does(void **state)
 {
 	static const struct block blocks[] = {
@@ -150,6 +180,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_pages),
 		cmocka_unit_test(test_blocks_of_one_page),
+		cmocka_unit_test(test_filter),
 		cmocka_unit_test(test_what_no_allocator_does),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

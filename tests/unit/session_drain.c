@@ -681,7 +681,8 @@ static void calls_that_never_returned_are_named(void **state)
 	struct producer p = producer_new(&bed->region, 0, 70), q = producer_new(&bed->region, 0, 71),
 			r = producer_new(&bed->region, 0, 72), s = producer_new(&bed->region, 0, 73),
 			u = producer_new(&bed->region, 0, 74), v = producer_new(&bed->region, 0, 75),
-			w = producer_new(&bed->region, 0, 76);
+			w = producer_new(&bed->region, 0, 76), x = producer_new(&bed->region, 0, 77),
+			y = producer_new(&bed->region, 0, 78), z = producer_new(&bed->region, 0, 79);
 	size_t count;
 	const uint32_t stack[] = {PC, PC + 1};
 
@@ -729,12 +730,21 @@ static void calls_that_never_returned_are_named(void **state)
 	slot->call_entry = ENTRY_FREE + 1;
 	slot->call_ticks = slot->gap_last_ticks = __rdtsc();
 	slot->call_subject = 0x888;
+	/* In reallocs: of bytes that are known, of too many, and by a recorder that told the size only. */
+	const struct producer *resizing[] = {&x, &y, &z};
+	for (unsigned i = 0; i < 3; i++) {
+		slot = region_slot(&bed->region, resizing[i]->slot);
+		slot->call_entry = ENTRY_REALLOC + 1;
+		slot->call_ticks = __rdtsc();
+		slot->call_subject = 0x999;
+		slot->call_bytes = i == 0 ? 1 : i == 1 ? UINT32_MAX : 0;
+	}
 
 	drain_end_process(bed->drained, 0, TRACE_END_SIGNAL, 6, __rdtsc());
-	assert_int_equal(bed_totals(bed).in_flight, 4);
+	assert_int_equal(bed_totals(bed).in_flight, 7);
 	bed_finish(bed);
 	struct seen *e = read_events(bed, &count);
-	assert_int_equal(count, 4 * 5 + 4);
+	assert_int_equal(count, 4 * 5 + 7);
 	unsigned found = 0;
 	for (size_t i = 0; i < count; i++) {
 		assert_true(e[i].address != 0x666);
@@ -751,12 +761,16 @@ static void calls_that_never_returned_are_named(void **state)
 		} else if (tid == 75) {
 			assert_int_equal(e[i].kind, EVENT_FREE);
 			assert_int_equal(e[i].address, 0x777);
+		} else if (tid >= 77) {
+			assert_int_equal(e[i].kind, EVENT_REALLOC);
+			assert_int_equal(e[i].previous, tid == 79 ? 0 : 0x999);
+			assert_int_equal(e[i].size, tid == 77 ? 0 : tid == 78 ? UINT32_MAX - 1 : 0x999);
 		} else {
 			assert_int_equal(tid, 72);
 			assert_string_equal(bed->dictionary->entries[e[i].entry].name, "calloc");
 		}
 	}
-	assert_int_equal(found, 4);
+	assert_int_equal(found, 7);
 	free(e);
 }
 

@@ -296,13 +296,13 @@ static void put_call_name(const struct explanation *explanation, const struct ex
 		sink_format(out, "(%" PRIu64 ")", call->size_bytes);
 }
 
-/* A realloc that has not returned has no address in the trace. */
+/* In older traces, a realloc that has not returned has no address. */
 static const char *fault_words(const struct explain_call *call)
 {
 	if (call->kind != EVENT_REALLOC)
 		return explain_fault_words[call->fault];
 	return call->fault == EXPLAIN_DOUBLE_FREE ? "a realloc of a block that had ended"
-	       : call->fault == EXPLAIN_DAMAGED_HEAP
+	       : call->fault == EXPLAIN_DAMAGED_HEAP && !call->address
 		       ? "a realloc of what is no live block, or damaged data of the allocator"
 		       : explain_fault_words[call->fault];
 }

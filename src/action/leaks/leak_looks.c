@@ -23,8 +23,13 @@ static struct looked_block *block_find(const struct looked_blocks *blocks, const
 	return place < blocks->count && !blocks_compare(&blocks->items[place], block) ? &blocks->items[place] : NULL;
 }
 
-void leak_looks_begin(struct leak_looks *looks, uint32_t number, int64_t at_ns)
+void leak_looks_begin(struct leak_looks *looks, uint32_t process, uint32_t number, int64_t at_ns)
 {
+	if (!looks->number || process != looks->process) {
+		leak_looks_fini(looks);
+		looks->process = process;
+		looks->first = number;
+	}
 	if (number != looks->number) {
 		const struct looked_blocks before = looks->before;
 		looks->before = looks->now;
@@ -33,7 +38,7 @@ void leak_looks_begin(struct leak_looks *looks, uint32_t number, int64_t at_ns)
 	looks->now.count = 0;
 	looks->number = number;
 	looks->at_ns = at_ns;
-	looks->first_ns = number == 1 ? at_ns : looks->first_ns;
+	looks->first_ns = number == looks->first ? at_ns : looks->first_ns;
 }
 
 void leak_looks_see(struct leak_looks *looks, const struct looked_block *block, bool is_lost)

@@ -35,15 +35,17 @@ struct looked_blocks {
 	size_t count, capacity;
 };
 
-/** Looks at one process. Zero it to begin. */
+/** Looks at the processes that had one pid, one after the other. Zero it to begin. */
 struct leak_looks {
 	struct looked_blocks now, before; /**< found lost up to the newest look, and up to the one before */
-	uint32_t number;                  /**< of the newest look, from 1 */
-	int64_t at_ns, first_ns;          /**< when it was, and when the first one was */
+	uint32_t process;                 /**< at which the newest look was: its number in the trace */
+	uint32_t number, first;           /**< of the newest look, and of the first one at this process, from 1 */
+	int64_t at_ns, first_ns;          /**< when these were */
 };
 
-/** Begin look `number`, which is the newest one or the next one. */
-void leak_looks_begin(struct leak_looks *looks, uint32_t number, int64_t at_ns);
+/** Begin look `number`, which is the newest one or the next one, at a process by its number in the trace. What was found
+    in another one, before an exec or of the same pid, is forgotten. */
+void leak_looks_begin(struct leak_looks *looks, uint32_t process, uint32_t number, int64_t at_ns);
 
 /** Take a block that is live now. Of the members only the name and the size count. */
 void leak_looks_see(struct leak_looks *looks, const struct looked_block *block, bool is_lost);

@@ -230,13 +230,13 @@ static bool is_lost(uint8_t state)
 }
 
 /* Add a look to those before: which blocks are lost now, whatever the filter. states: as of rows_make(). */
-static void looks_add(const struct leaks *leaks, const uint8_t *states)
+static void looks_add(struct leaks *leaks, const uint8_t *states)
 {
 	struct leak_looks *looks = leaks->question.looks;
 	const struct heap_scan_plan plan = {INT64_MIN, INT64_MAX, INT64_MIN, PACK_ALL | PACK_DETAILS, NULL, NULL};
 	struct heap_scan scan;
 	const struct heap_rows *rows;
-	leak_looks_begin(looks, leaks->question.look, leaks->at_ns);
+	leak_looks_begin(looks, leaks->process, leaks->question.look, leaks->at_ns);
 	heap_scan_begin(&scan, leaks->source->table, &plan, NULL);
 	while ((rows = heap_scan_next(&scan)))
 		for (uint32_t i = 0; i < rows->count; i++) {
@@ -250,6 +250,8 @@ static void looks_add(const struct leaks *leaks, const uint8_t *states)
 		}
 	heap_scan_end(&scan);
 	leak_looks_end(looks);
+	leaks->first_look = looks->first;
+	leaks->first_ns = looks->first_ns;
 }
 
 /* Count a block that passes the filter. */
@@ -286,8 +288,14 @@ static void cleared_count(struct leaks *leaks)
 static void rows_make(struct leaks *leaks, const uint8_t *states)
 {
 	const struct heap_table *table = leaks->source->table;
-	const struct heap_scan_plan plan = {
-		INT64_MIN, INT64_MAX, INT64_MIN, PACK_ALL | PACK_DETAILS, leaks->source->filter, NULL};
+	const struct heap_range range = leaks->source->window->range;
+	struct heap_scan_plan plan = {INT64_MIN, INT64_MAX, INT64_MIN, PACK_ALL | PACK_DETAILS, leaks->source->filter,
+				      NULL};
+	if (leaks->question.has_range) {
+		plan.from_ns = range.from_ns;
+		plan.to_ns = range.to_ns;
+		plan.live_from_ns = INT64_MAX;
+	}
 	struct map places = {0};
 	struct heap_scan scan;
 	const struct heap_rows *rows;
@@ -355,6 +363,14 @@ static void blocks_reach(struct leak_blocks *blocks, const struct corefile *core
 	reach_free(reach);
 }
 
+int leaks_check_filter(const struct heap_filter *filter, struct diag *diag)
+{
+	const char *word = filter->is_closed                ? filter_words[FILTER_WORD_CLOSED].name
+			   : filter->required_of_free.count ? filter_words[FILTER_WORD_REQUIRED_OF_FREE].name
+							    : NULL;
+	return word ? diag_fail(diag, EINVAL, "-%s passes blocks that were freed, and none of these is lost", word) : 0;
+}
+
 int leaks_make(struct leaks *leaks, struct action_input *input, const struct leaks_question *question,
 	       struct diag *diag)
 {
@@ -369,7 +385,8 @@ int leaks_make(struct leaks *leaks, struct action_input *input, const struct lea
 		return diag_fail(diag, ENOTSUP,
 				 "%s lacks blocks from before an attach: what they point to would seem to be lost",
 				 leaks->source->path);
-	int error = core_process_find(&leaks->process, dictionary_of(leaks), question->core, words, diag);
+	int error = leaks_check_filter(&question->asked->filter, diag);
+	error = error ? error : core_process_find(&leaks->process, dictionary_of(leaks), question->core, words, diag);
 	if (error)
 		return error;
 	leaks->at_ns = question->is_running ? question->at_ns : table->processes[leaks->process].end_ns;

@@ -33,12 +33,14 @@ struct leaks_question {
 	const struct corefile *core;
 	const char *core_path;
 	const struct filter_request *asked; /**< which blocks are shown; all are followed */
+	bool has_range;                     /**< those that were allocated in the range of the source's window */
 	uint32_t top;                       /**< rows that are shown */
 	bool is_running;                    /**< the process went on afterwards: it is looked at as it was at at_ns */
 	int64_t at_ns;                      /**< of the trace */
 	uint64_t pause_ns;                  /**< how long its threads stood */
-	struct leak_looks *looks; /**< at the process, this one included; the caller's. NULL: there is one look */
-	uint32_t look;            /**< the number of this one, from 1 */
+	/** At the process, this one included; the caller's, used only to make the answer. NULL: there is one look. */
+	struct leak_looks *looks;
+	uint32_t look; /**< the number of this one, from 1 */
 };
 
 /** The answer. Zero it to begin, end it with leaks_fini(). */
@@ -51,11 +53,16 @@ struct leaks {
 	struct leak_sum {
 		uint64_t count, bytes;
 	} sums[REACH_STATE_COUNT]; /**< of blocks that pass the filter */
+	uint32_t first_look;       /**< of several, the number of the first one at this process */
+	int64_t first_ns;          /**< when it was */
 	/** by enum looked_state: blocks that earlier looks found lost, and this one did not */
 	struct leak_sum cleared[LOOKED_STATE_COUNT];
 	struct leak_row *rows; /**< lost ones first, of these the ones that are lost for longest, then by bytes */
 	size_t row_count, row_capacity;
 };
+
+/** Return 0, or -EINVAL with the reason in `diag` if no block that is lost can pass the filter. */
+int leaks_check_filter(const struct heap_filter *filter, struct diag *diag);
 
 /** Answer the question about the first source of the input. Return 0, or a negative errno with the reason in
     `diag`. */

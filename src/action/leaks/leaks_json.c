@@ -26,7 +26,7 @@ static void put_looks(struct json *json, const struct leaks *leaks)
 {
 	json_begin_object(json, "looks");
 	json_count(json, "count", leaks->question.look);
-	json_time(json, "first_us", leaks->question.looks->first_ns);
+	json_time(json, "first_us", leaks->first_ns);
 	put_sum(json, "reachable", &leaks->cleared[LOOKED_REACHABLE]);
 	put_sum(json, "freed", &leaks->cleared[LOOKED_FREED]);
 	json_end_object(json);
@@ -94,6 +94,12 @@ void leaks_json(const struct leaks *leaks, size_t count, struct sink *out)
 	for (size_t i = 0; i < asked->note_count; i++)
 		json_text(&json, asked->notes[i].name, asked->notes[i].text);
 	json_end_object(&json);
+	if (leaks->question.has_range) {
+		json_begin_object(&json, "range");
+		json_time(&json, "from_us", leaks->source->window->range.from_ns);
+		json_time(&json, "to_us", leaks->source->window->range.to_ns);
+		json_end_object(&json);
+	}
 	json_begin_array(&json, "processes");
 	for (size_t i = 0; i < count; i++)
 		put_process(&json, &leaks[i]);

@@ -77,8 +77,13 @@ static void put_row(const struct leaks *leaks, const struct leak_row *row, struc
 		sink_text(out, "    [no stack]\n");
 }
 
-static void put_filters(const struct filter_request *asked, struct sink *out)
+static void put_filters(const struct leaks *leaks, struct sink *out)
 {
+	const struct filter_request *asked = leaks->question.asked;
+	const struct heap_range range = leaks->source->window->range;
+	if (leaks->question.has_range)
+		sink_format(out, "  allocated from %s us to %s us\n", text_microseconds(range.from_ns).data,
+			    text_microseconds(range.to_ns).data);
 	for (size_t i = 0; i < asked->note_count; i++)
 		sink_format(out, "  %s %s\n", asked->notes[i].name, text_shown(asked->notes[i].text));
 }
@@ -90,8 +95,11 @@ static void put_looks(const struct leaks *leaks, struct sink *out)
 		[LOOKED_REACHABLE] = "reachable now",
 		[LOOKED_FREED] = "freed since",
 	};
-	sink_format(out, "  look %" PRIu32 ", %s after the first one\n", leaks->question.look,
-		    text_duration(leaks->at_ns - leaks->question.looks->first_ns).data);
+	if (leaks->question.look > leaks->first_look)
+		sink_format(out, "  look %" PRIu32 ", %s after the first one\n", leaks->question.look,
+			    text_duration(leaks->at_ns - leaks->first_ns).data);
+	else
+		sink_format(out, "  look %" PRIu32 ", the first one at this process\n", leaks->question.look);
 	for (int i = LOOKED_REACHABLE; i < LOOKED_STATE_COUNT; i++)
 		if (leaks->cleared[i].count)
 			sink_format(out, "  %s block%s, %s, that an earlier look found lost: %s, and not accused\n",
@@ -114,7 +122,7 @@ static void put_process(const struct leaks *leaks, struct sink *out)
 			    text_duration((int64_t)leaks->question.pause_ns).data);
 	if (leaks->question.looks)
 		put_looks(leaks, out);
-	put_filters(leaks->question.asked, out);
+	put_filters(leaks, out);
 	put_sums(leaks, out);
 	const size_t shown = leaks->row_count < leaks->question.top ? leaks->row_count : leaks->question.top;
 	for (size_t i = 0; i < shown; i++)

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "action/actions/action_table.h"
 #include "action/report/losses.h"
@@ -11,6 +12,7 @@
 #include "action/summary/forecast.h"
 #include "action/summary/function_sum.h"
 #include "action/summary/summary.h"
+#include "action/summary/summary_lines.h"
 #include "base/text.h"
 #include "trace/code_rows.h"
 #include "trace/process_rows.h"
@@ -49,20 +51,43 @@ static void command_begin(const struct summary *summary, struct sink *out, const
 	}
 }
 
+/* Return a pattern for the name that is one word of a line, by the layout: wildcards stand for what a shell would quote
+   or part in two, and for the end that has no room. NULL: there is no room for the image. */
+static const char *name_pattern(const struct summary *summary, const char *name, struct arena *arena)
+{
+	enum { ROUND_WORD = SUMMARY_INDENT + sizeof("'' \\") - 1, ELLIPSIS = 3 };
+	const struct text_layout *layout = &summary->input->layout;
+	if (!layout->width)
+		return name;
+	unsigned columns = layout->has_full_names ? UINT32_MAX : layout->width - ROUND_WORD;
+	char *pattern = arena_format(arena, "%s", text_fit_start(arena, name, columns, false));
+	size_t length = strlen(pattern);
+	if (strcmp(pattern, name) != 0)
+		strcpy(pattern + length - ELLIPSIS, "*");
+	for (char *at = pattern; *at; at++)
+		*at = *at == ' ' || *at == '\'' ? '?' : *at;
+	return strchr(name, '!') && !strchr(pattern, '!') ? NULL : pattern;
+}
+
 /* Give the option the node's function. Return false: the empty stack, a mark and a name that is not shown as it is are
    none. */
 static bool command_require(const struct summary *summary, struct sink *out, const char *option, uint32_t node)
 {
 	struct heap_names *names = action_names(summary->input);
+	struct arena arena = {0};
 	if (!node || node == HEAP_NONE)
 		return false;
 	node = stack_view_user_node(summary->input, node);
 	const struct heap_name *name = heap_names_name(names, heap_names_frame(names, node)->name);
 	if (name->is_mark || text_shown(name->text) != name->text)
 		return false;
-	sink_format(out, " %s", option);
-	sink_shell_word(out, name->text);
-	return true;
+	const char *pattern = name_pattern(summary, name->text, &arena);
+	if (pattern) {
+		sink_format(out, " %s", option);
+		sink_shell_word(out, pattern);
+	}
+	arena_fini(&arena);
+	return pattern;
 }
 
 /* The filters of the question belong to the evidence, too. */
@@ -70,8 +95,8 @@ static void command_filter(const struct summary *summary, struct sink *out)
 {
 	const struct heap_range range = summary->source->window->range;
 	if (summary->has_range)
-		sink_format(out, " -range %s %s", text_microseconds(range.from_ns).data,
-			    text_microseconds(range.to_ns).data);
+		sink_format(out, " -range %s %s", text_exact_time(range.from_ns).data,
+			    text_exact_time(range.to_ns).data);
 	for (size_t i = 0; i < summary->filter_count; i++)
 		sink_format(out, " -%s %s", summary->filters[i].name, summary->filters[i].text);
 }
@@ -162,8 +187,8 @@ static void growth_find(struct summary *summary)
 		/* Some programs free all at their end: so the question is of the time before it. */
 		sink_text(&command, " -stacks st -top 5");
 		if (!growth->is_of_buffers)
-			sink_format(&command, " -window AIFO %s %s", text_microseconds(own->clock.from_ns).data,
-				    text_microseconds(own->clock.to_ns).data);
+			sink_format(&command, " -window AIFO %s %s", text_exact_time(own->clock.from_ns).data,
+				    text_exact_time(own->clock.to_ns).data);
 		command_require(summary, &command, "-requireFrames", own->node);
 		command_filter(summary, &command);
 		finding_add_of(summary,
@@ -281,7 +306,7 @@ static void short_find(struct summary *summary)
 	sink_format(&text, "; %s of them are from %s, the most from one function.",
 		    count_of(summary, sum.figures.extra[SURVEYED_SHORT]).data, summary_function(summary, sum.node));
 	command_begin(summary, &command, "heap");
-	sink_format(&command, " -stacks stc -top 3 -lifetime 0 %s", text_microseconds(survey->plan.short_ns).data);
+	sink_format(&command, " -stacks stc -top 3 -lifetime 0 %s", text_exact_time(survey->plan.short_ns).data);
 	command_filter(summary, &command);
 	finding_add(summary, FINDING_SHORT, &text, title, &command);
 }
@@ -388,7 +413,7 @@ static void pages_add(struct summary *summary, enum summary_finding_kind kind, s
 	struct sink command;
 	bool has_account = summary_has_account(summary);
 	command_begin(summary, &command, has_account ? "why" : "heap");
-	sink_format(&command, "%s -at %s", has_account ? "" : " -map", text_microseconds(at_ns).data);
+	sink_format(&command, "%s -at %s", has_account ? "" : " -map", text_exact_time(at_ns).data);
 	finding_add(summary, kind, text, title, &command);
 }
 

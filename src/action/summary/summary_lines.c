@@ -184,17 +184,19 @@ static uint32_t line_of(const struct summary *summary, uint32_t row, uint32_t no
 	return line;
 }
 
-/* The text of a row's frame, of managed code with its line if there is room for it behind `used` columns. */
+/* The text of a row's frame, with its line if that is known and there is room for it behind `used` columns. */
 static const char *frame_with_line(const struct summary_screen *screen, uint32_t row, uint32_t node, unsigned used,
 				   struct arena *arena)
 {
 	struct heap_names *names = action_names(screen->summary->input);
-	const struct heap_name *name = heap_names_name(names, heap_names_frame(names, node)->name);
-	const char *text = summary_frame_text(screen, node, true);
-	uint32_t line = heap_name_is_managed(name) ? line_of(screen->summary, row, node) : 0;
+	const struct heap_frame *frame = heap_names_frame(names, node);
+	const struct heap_name *name = heap_names_name(names, frame->name);
+	const char *text = summary_frame_text(screen, node, true),
+		   *file = heap_name_is_managed(name) ? name->image : frame->file;
+	uint32_t line = file ? line_of(screen->summary, row, node) : 0;
 	if (!line)
 		return text;
-	const char *with_line = arena_format(arena, "%s  %s:%" PRIu32, text, name->image, line);
+	const char *with_line = arena_format(arena, "%s  %s:%" PRIu32, text, text_shown(text_file_name(file)), line);
 	return used + text_width(with_line) <= summary_width_of(screen) ? with_line : text;
 }
 

@@ -33,10 +33,11 @@ static void title_put(const struct summary_screen *screen)
 	summary_line_put(screen, line, command);
 	uint32_t threads = report_thread_count(dictionary);
 	const struct text missing = losses_missing_text(dictionary);
-	snprintf(line, sizeof(line), "%s, %" PRIu32 " process%s, %" PRIu32 " thread%s, %s events%s%s",
+	snprintf(line, sizeof(line), "%s, %" PRIu32 " process%s, %" PRIu32 " thread%s with heap calls, %s event%s%s%s",
 		 text_duration(summary->source->table->duration_ns).data, dictionary->process_count,
 		 dictionary->process_count == 1 ? "" : "es", threads, text_plural(threads),
-		 text_count(dictionary->event_count).data, *missing.data ? "; not complete: " : "", missing.data);
+		 text_count(dictionary->event_count).data, text_plural(dictionary->event_count),
+		 *missing.data ? "; not complete: " : "", missing.data);
 	summary_words_put(screen, 2, line, "");
 }
 
@@ -319,14 +320,18 @@ static struct text growing_text(const struct survey *survey)
 static void growth_put(const struct summary_screen *screen)
 {
 	const struct survey *survey = &screen->summary->survey;
-	char line[SUMMARY_LINE_BYTES];
+	char line[SUMMARY_LINE_BYTES], shown[SUMMARY_LINE_BYTES / 8] = "";
+	if (survey->grows_count > screen->rows)
+		snprintf(shown, sizeof(shown), ", the first%s%s below", screen->rows > 1 ? " " : "",
+			 screen->rows > 1 ? text_count(screen->rows).data : "");
 	if (*survey->growth_unknown.data)
 		snprintf(line, sizeof(line), "Growth: unknown, the trace is too short (%s)",
 			 survey->growth_unknown.data);
 	else if (!survey->grows_count)
 		snprintf(line, sizeof(line), "Growth: no stack grows steadily");
 	else
-		snprintf(line, sizeof(line), "Growth: %s (bytes a second, 95 %% interval)", growing_text(survey).data);
+		snprintf(line, sizeof(line), "Growth: %s%s (bytes a second, 95 %% interval)", growing_text(survey).data,
+			 shown);
 	summary_heading(screen, line);
 	size_t most = survey->grows_count ? survey->grows_count : screen->view->lines ? 0 : screen->rows;
 	for (size_t i = 0; i < survey->growth_count && i < most && i < screen->rows; i++)

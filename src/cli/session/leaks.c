@@ -91,6 +91,9 @@ static int operands_settle(const struct leaks_options *options)
 
 static int options_settle(struct leaks_options *options)
 {
+	struct diag diag = {""};
+	if (leaks_check_filter(&options->filter.asked.filter, &diag))
+		return cli_fail("%s", diag.text);
 	return operands_settle(options) ? CLI_FAILED : looks_settle(options);
 }
 
@@ -165,6 +168,7 @@ static int answer_make(void *context, struct diag *diag)
 							.looks = history ? &history->looks : NULL,
 							.look = history ? history->count : 0,
 							.asked = &answer->options->filter.asked,
+							.has_range = answer->options->filter.asked.range.words[0],
 							.top = answer->options->top};
 		error = leaks_make(&answer->leaks[i], &answer->analysis.input, &question, diag);
 	}
@@ -342,14 +346,17 @@ static int processes_copy(struct leaks_answer *answer, const char *session)
 	return status;
 }
 
-/* Signals that end the command. While copies are made they wait: else their directory would stay. */
+/* Signals that end the command. While copies are made they wait: else their directory would stay. What is ignored, as
+   by nohup, ends nothing; blocked, it would be kept all the same. */
 static sigset_t end_signals(void)
 {
+	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+	struct sigaction action;
 	sigset_t ends;
 	sigemptyset(&ends);
-	sigaddset(&ends, SIGINT);
-	sigaddset(&ends, SIGTERM);
-	sigaddset(&ends, SIGHUP);
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+		if (!sigaction(numbers[i], NULL, &action) && action.sa_handler != SIG_IGN)
+			sigaddset(&ends, numbers[i]);
 	return ends;
 }
 
@@ -505,9 +512,13 @@ static const struct option output_rows[] = {
 	{.type = VALUE_END},
 };
 static const struct option_group leaks_groups[] = {
-	{leaks_rows, 0, false},    {filter_rows, offsetof(struct leaks_options, filter), false},
-	{output_rows, 0, false},   {layout_rows, offsetof(struct leaks_options, layout), false},
-	{analysis_rows, 0, false}, {NULL, 0, false},
+	{leaks_rows, 0, false},
+	{filter_range_rows, offsetof(struct leaks_options, filter), false},
+	{filter_rows, offsetof(struct leaks_options, filter), false},
+	{output_rows, 0, false},
+	{layout_rows, offsetof(struct leaks_options, layout), false},
+	{analysis_rows, 0, false},
+	{NULL, 0, false},
 };
 static const struct option_grammar grammar = {.command = "leaks", .groups = leaks_groups, .dashes = "-"};
 

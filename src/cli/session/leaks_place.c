@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "cli/cli.h"
 #include "cli/session/session_talk.h"
+#include "os/proc.h"
 
 enum { CORE_PATH_BYTES = 1200 };
 
@@ -60,16 +61,28 @@ void leaks_place_list(struct leaks_place *place)
 		free(names);
 }
 
-static int process_look(struct leaks_place *place, int socket, pid_t pid, bool may_stop)
+/* Forget the newest core and what there is of it. */
+static void core_drop(struct leaks_place *place)
+{
+	char *path = place->cores[--place->count].path;
+	unlink(path);
+	free(path);
+}
+
+/* Add the core of a process. is_one: of several, where one that ends meanwhile is left out. */
+static int process_look(struct leaks_place *place, int socket, pid_t pid, bool may_stop, bool is_one)
 {
 	struct diag diag = {""};
 	char name[20];
 	snprintf(name, sizeof(name), "%d", (int)pid);
 	struct leaks_core *core = core_add(place, name);
 	core->pid = pid;
-	return controller_write_core(socket, pid, core->path, may_stop, &core->pause, NULL, &diag)
-		       ? cli_fail("%s", diag.text)
-		       : CLI_OK;
+	if (!controller_write_core(socket, pid, core->path, may_stop, &core->pause, NULL, &diag))
+		return CLI_OK;
+	if (!is_one || !proc_is_ending(pid))
+		return cli_fail("%s", diag.text);
+	core_drop(place);
+	return CLI_OK;
 }
 
 int leaks_place_look(struct leaks_place *place, const char *session, pid_t pid, bool may_stop)
@@ -78,9 +91,9 @@ int leaks_place_look(struct leaks_place *place, const char *session, pid_t pid, 
 	int socket = session_connect_to(session);
 	int status = socket >= 0 ? session_query(socket, false, &state) : CLI_FAILED;
 	if (status == CLI_OK && pid)
-		status = process_look(place, socket, pid, may_stop);
+		status = process_look(place, socket, pid, may_stop, false);
 	for (size_t i = 0; i < state.target_count && status == CLI_OK && !pid; i++)
-		status = process_look(place, socket, state.targets[i].pid, may_stop);
+		status = process_look(place, socket, state.targets[i].pid, may_stop, true);
 	if (status == CLI_OK && !place->count)
 		status = cli_fail("session %s records no process", session);
 	controller_state_fini(&state);

@@ -34,9 +34,12 @@ static char *flush(const char *name, bool is_snapshot, struct control_state *ses
 {
 	struct control_message answer = {.value = 0};
 	struct controller_state state = {.is_alive = false};
+	struct diag diag = {""};
 	int socket = session_connect_to(name);
 	const struct control_message message = {.kind = CONTROL_FLUSH, .value = is_snapshot};
-	int status = socket >= 0 ? session_answer(socket, &message, &answer) : CLI_FAILED;
+	int status = socket >= 0 ? CLI_OK : CLI_FAILED;
+	if (socket >= 0 && session_answer(socket, &message, &answer, &diag))
+		status = cli_fail("%s", diag.text);
 	if (status == CLI_OK)
 		status = session_query(socket, false, &state);
 	if (socket >= 0)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/session/session_talk.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "cli/cli.h"
@@ -28,10 +29,9 @@ int session_ask(int socket, const struct control_message *message)
 	return controller_ask(socket, message, &session_listener, &diag) ? cli_fail("%s", diag.text) : CLI_OK;
 }
 
-int session_answer(int socket, const struct control_message *message, struct control_message *answer)
+int session_answer(int socket, const struct control_message *message, struct control_message *answer, struct diag *diag)
 {
-	struct diag diag = {""};
-	return controller_answer(socket, message, answer, NULL, &diag) ? cli_fail("%s", diag.text) : CLI_OK;
+	return controller_answer(socket, message, answer, NULL, diag);
 }
 
 int session_query(int socket, bool with_threads, struct controller_state *state)

@@ -17,9 +17,10 @@ int session_connect_to(const char *name);
 /** Send a message that CONTROL_DONE answers. CLI_OK, or CLI_FAILED after a message. */
 int session_ask(int socket, const struct control_message *message);
 
-/** Send a message and wait, however long the logger shows that it works, for the CONTROL_DONE that answers it. CLI_OK
-    with the answer, or CLI_FAILED after a message. */
-int session_answer(int socket, const struct control_message *message, struct control_message *answer);
+/** Send a message and wait, however long the logger shows that it works, for the CONTROL_DONE that answers it. Return 0
+    with the answer, or a negative errno with the reason in `diag`. */
+int session_answer(int socket, const struct control_message *message, struct control_message *answer,
+		   struct diag *diag);
 
 /** Ask for the session's state; controller_state_fini() it in any case. CLI_OK, or CLI_FAILED after a message. */
 int session_query(int socket, bool with_threads, struct controller_state *state);

@@ -302,7 +302,8 @@ static struct reply *live_reply_find(struct jobs *jobs, struct shown_slot *slot,
 	jobs->wants_flush |= request->name == REQUEST_FLUSH;
 	return request->name == REQUEST_FLUSH
 		       ? reply_nothing()
-		       : reply_line(STATUS_BAD_TRACE, "this is answered when the recording has ended");
+		       : reply_line(STATUS_BAD_TRACE,
+				    "this is known of a held picture, or when the recording has ended");
 }
 
 /* End a job about a trace that is recorded, or was, if its answer is known. */

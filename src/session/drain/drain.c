@@ -45,7 +45,7 @@ static void call_take(struct drain_region *region, uint32_t index, const struct 
 		return;
 	const struct translate_entry *known = &translate->entry[entry];
 	const struct owner *owner = slot_owner(region, index);
-	bool is_free = known->kind == EVENT_FREE,
+	bool is_free = known->kind == EVENT_FREE, is_resize = known->kind == EVENT_REALLOC && ending->bytes,
 	     is_lost = is_free &&
 		       (LOAD(&region_slot(region->shared, index)->gap_last_ticks) == ending->ticks || !ending->subject);
 	/* The last event's point is later than the call's beginning, so it is that call's. */
@@ -61,9 +61,10 @@ static void call_take(struct drain_region *region, uint32_t index, const struct 
 	events->heap[i] = TRACE_NONE;
 	events->stack[i] = 0;
 	events->time[i] = ending->ticks;
-	events->size[i] = is_free ? 0 : ending->subject;
+	events->size[i] = is_free ? 0 : is_resize ? ending->bytes - 1 : ending->subject;
 	events->address[i] = is_free ? ending->subject : 0;
-	events->duration[i] = events->previous[i] = events->usable[i] = 0;
+	events->previous[i] = is_resize ? ending->subject : 0;
+	events->duration[i] = events->usable[i] = 0;
 	events->argument[i] = events->argument2[i] = 0;
 	events->result[i] = 0;
 	drain_note_point(region, stream, LOAD(&region_slot(region->shared, index)->process), ending->ticks);
@@ -96,6 +97,7 @@ static void slot_finish(struct drain_region *region, uint32_t index, bool is_dea
 	struct region_slot *slot = region_slot(region->shared, index);
 	struct ending ending = {.pending = LOAD(&slot->pending),
 				.entry = LOAD(&slot->call_entry) & 0xff,
+				.bytes = LOAD(&slot->call_bytes),
 				.ticks = LOAD(&slot->call_ticks),
 				.subject = LOAD(&slot->call_subject)};
 	uint64_t in_flight = region->drain->past.in_flight;

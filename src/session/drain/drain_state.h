@@ -140,7 +140,8 @@ struct drain {
 struct ending {
 	uint32_t pending;        /* bytes behind the committed ones */
 	uint32_t entry;          /* entry + 1 of the call; 0: none was under way */
-	uint64_t ticks, subject; /* as in the slot */
+	uint32_t bytes;          /* these three as in the slot */
+	uint64_t ticks, subject;
 };
 
 /* Whether untaken full buffers may exist. With OPEN_BESIDE_FULL only a slot's first buffer (sequence 1) is certain to

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -17,6 +18,7 @@
 #include "os/local_files.h"
 #include "os/monotonic.h"
 #include "os/proc.h"
+#include "session/jit/jit_list.h"
 #include "session/jit/jit_ranges.h"
 #include "session/jit/jitdump.h"
 
@@ -28,6 +30,8 @@ enum {
 	FILE_BYTES_MAX = 256 << 20,   /* read in all */
 	LINE_BYTES_MAX = 4096,        /* longer lines have no name */
 	FILES_MAX = 64,               /* open at once, of all processes */
+	LIST_PIECES = 16,             /* of a list, read by a call */
+	LIST_BYTES_MAX = 32 << 20,    /* of a list's lines */
 	TAIL_BYTES = 64,              /* that are compared to see whether the file was begun anew */
 	SEARCH_NS = 250 * 1000 * 1000 /* from one search for the file to the next; each pause is longer */
 };
@@ -39,11 +43,12 @@ struct jit_source {
 	struct jit_process process;
 	struct jit_ranges ranges;
 	int fd; /* of the file; -1: not found yet */
+	enum { PERF_MAP, JITDUMP, LIST } kind;
+	struct jit_list list; /* its lines are written to a file of this process, as those of a perf map */
 	uint64_t offset, searched_ns, pause_ns;
 	char tail[TAIL_BYTES]; /* before the offset */
 	uint64_t read_ticks;   /* of the last look at the file: what comes later was written later */
 	uint32_t generation;
-	bool is_dump;             /* a jitdump; else a perf map */
 	uint64_t lines_of, lines; /* of a jitdump: the last record of lines: its code, and its offset */
 	uint32_t record_count;    /* of a jitdump */
 	bool is_full;             /* there is more code than is kept: no name can be trusted any more */
@@ -177,9 +182,17 @@ static void file_search(struct jit_source *source, bool is_last)
 	if (source->process.inner <= 0 || files_open == FILES_MAX)
 		return;
 	source->fd = map_open(&source->process);
-	source->is_dump = source->fd < 0;
-	if (source->fd < 0)
+	source->kind = PERF_MAP;
+	if (source->fd < 0) {
 		source->fd = dump_open(&source->process);
+		source->kind = JITDUMP;
+	}
+	if (source->fd < 0 && jit_list_open(&source->list, source->process.pid, source->process.user)) {
+		source->fd = memfd_create("xheap-jit", MFD_CLOEXEC);
+		source->kind = LIST;
+		if (source->fd < 0)
+			jit_list_close(&source->list);
+	}
 	files_open += source->fd >= 0;
 }
 
@@ -272,6 +285,57 @@ static void dump_read_on(struct jit_source *source, uint64_t size, bool is_last)
 	}
 }
 
+/* ---- lines of a list ---- */
+
+/* Return whether the code has this name already. */
+static bool is_known(struct jit_source *source, const char *line, size_t bytes)
+{
+	char text[LINE_BYTES_MAX];
+	uint64_t start, size;
+	size_t name;
+	if (bytes > sizeof(text) || !perf_map_parse(line, bytes, &start, &size, &name))
+		return true;
+	const struct jit_range *range = jit_ranges_find(&source->ranges, start, UINT64_MAX);
+	return range && range->start == start && range->end == start + size && range->bytes == bytes - name &&
+	       file_read(source->fd, text, range->bytes, range->place) == range->bytes &&
+	       !memcmp(text, line + name, range->bytes);
+}
+
+/* Copy the lines that say something new, the last one first: a list begins with its newest entry. Return their
+   bytes. */
+static size_t lines_turn(struct jit_source *source, const char *text, size_t bytes, char *to)
+{
+	size_t kept = 0;
+	for (size_t at; bytes; bytes = at) {
+		const char *before = memrchr(text, '\n', bytes - 1);
+		at = before ? (size_t)(before - text) + 1 : 0;
+		if (is_known(source, text + at, bytes - at - 1))
+			continue;
+		memcpy(to + kept, text + at, bytes - at);
+		kept += bytes - at;
+	}
+	return kept;
+}
+
+static void list_read_on(struct jit_source *source)
+{
+	char *turned = memory_resize(NULL, LIST_PIECES, JIT_LIST_BYTES);
+	struct jit_lines lines = {memory_resize(NULL, LIST_PIECES, JIT_LIST_BYTES), 0, 0};
+	bool is_more = true;
+	for (int i = 0; i < LIST_PIECES && is_more; i++) {
+		lines.room = lines.bytes + JIT_LIST_BYTES;
+		is_more = jit_list_read(&source->list, &lines);
+	}
+	/* The process may have changed its list meanwhile, and then all of it is read again. */
+	size_t bytes = lines_turn(source, lines.text, lines.bytes, turned);
+	source->is_full |=
+		source->offset + bytes > LIST_BYTES_MAX || !file_write(source->fd, turned, bytes, source->offset);
+	if (!source->is_full)
+		source->offset += lines_take(source, turned, bytes);
+	free(lines.text);
+	free(turned);
+}
+
 /* Get file and line of the instruction before the return address. */
 static void line_find(const struct jit_source *source, const struct jit_range *range, uint64_t address,
 		      struct jit_name *name)
@@ -304,7 +368,7 @@ struct jit_source *jit_source_new(const struct jit_process *process)
 {
 	struct jit_source *source = memory_zeroed(1, sizeof(*source));
 	source->process = *process;
-	source->fd = -1;
+	source->fd = source->list.memory = -1;
 	source->generation = 1;
 	return source;
 }
@@ -315,30 +379,41 @@ void jit_source_free(struct jit_source *source)
 		return;
 	files_open -= source->fd >= 0;
 	fd_close(&source->fd);
+	jit_list_close(&source->list);
 	jit_ranges_fini(&source->ranges);
 	free(source);
 }
 
-void jit_source_follow(struct jit_source *source, uint64_t ticks, bool is_last)
+/* Read what was written since. */
+static void file_read_on(struct jit_source *source, bool is_last)
 {
 	struct stat status;
-	if (source->fd < 0)
-		file_search(source, is_last);
-	if (source->fd < 0 || source->is_full || fstat(source->fd, &status) != 0)
-		return;
-	uint64_t size = (uint64_t)status.st_size, before = source->offset;
+	uint64_t size = fstat(source->fd, &status) == 0 ? (uint64_t)status.st_size : source->offset;
 	if (size != source->offset && !file_goes_on(source, size)) {
 		jit_ranges_fini(&source->ranges);
 		source->offset = 0;
 		source->generation++;
 	}
-	if (source->offset < size) {
-		if (source->is_dump)
-			dump_read_on(source, size, is_last);
-		else
-			map_read_on(source, size, is_last ? FILE_BYTES_MAX : FOLLOW_BYTES);
-		tail_read(source, source->tail);
-	}
+	if (source->offset >= size)
+		return;
+	if (source->kind == JITDUMP)
+		dump_read_on(source, size, is_last);
+	else
+		map_read_on(source, size, is_last ? FILE_BYTES_MAX : FOLLOW_BYTES);
+	tail_read(source, source->tail);
+}
+
+void jit_source_follow(struct jit_source *source, uint64_t ticks, bool is_last)
+{
+	if (source->fd < 0)
+		file_search(source, is_last);
+	if (source->fd < 0 || source->is_full)
+		return;
+	uint64_t before = source->offset;
+	if (source->kind == LIST)
+		list_read_on(source);
+	else
+		file_read_on(source, is_last);
 	if (source->is_full)
 		jit_ranges_fini(&source->ranges);
 	source->generation += source->offset != before;

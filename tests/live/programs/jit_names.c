@@ -9,6 +9,9 @@
        raw TEXT        write this line
        load N TEXT     write its record of a jitdump file
        lines N L FILE  write a record that its code is of line L
+       enter N TEXT    put its code object into the list for gdb
+       remove          take the newest code object out of it
+       list TEXT       let the list end in something else (jit_entries.h)
        fork            a child obeys until "exit"
        end             end */
 #include <fcntl.h>
@@ -18,6 +21,7 @@
 #include <unistd.h>
 
 #include "expect.h"
+#include "jit_entries.h"
 
 typedef void *(*function)(size_t);
 
@@ -172,6 +176,12 @@ static int obey(const char *line)
 		place_load(place, line + from);
 	else if (sscanf(line, "lines %u %u %n", &place, &called, &from) == 2 && from)
 		place_lines(place, called, line + from);
+	else if (sscanf(line, "enter %u %n", &place, &from) == 1 && from)
+		entry_add((uintptr_t)place_at(place), PLACE_BYTES, line + from);
+	else if (!strcmp(line, "remove"))
+		entry_remove();
+	else if (!strncmp(line, "list ", 5))
+		entries_end(line + 5);
 	else if (!strncmp(line, "raw ", 4))
 		map_write(line + 4), map_write("\n");
 	else if (!strcmp(line, "fork"))

@@ -112,18 +112,18 @@ int main(int, char **words) {
 	if (k == "stale") { shape *s = make_shape(); drop_shape(s); node *n = make_node(); n->next = (node *)0x414141414141; return use_node(n) + (long)s; }
 	return 0; }
 """
-# The fault, the function that called the allocator, and those that allocated and freed the block; None: not known. A realloc that never returned has no address, and a
-# free of memory that is not there has no stack.
+# The fault, the function that called the allocator, and those that allocated and freed the block; None: not known. A realloc that never returned has no stack, nor has a
+# free of memory that is not there.
 FAULTS = {
     "twice_small": ("double_free", "drop_again", "make", "drop"),
     "twice_large": ("double_free", "drop_again", "make", "drop"),
     "twice_mapped": ("double_free", None, "make", "drop"),
     "twice_thread": ("double_free", "drop_again", "make", "drop"),
-    "twice_resized": ("damaged_heap", None, None, None),
+    "twice_resized": ("double_free", None, "make", "drop"),
     "twice_reused": ("double_free", "drop_again", "make", "drop"),
     "inside": ("interior_free", "drop_again", "make", None),
     "inside_odd": ("interior_free", "drop_again", "make", None),
-    "inside_resized": ("damaged_heap", None, None, None),
+    "inside_resized": ("interior_free", None, "make", None),
     "foreign_stack": ("foreign_free", "drop_again", None, None),
     "foreign_data": ("foreign_free", "drop_again", None, None),
     "foreign_wild": ("foreign_free", None, None, None),

@@ -3,6 +3,7 @@
 """What `xheap explain` says about sixty faults of all kinds, in C and C++, release builds: the right stacks, from the trace and the core; about crashes that have nothing to do with the
 heap: nothing; and nothing wrong is called certain. Those that end under another allocator are tried with it, too."""
 import glob
+import json
 import os
 import pathlib
 import re
@@ -56,9 +57,8 @@ static void twice_zero(void) { char *p = make_zero(), *q = make(40); drop(p); mi
 static void twice_moved(void) { char *p = make(2000), *q = make(2000), *r = resize(p, 90000); misuse(p); drop(q); drop(r); }
 static void twice_resized(void) { char *p = make(5000), *q = make(5000); drop(p); misresize(p, 100000); drop(q); }
 static void twice_array(void) { char *p = make(24); drop(p); kept = reallocarray(p, 1000, 100); misuse(p); }
-static char *at_exit;
-static void exit_misuse(void) { misuse(at_exit); }
-static void twice_exit(void) { at_exit = make(24); atexit(exit_misuse); drop(at_exit); }
+static void exit_misuse(int status, void *p) { misuse(p); }
+static void twice_exit(void) { char *p = make(24); on_exit(exit_misuse, p); drop(p); }
 OUT static FILE *make_stream(void) { return fopen("/dev/null", "r"); }
 OUT static void drop_stream(FILE *f) { fclose(f); __asm__(""); }
 OUT static void misuse_stream(FILE *f) { fclose(f); __asm__("nop"); }
@@ -286,7 +286,8 @@ FAULTS = {
                      "moved_after", "write_after"), USED), "copy_twice": ("use_after_free", "drop_shape", "make", "drop"), "again_after": ("use_after_free", "misuse", ("make_other", "make_node"), None)}
 DAMAGES = ("beyond", "before", "freed")
 ALLOCATORS = [path for path in sorted(glob.glob("/usr/lib/x86_64-linux-gnu/lib*malloc*.so.[24]")) if re.search("/lib(jemalloc|mimalloc|tcmalloc_minimal).so", path)]
-RIGHT_PERCENT, OTHERS_PERCENT, CRASHES_LEAST = 95, 90, 45
+RIGHT_PERCENT, OTHERS_PERCENT, CRASHES_LEAST, CRASHES_LEAST_IN_C = 95, 90, 45, 30
+RELEASE = ["-fno-optimize-sibling-calls", "-fno-builtin-malloc", "-fno-builtin-free", "-Wl,--build-id"]
 
 
 def trials(source):
@@ -295,7 +296,7 @@ def trials(source):
 
 def build(name, suffix, compiler, source):
     pathlib.Path(name + suffix).write_text(source)
-    subprocess.run([compiler, "-w", "-O2", "-pthread", "-fno-optimize-sibling-calls", "-fno-builtin-malloc", "-fno-builtin-free", "-Wl,--build-id", "-o", name, name + suffix], check=True)
+    subprocess.run([compiler, "-w", "-O2", "-pthread", *RELEASE, "-o", name, name + suffix], check=True)
 
 
 def record(program, trial, allocator=None):
@@ -367,6 +368,17 @@ def faults():
     return f"{crashed - len(missed)} of {crashed} crashes of {len(FAULTS)} faults; not {', '.join(missed)}"
 
 
+def linked():
+    """Under another release of glibc. The C++ library of this machine may need a newer one."""
+    before, behind = json.loads(os.environ["LINKING"])
+    pathlib.Path("faults_c.c").write_text(FAULTS_C)
+    subprocess.run([*before, *RELEASE, "-o", "faults_c", "faults_c.c", *behind], check=True)
+    crashed, missed = check_program("faults_c", FAULTS_C, None)
+    expect(crashed >= CRASHES_LEAST_IN_C, f"only {crashed} of {len(trials(FAULTS_C))} crash")
+    expect(100 * (crashed - len(missed)) >= RIGHT_PERCENT * crashed, f"{len(missed)} of {crashed} have not their stacks: {missed}")
+    return f"{crashed - len(missed)} of {crashed} crashes of {len(trials(FAULTS_C))} faults; not {', '.join(missed)}"
+
+
 def allocators():
     """Under others, most of which take most faults without a word."""
     said = []
@@ -396,6 +408,8 @@ core_pattern = pathlib.Path("/proc/sys/kernel/core_pattern").read_text().strip()
 if "/" in core_pattern or not core_pattern.startswith("core"):
     print("cores do not go to the directory of the process: /proc/sys/kernel/core_pattern")
     sys.exit(77)
+if "LINKING" in os.environ:
+    sys.exit(run_tests(linked))
 build("faults_c", ".c", os.environ.get("CC", "cc"), FAULTS_C)
 build("faults_cc", ".cc", "c++", FAULTS_CC)
 build("others", ".c", os.environ.get("CC", "cc"), OTHERS)

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Findings of report are of functions: each has the sum of its stacks, also where one of them alone has much of it."""
 import os
+import pathlib
+import re
 import subprocess
 import sys
 
@@ -37,6 +39,9 @@ def several_stacks():
 def one_stack():
     said = record("single", 400000)
     expect("single!table_make holds 66 % of the peak: 390.6 KiB in 1 block. xheap heap single.xht -stacks sp -top 3" in said, said)
+    line = 1 + next(i for i, text in enumerate(PROGRAM.splitlines()) if "*table_make" in text)
+    line += len(pathlib.Path("single.c").read_text().splitlines()) - len(PROGRAM.splitlines())
+    expect(f"66 % 1 block single!table_make single.c:{line} < main" in said, said)
 
 
 def large_and_small_stacks():
@@ -77,4 +82,20 @@ def of_a_library():
     expect("table!main holds 66 % of the peak: 195.3 KiB in 1 block." in said, said)
 
 
-sys.exit(run_tests(several_stacks, one_stack, short_lived_of_several_stacks, large_and_small_stacks, of_a_library))
+def commands():
+    """A name with blanks, or too long for the line, is one word of the command beneath a finding, which has the same sum."""
+    calls = "".join(f"void call{i}(void) {{ core_make(100000, 0, 0, 0, 0, 0); made++; }}\n" for i in range(3))
+    with open("words.c", "w") as file:
+        file.write(PROGRAM.replace("int main", 'void *core_make(int, const char *, unsigned long, double, long, int) __asm__("_ZN3app4makeEiPKcmdli");\n'
+                                   "__attribute__((noinline)) void *core_make(int size, const char *a, unsigned long b, double c, long d, int e) { void *volatile core = malloc(size); made++; return core; }\n"
+                                   f"{calls}int main") % ("", "call0(); call1(); call2();"))
+    subprocess.run([os.environ.get("CC", "cc"), "-O1", "-fno-inline", "-g", "-o", "words", "words.c"], check=True)
+    xheap("record", "-q", "-o", "words.xht", "./words")
+    for width in (40, 60, 80, 200):
+        lines = re.findall(r"holds 100 %[\s\S]*?^ {6}(xheap heap (?:.*\\\n)*.*)$", xheap("report", "words.xht", "-width", width), re.MULTILINE)
+        expect(len(lines) == 1 and "'words!app::make(int,?char" in lines[0], f"{width}: {lines}")
+        rows = subprocess.run(["sh", "-c", lines[0].replace("xheap", os.environ["XHEAP"], 1)], stdout=subprocess.PIPE, text=True, check=True).stdout
+        expect("293.0 KiB" in rows[rows.index("Callers"):].splitlines()[3], f"{width}: {lines[0]}: {rows}")
+
+
+sys.exit(run_tests(several_stacks, one_stack, short_lived_of_several_stacks, large_and_small_stacks, of_a_library, commands))

@@ -164,6 +164,12 @@ def commands():
     expect(not left or os.environ.get("TMPDIR") is None, f"left behind: {left}")
     shown = xheap("leaks", "--at-end", "-size", "500", "1K", "--", program, "tree", status=0)
     expect("trial_tree" not in shown, shown)
+    for range, status in ((("0", "3600s"), 1), (("3600s", "7200s"), 0)):
+        shown = xheap("leaks", "--at-end", "-range", *range, "--", program, "tree", status=status)
+        expect("allocated from" in shown and ("trial_tree" in shown) == bool(status), shown)
+    for words in (("-closed",), ("-requireFreeFrames", "main")):
+        reason = xheap("leaks", "--at-end", *words, "--", program, "tree", status=2)
+        expect("none of these is lost" in reason, reason)
     for trial, status in (("circle", 1), ("tree", 1), ("by_list", 0)):
         shown = xheap("leaks", "--at-end", "--", program, trial, status=status)
         expect(("\n  lost in circles: " in shown) == (trial == "circle"), shown)
@@ -411,7 +417,7 @@ static void *volatile shown[BLOCKS];
 OUT void own_lost(void) { memset(malloc(321), 0, 321); }
 OUT void own_hidden(int kind, int i) { void *block = calloc(1, 700); hidden[kind][i] = ~(uintptr_t)block; }
 OUT void own_clean(void) { volatile char room[8000]; memset((char *)room, 0, sizeof(room)); }
-int main(void)
+int main(int count, char **words)
 {
 	char byte;
 	for (int size = 16; size < 1000; size += 16) free(calloc(1, size));
@@ -423,6 +429,7 @@ int main(void)
 			if (byte == 'f') free((void *)~hidden[1][i]);
 		}
 		own_clean();
+		if (byte == 'x') execv(words[0], words);
 		if (write(1, &byte, 1) != 1) return 1;
 	}
 	return 0;
@@ -442,9 +449,9 @@ def several():
                 server.stdin.flush()
                 expect(server.stdout.read(1) == letter.encode(), "the server does not answer")
 
-        def between(count, *steps, words=("-p", server.pid), format=None, every="1s"):
+        def between(count, *steps, words=("-p", server.pid), format=None, every="1s", before=()):
             """Looks, with steps between them; the text, what is said beside it, and the status."""
-            run = subprocess.Popen([XHEAP, "leaks", *map(str, words), "-looks", str(count), "-every", every if steps else "100ms", *(["-format", format] if format else [])],
+            run = subprocess.Popen([*before, XHEAP, "leaks", *map(str, words), "-looks", str(count), "-every", every if steps else "100ms", *(["-format", format] if format else [])],
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": os.path.abspath("copies")})
             told = []
             for step in steps:
@@ -485,6 +492,9 @@ def several():
             shown, status = between(1000, lambda run: run.send_signal(2))
             expect(status == 1 and "look 1, " in shown and "own_lost" in shown, f"{status}: {shown}")
 
+            shown, status = between(2, lambda run: run.send_signal(1), before=("nohup",))
+            expect(status == 1 and "look 2, " in shown, f"{status}: {shown}")
+
             def interrupt(run):
                 """At any moment of the looks that follow, also while one of them is read."""
                 time.sleep(random.random() * 0.3)
@@ -492,6 +502,14 @@ def several():
             for _ in range(8):
                 shown, status = between(1000, interrupt, every="100ms")
                 expect(status == 1 and "own_lost" in shown, f"{status}: {shown}")
+
+            def execute(run):
+                """The process executes its file once more; what it had lost is gone, not freed."""
+                server.stdin.write(b"x")
+                ask("l")
+            shown, status = between(2, execute)
+            expect(status == 1 and "look 2, the first one at this process" in shown and "an earlier look" not in shown, f"{status}: {shown}")
+            expect(row(shown, "own_lost")[1].startswith("lost since look 2 of 2"), shown)
             shown, status = between(1000, "", lambda run: server.kill())
             expect(status == 1 and "look 2, " in shown and row(shown, "own_lost")[1].startswith("lost since look 1 of 2"), f"{status}: {shown}")
         finally:
@@ -499,5 +517,19 @@ def several():
             server.kill()
 
 
+def coming_and_going():
+    """Looks at a session do not end because one of its processes does."""
+    with subprocess.Popen(["sh", "-c", "while :; do /bin/true; /bin/true; done"]) as shell:
+        try:
+            xheap("start", "coming", "-p", shell.pid, "-o", "coming.xht")
+            run = subprocess.run([XHEAP, "leaks", "-session", "coming", "-looks", "40", "-every", "100ms", "-format", "json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=100)
+            expect(run.returncode in (0, 1) and "look before" not in run.stderr, f"{run.returncode}: {run.stderr}")
+            processes = {process["pid"]: process for process in json.loads(run.stdout)["processes"]}
+            expect(processes[shell.pid]["looks"]["count"] == 40, processes)
+        finally:
+            stop_session("coming")
+            shell.kill()
+
+
 if __name__ == "__main__":
-    raise SystemExit(run_tests(as_sanitizer, cores, commands, running, large, together, several))
+    raise SystemExit(run_tests(as_sanitizer, cores, commands, running, large, together, several, coming_and_going))

@@ -332,7 +332,7 @@ def lost_blocks():
     lose.write_text("#include <stdlib.h>\nstruct node { struct node *volatile next; } *volatile kept;\n"
                     "int main(void) { kept = malloc(100); kept = malloc(8); kept->next = malloc(9); kept = malloc(10); kept = (void *)((char *)malloc(50) + 8); return 0; }\n")
     subprocess.run([os.environ.get("CC", "cc"), "-w", "-fno-builtin", "-Wl,--build-id", "-o", "lose", lose], check=True)
-    for words in ((), ("-size", "1", "60")):
+    for words in (("-range", "0", "3600s"), (), ("-size", "1", "60")):
         check("leaks.json", json.loads(xheap("leaks", "--at-end", "-format", "json", *words, "--", "./lose", status=1)), f"leaks {words}")
     running = pathlib.Path("running.c")
     running.write_text("#include <stdio.h>\n#include <stdlib.h>\n#include <unistd.h>\n"

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Other releases of glibc than the machine's. Recording from a program's start is exact, and so are its stacks (check.py); attaching and letting go
 harm nothing and miss nothing (attach/undisturbed.py); all earlier blocks are found (attach/earlier.py), or it is told that none can be. A program that its loader starts makes the same
-calls.
+calls. Crashes are explained as under the machine's (report/faults.py).
 
 The libraries are Debian's packages, fetched once into the build's directory, and only unpacked there, or those in folders where somebody built or
 unpacked others. Without network, apt or a compiler it skips.
@@ -28,6 +28,7 @@ SOURCES = sys.argv[1:] or [*SUITES, *filter(None, os.environ.get("GLIBC_FOLDERS"
 KNOWN = range(31, 44)            # 2.31 to 2.43: src/inject/glibc.c
 FIND_OBJECT = 35                 # 2.35 and later have _dl_find_object()
 PROGRAMS = ("earlier", "attached", "churn", "usable")
+COMPILER = ["cc", "-w", "-g", "-O2", "-std=gnu11", "-D_GNU_SOURCE", "-fno-builtin", "-nostdlib"]
 FETCH_SECONDS, SKIP = 30, 77
 
 
@@ -83,20 +84,24 @@ def libraries(source):
     return library.resolve().parent
 
 
-def build(folder, place, number):
-    """The programs and their oracle, linked with these libraries, where the tests look for them."""
+def linking(folder):
+    """How a program is linked with these libraries: the words before its source, and those behind."""
     loader = folder / "ld-linux-x86-64.so.2"
     # The last two are part of the first since 2.34.
     libraries = [folder / "libc.so.6", loader, *(folder / name for name in ("libpthread.so.0", "libdl.so.2") if (folder / name).exists())]
     starts = [run("cc", f"-print-file-name={name}").stdout.strip() for name in ("crt1.o", "crti.o", "crtn.o")]
-    common = ["cc", "-w", "-g", "-O2", "-std=gnu11", "-D_GNU_SOURCE", "-fno-builtin", "-nostdlib", f"-Wl,-rpath,{folder}"]
     ends = [*libraries, "-lgcc", "-lgcc_eh"]
+    return [*COMPILER, f"-Wl,-rpath,{folder}", f"-Wl,--dynamic-linker,{loader}", *starts[:2]], [*ends, starts[2]]
+
+
+def build(folder, place, number):
+    """The programs and their oracle, linked with these libraries, where the tests look for them."""
+    before, behind = linking(folder)
     place.mkdir(parents=True)
     shutil.copy(pathlib.Path(BUILD, "tests/live/with"), place)
-    commands = [[*common, "-o", place / name, f"-Wl,--dynamic-linker,{loader}", *starts[:2], HERE / f"programs/{name}.c", *ends, starts[2]]
-                for name in PROGRAMS]
+    commands = [[*before, "-o", place / name, HERE / f"programs/{name}.c", *behind] for name in PROGRAMS]
     parts = ["oracle", "calls", "stacks", *(["find_object"] if number < FIND_OBJECT else [])]
-    commands.append([*common, "-shared", "-fPIC", "-o", place / "oracle.so", *(HERE / f"{name}.c" for name in parts), *ends])
+    commands.append([*COMPILER, "-shared", "-fPIC", f"-Wl,-rpath,{folder}", "-o", place / "oracle.so", *(HERE / f"{name}.c" for name in parts), *behind[:-1]])
     for command in commands:
         done = run(*command)
         if done.returncode:
@@ -128,9 +133,11 @@ def check_by_loader(folder, place, number):
     return f"by its loader: {seen[0][2]} stacks"
 
 
-def check_part(number, top, *command):
+def check_part(number, top, *command, **environment):
     """One of the tests, with these programs; what it says."""
-    done = run(sys.executable, *command, env=dict(os.environ, BUILD=str(top)), cwd=top)
+    done = run(sys.executable, *command, env=dict(os.environ, BUILD=str(top), **environment), cwd=top)
+    if done.returncode == SKIP:
+        return [f"not tried: {done.stdout.strip()}"]
     if done.returncode:
         raise Failure(f"glibc 2.{number}: {done.stdout}")
     return done.stdout.splitlines()
@@ -142,6 +149,7 @@ def check(source):
     build(folder, top / "tests/live", number)
     said = [check_part(number, top, HERE / "check.py", "churn")[-1], *check_part(number, top, HERE / "attach/undisturbed.py", "counting", "children")]
     said.append(check_by_loader(folder, top / "tests/live", number))
+    said += check_part(number, top, HERE / "report/faults.py", LINKING=json.dumps([[str(word) for word in words] for words in linking(folder)]))
     if number in KNOWN:
         said += check_part(number, top, HERE / "attach/earlier.py", "still", "usable", "stale", "unusual", "tuned", "busy", "brief", "forks")
     else:

@@ -146,6 +146,44 @@ def dumped():
     expect(found == {1000: ("Shop.java!Shop.load(int)", "jit", 17), 1001: ("[jit]!plain", "jit", 0), 2000: ("[jit]!Shop.other()", "jit", 0), 2001: ("[jit]!plain", "jit", 0)}, found)
 
 
+def listed():
+    """Names of the code objects that a runtime keeps for gdb, at the time at which the code was theirs."""
+    runtime = Runtime("listed.xht", is_attached=True)
+
+    def wait_named(name):
+        wait_for(name, lambda: f"[jit]!{name}" in xheap("dump", "listed.xht", "-stacks", status=None))
+    runtime.do("make 0", "make 1", "make 2", "enter 0 load", "enter 1 serve", "call 0 1000", "call 1 1001", "call 2 6000")
+    wait_named("load")
+    runtime.do("make 0", "enter 0 second", "call 0 2000", "call 2 6000")
+    wait_named("second")
+    runtime.do("remove", "make 0", "enter 0 third", "call 0 3000", "call 1 3001", "call 2 6000")
+    wait_named("third")
+    # More than one reading has, and the oldest one is on the stack.
+    runtime.do("make 32", "enter 32 last", *[f"enter 33 {'far' * 40}{i}" for i in range(1000)], "call 32 4000")
+    wait_named("last")
+    found = runtime.end()
+    expect(found.pop(6000) == ("[no image]", "native", 0), found)
+    names = {1000: "load", 1001: "serve", 2000: "second", 3000: "third", 3001: "serve", 4000: "last"}
+    expect({size: found.get(size) for size in names} == {size: (f"[jit]!{name}", "jit", 0) for size, name in names.items()}, found)
+
+
+def lists():
+    """A list that is damaged, in a circle, or very long: the program goes on, and so does the logger."""
+    for end in ("circle", "wild", "many", "damaged"):
+        runtime = Runtime(f"{end}.xht", is_attached=True)
+        runtime.do("make 0", "enter 0 inner", f"list {end}")
+        for i in range(3):
+            before = told("query", runtime.session)["targets"][0]["events"]
+            runtime.do(f"call 0 {1000 + i}")
+            runtime.wait_taken(before + 2)
+        if end in ("circle", "wild"):
+            wait_for("the name", lambda: "[jit]!inner" in xheap("dump", f"{end}.xht", "-stacks", status=None))
+        found = runtime.end()
+        names = {found[size][0] for size in (1000, 1001, 1002)}
+        expect(names == {"[jit]!inner"} if end in ("circle", "wild") else names <= {"[jit]!inner", "[no image]"}, f"{end}: {found}")
+        expect(info(f"{end}.xht")["complete"], f"{end}: {info(f'{end}.xht')}")
+
+
 def contained():
     """A process in a pid namespace of its own has the map of the name that it gives itself."""
     through = ["unshare", "--mount", "--pid", "--fork", "--mount-proc", "sh", "-c", "for i in 1 2 3 4 5 6 7; do sh -c : & done; wait; \"$0\""]
@@ -199,6 +237,38 @@ def large():
     os.truncate(runtime.map, 1 << 40)
     runtime.do("call 0 1001")
     runtime.end()
+
+
+def of_llvm():
+    """Functions that LLVM compiles in a process have the names that it keeps for gdb."""
+    lli = shutil.which("lli") or shutil.which("lli-14")
+    if not lli or subprocess.run([lli, "-jit-kind=mcjit", "-version"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode:
+        return "lli is not installed"
+    pathlib.Path("loop.ll").write_text("""declare ptr @malloc(i64)
+declare void @free(ptr)
+declare i32 @usleep(i32)
+define void @take_block() #0 {
+  %p = call ptr @malloc(i64 4242)
+  call void @free(ptr %p)
+  ret void
+}
+define i32 @main() #0 {
+  br label %loop
+loop:
+  %i = phi i32 [0, %0], [%next, %loop]
+  call void @take_block()
+  call i32 @usleep(i32 20000)
+  %next = add i32 %i, 1
+  %is_last = icmp eq i32 %next, 150
+  br i1 %is_last, label %end, label %loop
+end:
+  ret i32 0
+}
+attributes #0 = { noinline optnone "frame-pointer"="all" }
+""".replace("ptr", "i8*"))
+    xheap("record", "-q", "-o", "llvm.xht", "--", lli, "-jit-kind=mcjit", "loop.ll")
+    found = names_of("llvm.xht")[4242]
+    expect(found == [("[jit]!take_block", "jit", 0), ("[jit]!main", "jit", 0)], found)
 
 
 def of_node():
@@ -269,4 +339,4 @@ public class Shop {
 
 
 if __name__ == "__main__":
-    sys.exit(run_tests(named, late, far, moved, forked, dumped, contained, refused, large, of_node, of_java))
+    sys.exit(run_tests(named, late, far, moved, forked, dumped, listed, lists, contained, refused, large, of_llvm, of_node, of_java))

@@ -12,7 +12,7 @@ import re
 import subprocess
 import sys
 
-from live import XHEAP, attach, expect, info, kill, run_tests, told, xheap
+from live import PROGRAMS, XHEAP, attach, expect, info, kill, run_tests, told, xheap
 from pythons import interpreters
 
 NONE = ("", "-", "0x0")
@@ -362,5 +362,23 @@ def left_alone():
             expect(not facts["unknown_frees"] and not facts["order_conflicts"], f"{path} with {allocator}: {facts['unknown_frees']} unknown frees")
 
 
+OTHER = """
+import ctypes, _ctypes, mmap, sys
+other = ctypes.CDLL(sys.argv[1])
+other.PyMem_Malloc(40)
+below = mmap.mmap(-1, 1 << 22)
+_ctypes.dlclose(other._handle)
+rows = [str(i) * 3 for i in range(50000)]
+"""
+
+
+def other_unloaded():
+    """Another interpreter in the process, whose tables of allocators are unmapped, while the first one takes arenas. None of these fits there."""
+    for _, path in few_interpreters():
+        xheap("record", "-q", "--python-objects", "-o", "other.xht", path, "-c", OTHER, os.path.join(PROGRAMS, "interpreter.so"))
+        facts, live = info("other.xht"), objects_of("other.xht").begun
+        expect(facts["complete"] and sum(live.values()) > 50000, f"{path}: {facts}, {len(live)} objects")
+
+
 if __name__ == "__main__":
-    sys.exit(run_tests(by_allocator, counted_once, by_line, each_call, attached, resized_from_before, beside_tracemalloc, logger_killed, forked, left_alone))
+    sys.exit(run_tests(by_allocator, counted_once, by_line, each_call, attached, resized_from_before, beside_tracemalloc, logger_killed, forked, left_alone, other_unloaded))
