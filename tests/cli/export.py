@@ -107,7 +107,7 @@ def read_otlp(data):
     functions = [strings[dict(fields(function)).get(1, 0)] for function in tables[3]]
     locations = [[functions[dict(fields(line))[1]] for line in many(location)[3]] for location in tables[2]]
     stacks = [[name for location in numbers(many(stack)[1][0]) for name in locations[location]] if stack else [] for stack in tables[7]]
-    attributes = [dict(fields(dict(fields(attribute))[2]))[1].decode() if attribute else None for attribute in tables[6]]
+    attributes = [dict(fields(dict(fields(attribute)).get(2, b""))).get(1, b"").decode() for attribute in tables[6]]
     types, found = [], []
     scope = many(many(request[1][0])[2][0])
     for profile in map(many, scope[2]):
@@ -474,4 +474,5 @@ def main():
     print(f"{len(FORMATS)} formats")
 
 
-main()
+if __name__ == "__main__":
+    main()
