@@ -491,7 +491,8 @@ test("check 18: the map is that of the command, and a page names its address", a
 	assert.ok((await text(page, "#tip")).startsWith(`${told.runs[0].address}: `), await text(page, "#tip"));
 	await page.mouse.move(0, 0);
 	await page.focus("#map-pages");
-	const pages = told.runs.reduce((sum, {pages: count}) => sum + count, 0);
+	// The filter leaves gaps of less than 1 MiB between runs.
+	const pages = told.runs.reduce((sum, {pages: count}) => sum + count + 256, 0);
 	for (const {address: first, function: keeper} of told.runs) {
 		for (let i = 0; i <= pages && !(await text(page, "#live")).startsWith(`${first}: `); i++) await page.keyboard.press("ArrowRight");
 		if (!keeper) continue;
@@ -499,7 +500,9 @@ test("check 18: the map is that of the command, and a page names its address", a
 		if (!keeper.includes("!")) continue;
 		await page.keyboard.press("Enter");
 		await settle(page);
-		assert.ok((await text(page, "#panel .item-name")).includes(keeper.split("!").at(-1)));
+		// It may be one whose blocks the filter leaves out.
+		const address = new URLSearchParams((await page.evaluate(() => location.hash)).slice(1));
+		assert.ok(JSON.parse(address.get("item")).key.includes(keeper.split("!").at(-1)));
 		break;
 	}
 	await page.keyboard.press("Escape");
