@@ -633,6 +633,21 @@ test("source lines have the bytes of heap -lines, and hostile ones are text", as
 	own.kill();
 });
 
+test("the page of two traces begins with what they differ by", async () => {
+	for (const [other, selection] of [
+		["c.xht", "-1~~AIFO"],
+		["libcxx.xht", null],
+	]) {
+		const [own, url] = await serve(...["c.xht", other].map((name) => path.join(FOLDER, name))),
+			page = await open(url),
+			state = new URLSearchParams((await page.evaluate(() => location.hash)).slice(1));
+		assert.equal(state.get("view"), "compare");
+		assert.equal(state.get("selection"), selection);
+		await page.close();
+		own.kill();
+	}
+});
+
 test("check 16: what is compared is what xheap diff says, row by row", async () => {
 	const page = await open(`${address}&trace=0`),
 		[file] = TRACES.map((name) => path.join(FOLDER, name)),
