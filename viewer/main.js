@@ -131,6 +131,7 @@ class Page {
 		search.addEventListener("keydown", (event) => {
 			const key = search.value.trim();
 			if (event.key !== "Enter" || !key) return;
+			search.blur();
 			if (key.startsWith("-")) {
 				this.takeFilters(search, key);
 				return;
