@@ -638,7 +638,7 @@ async function load(source) {
 		most = MOST_OF_ALL * shares.reduce((sum, bytes) => sum + bytes, 0);
 	if (shares.every((bytes) => bytes < most) && !new URLSearchParams(location.hash.slice(1)).has("by"))
 		store.set({by: "process"}, "replace");
-	if ((trace.runs || trace.traces?.length === 2) && !/[#&](view|trace)=/.test(location.hash)) {
+	if (source.isServer && (trace.runs || trace.traces?.length === 2) && !/[#&](view|trace)=/.test(location.hash)) {
 		const other = await source.json("trace", trace.runs ?? 1),
 			// Equal peaks may be of a start that is the same: the ends say more.
 			isSame = other.totals?.peak_bytes === trace.totals?.peak_bytes,
