@@ -212,5 +212,5 @@ export function drawFilters(app) {
 
 /** @param {string} words @param {string} before them @param {() => void} remove @returns {HTMLElement} */
 function chip(words, before, remove) {
-	return make("button.filter", {title: `Remove this filter: ${words}`, onclick: remove}, before, name(words), " ×");
+	return make("button.filter", {title: `Remove this filter: ${words}`, onclick: remove}, before, name(words), make("span", " ×"));
 }

@@ -34,7 +34,16 @@ const KEY_ACTIONS = [
 	{
 		keys: [..."123456"],
 		words: "flame, table, blocks, sizes by lifetimes, map, compare",
-		run: (app, key) => app.store.set({view: VIEW_NAMES[Number(key) - 1]}),
+		run: (app, key) => {
+			const view = VIEW_NAMES[Number(key) - 1];
+			app.store.set({view});
+			// Behind the frame that shows it.
+			requestAnimationFrame(() => {
+				const box = byId(view),
+					target = box.matches("[tabindex]") ? box : box.querySelector('[tabindex="0"]');
+				/** @type {HTMLElement | null} */ (target)?.focus({preventScroll: true});
+			});
+		},
 	},
 	{
 		keys: ["/"],

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Makes the parts of the page and connects them: a change of the state becomes one picture, which each view draws.
-import {makeModel, keepColors, pathKey, processPeaks} from "./cells.js";
+import {AIFO, makeModel, keepColors, pathKey, processPeaks} from "./cells.js";
 import {decodeCells} from "./decode.js";
 import {byId, fill, make} from "./elements.js";
 import {formatBytes, formatCount, formatShare, formatTime} from "./format.js";
@@ -8,7 +8,7 @@ import {cutText, safeText} from "./hostile.js";
 import {readPalette} from "./palette.js";
 import {describe, hasBoundsOf, hasTimes, makePicture, searchSum, selectionMark} from "./picture.js";
 import {divideData, keepToken, openSource, Replaced, Unreachable} from "./request.js";
-import {addressOfTrace, MAP_COLORS, readAddress, Store, VIEW_NAMES} from "./store.js";
+import {addressOfTrace, MAP_COLORS, readAddress, Store, VIEW_NAMES, WHOLE_RUN} from "./store.js";
 import {commandOf, commandText, readFilters, splitWords} from "./command.js";
 import {drawAnswer, drawFilters, drawHeader} from "./answer.js";
 import {Blocks} from "./blocks.js";
@@ -131,6 +131,7 @@ class Page {
 		search.addEventListener("keydown", (event) => {
 			const key = search.value.trim();
 			if (event.key !== "Enter" || !key) return;
+			search.blur();
 			if (key.startsWith("-")) {
 				this.takeFilters(search, key);
 				return;
@@ -637,6 +638,13 @@ async function load(source) {
 		most = MOST_OF_ALL * shares.reduce((sum, bytes) => sum + bytes, 0);
 	if (shares.every((bytes) => bytes < most) && !new URLSearchParams(location.hash.slice(1)).has("by"))
 		store.set({by: "process"}, "replace");
+	if (source.isServer && (trace.runs || trace.traces?.length === 2) && !/[#&](view|trace)=/.test(location.hash)) {
+		const other = await source.json("trace", trace.runs ?? 1),
+			// Equal peaks may be of a start that is the same: the ends say more.
+			isSame = other.totals?.peak_bytes === trace.totals?.peak_bytes,
+			selection = isSame ? {...WHOLE_RUN, classes: AIFO} : store.state.selection;
+		store.set({view: "compare", selection}, "replace");
+	}
 	page = new Page(source, store, trace, whole);
 	drawHeader(page, (number) => {
 		location.hash = addressOfTrace(number, store.state.other);

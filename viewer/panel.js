@@ -19,7 +19,7 @@ import {byId, fill, make, name} from "./elements.js";
 import {cutText, safeText, TITLE_MAX} from "./hostile.js";
 import {askedSelection, selectionMark} from "./picture.js";
 import {tellEnd} from "./blocks.js";
-import {readClasses} from "./store.js";
+import {readClasses, WHOLE_RUN} from "./store.js";
 import {sumInclusive} from "./table.js";
 import {neighboursOf} from "./tree.js";
 import {GROUPING_WORDS} from "./legend.js";
@@ -34,6 +34,7 @@ const GLYPHS = /** @type {Record<string, string>} */ ({
 	freed_by_others: "⇄",
 	outstanding: "•",
 	resident: "◧",
+	pinned: "◧",
 	losses: "!",
 });
 /** Findings whose share is that of a stack: the function may have more. */
@@ -108,11 +109,23 @@ function sameFrames(frames, others) {
 	return different < 0 ? frames.length - 1 : different;
 }
 
+/** @param {Picture} picture @returns {number} bytes of all blocks whose stacks a search hits, selected or not */
+function sumHits({model: {cells}, hitPaths}) {
+	let sum = 0;
+	for (let i = 0; i < cells.count; i++) if (hitPaths?.[cells.node[i]]) sum += cells.bytes[i];
+	return sum;
+}
+
 /** @param {Frame | null} frame @param {string} name @param {string} place if it is no function */
 function tellPlace(frame, name, place) {
 	return frame
 		? {full: frame.full, place: [frame.image, endOfPath(frame.file)].filter(Boolean).join(" · ")}
 		: {full: name, place};
+}
+
+/** @param {any} finding @returns {boolean} whether the map shows it */
+function isOfPages({kind, function: keeper}) {
+	return kind === "pinned" && Boolean(keeper);
 }
 
 /** Longer paths lose their first folders. Characters. */
@@ -250,8 +263,10 @@ export class Panel {
 		const {bytes} = sumInclusive(model, sumGroups(model, choice, selected, groupCells(model, "stack"), mask)),
 			found = [...hitFrames.keys()].filter((frame) => hitFrames[frame] && bytes[frame]);
 		found.sort((a, b) => bytes[b] - bytes[a]);
+		const run = found.length ? 0 : sumHits(this.picture);
 		return [
 			section("Found", formatWhole(found.length)),
+			run > 0 && this.linkRow("none selected; made in the whole run", formatBytes(run), {selection: WHOLE_RUN}),
 			...found.slice(0, FOUND_MAX).map((frame) => this.drawFunction(frame, formatBytes(bytes[frame]))),
 		];
 	}
@@ -342,7 +357,12 @@ export class Panel {
 			"button.finding",
 			{
 				title: [finding.text, finding.command].map((text) => cutText(tellTime(text), 600)).join("\n"),
-				onclick: () => this.app.store.set({...(selection ? {selection} : {}), item}),
+				onclick: () =>
+					this.app.store.set({
+						...(selection ? {selection} : {}),
+						...(isOfPages(finding) ? {view: /** @type {const} */ ("map")} : {}),
+						item,
+					}),
 			},
 			make(
 				"span",
@@ -357,15 +377,18 @@ export class Panel {
 				make(
 					"span.finding-text",
 					cutText(tellTime(finding.title ?? finding.text), 300) +
-						(finding.stack && ONE_STACK.includes(finding.kind) ? ", in one stack" : ""),
+						(finding.stack && ONE_STACK.includes(finding.kind) && !/\bstacks\b/.test(finding.text)
+							? ", in one stack"
+							: ""),
 				),
 				finding.evidence && make("span.evidence", cutText(tellTime(finding.evidence), 300)),
 			),
 		);
 	}
 
-	/** @param {any} finding @returns {Item | null} its stack; the function, if the stack is lumped or not told */
+	/** @param {any} finding @returns {Item | null} its stack; the function, if the stack is lumped or not told, or keeps pages */
 	itemOf(finding) {
+		if (isOfPages(finding)) return {kind: "group", by: "function", key: keyOf(finding.function)};
 		const stack = finding.stack && stackId(finding.stack.map(keyOf));
 		if (stack && findGroup(this.app.whole, "stack", stack) >= 0) return {kind: "group", by: "stack", key: stack};
 		return finding.function ? {kind: "group", by: "inclusive", key: keyOf(finding.function)} : null;

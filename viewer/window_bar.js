@@ -58,14 +58,23 @@ function presetsOf(app) {
 		{
 			key: "g",
 			words: "Grows",
-			title: growth ? "What was made while it grew, and is still there" : "Nothing grows steadily",
+			title: growth ? "Functions by what they grew: made meanwhile and still there, less what they freed" : "Nothing grows steadily",
 			isOn:
 				isWindow &&
 				selection.kind === "window" &&
 				selection.from === growth?.from_ns &&
 				selection.to === growth?.to_ns,
 			isOff: !growth,
-			members: growth ? {selection: {kind: "window", from: growth.from_ns, to: growth.to_ns, classes: AIFO}} : {},
+			// What is replaced all the time is made here and still there, too: the net change tells both apart.
+			members: growth
+				? {
+						selection: {kind: "window", from: growth.from_ns, to: growth.to_ns, classes: AIFO},
+						view: "table",
+						rows: "function",
+						sort: "change",
+						isRising: false,
+					}
+				: {},
 		},
 		neverFreed(app),
 	];
@@ -182,6 +191,7 @@ export class WindowBar {
 		presetsOf(this.app).forEach((preset, i) => {
 			this.presetButtons[i].setAttribute("aria-pressed", String(preset.isOn));
 			this.presetButtons[i].title = preset.title;
+			/** @type {Node} */ (this.presetButtons[i].firstChild).nodeValue = preset.words;
 			this.presetButtons[i].disabled = Boolean(preset.isOff);
 		});
 	}

@@ -45,8 +45,8 @@ struct page_map {
 const char *page_map_missing(const struct heap_table *table);
 
 /** Make the map of the pages with blocks that pass the filter, which has a moment. How full a page is, and all other
- *  facts of it, is of all live blocks. If all pass, pages in which others lay up to then have no live block. Of blocks that overlap, which no allocator hands out, a page has the first one. End it with
- *  page_map_fini(). */
+ *  facts of it, is of all live blocks. If all pass, pages in which others lay up to then have no live block. Of blocks
+ *  that overlap, which no allocator hands out, a page has the first one. End it with page_map_fini(). */
 void page_map_make(struct page_map *map, const struct heap_table *table, const struct heap_filter *filter);
 
 /** Make the same without pages that have no live block, which takes a part of the time. */

@@ -581,6 +581,48 @@ test("a finding selects the stack that it is about", async () => {
 	await close(page);
 });
 
+test("what grows is by net change; keys work where they lead to; a finding of pages opens the map", async () => {
+	const page = await open("server"),
+		focused = () => page.evaluate(() => document.activeElement?.closest("#body > *")?.id ?? ""),
+		hash = () => page.evaluate(() => location.hash);
+	await press(page, "g");
+	assert.match(await hash(), /view=table.*sort=change|sort=change.*view=table/);
+	const changes = await page.$$eval("#table .table-row .column-number:nth-child(6)", (all) =>
+		all.map((cell) => cell.classList.contains("more")),
+	);
+	assert.ok(changes[0] && changes.lastIndexOf(true) < (changes.indexOf(false) + changes.length) % changes.length, String(changes));
+	for (const [key, id] of [["1", "flame"], ["4", "sizes"], ["2", "table"]]) {
+		await press(page, key);
+		assert.equal(await focused(), id);
+	}
+	await press(page, "1");
+	await press(page, "ArrowDown");
+	assert.notEqual(await text(page, "#live"), "", "an arrow moves in the flame");
+	await page.fill("#search", "json::");
+	await page.press("#search", "Enter");
+	await settle(page);
+	await press(page, "p");
+	assert.equal(await page.inputValue("#search"), "", "the next key is no text");
+	await close(page);
+	const pinned = made.server.trace.findings.find(({kind}) => kind === "pinned"),
+		other = await open("server");
+	await click(other, `.finding >> nth=${made.server.trace.findings.indexOf(pinned)}`);
+	const address = new URLSearchParams((await other.evaluate(() => location.hash)).slice(1));
+	assert.equal(address.get("view"), "map");
+	assert.equal(JSON.parse(address.get("item")).by, "function");
+	await close(other);
+});
+
+test("a search that finds nothing selected says what the run has", async () => {
+	const page = await open("server", {hash: "#selection=0~1~AOFI"});
+	await page.fill("#search", "json::");
+	await settle(page);
+	assert.match(await text(page, "#panel"), /Found0none selected; made in the whole run[\d.]+.\wiB/);
+	await click(page, "#panel .link-row");
+	assert.match(await text(page, "#panel"), /Found[1-9]/);
+	await close(page);
+});
+
 test("a stack of a function is not taken for the function", async () => {
 	const model = models.server,
 		{cells} = model,

@@ -361,6 +361,14 @@ export function makeServer({count = 60000, extra = null, name = "server.xht"} = 
 					evidence: "in 20,000 steps, which copy 10.2 MiB.",
 					command: `xheap heap ${name} -chains`,
 				},
+				{
+					kind: "pinned",
+					text: "Cache::grow keeps pages that are nearly empty",
+					evidence: "120.0 KiB of them for 15.4 KiB.",
+					command: `xheap heap ${name} -map -at 15s`,
+					select: {at_ns: 15e9},
+					function: key,
+				},
 			],
 		},
 	});
