@@ -284,7 +284,7 @@ export class Panel {
 				make(
 					"p.freed",
 					make("b", formatBytes(stack.pages * size)),
-					` kept by ${formatBytes(stack.bytes)}, the oldest from ${formatTime(stack.oldest_ns)}`,
+					` kept by ${formatBytes(stack.bytes)} in ${formatBlocks(stack.blocks)}, the oldest from ${formatTime(stack.oldest_ns)}`,
 				),
 				this.drawFrames(readFrames(stack.frames)),
 			]),

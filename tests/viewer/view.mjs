@@ -483,7 +483,7 @@ test("check 18: the map is that of the command, and a page names its address", a
 	const sums = await page.$$eval("#panel .freed", (all) => all.map((one) => one.textContent));
 	assert.deepEqual(
 		sums.map((words) => words.split(", the oldest")[0]),
-		told.keeper_stacks.map((row) => `${formatBytes(row.pages * told.page_bytes)} kept by ${formatBytes(row.live_bytes)}`),
+		told.keeper_stacks.map((row) => `${formatBytes(row.pages * told.page_bytes)} kept by ${formatBytes(row.live_bytes)} in ${formatBlocks(row.live_blocks)}`),
 	);
 	const box = await page.locator("#map-pages").boundingBox();
 	await page.mouse.move(box.x + 4, box.y + 22 + 4);
