@@ -611,7 +611,7 @@ def lines():
         expect(server.json("/source?trace=0&function=lines!main")["line"] == 16, "the line with most bytes")
         made = [server.json(f"/block?trace=0&id={row['id']}")["made"] for row in server.json("/blocks?trace=0&sort=made&offset=0&limit=100")["rows"]]
         expect({frame[4] for frames in made for frame in frames if frame[1] == "make"} == {6, 7}, f"a block's frames have the line of their call: {made}")
-        for name, why in (("fifo", "no regular file"), ("folder", "no regular file"), ("device", "no regular file"), ("missing", "No such file"), ("binary", "is no text"), ("large", "larger than 16 MiB")):
+        for name, why in (("fifo", "no regular file"), ("folder", "no regular file"), ("device", "no regular file"), ("missing", "No such file or directory; its lines are shown if it lies there"), ("binary", "is no text"), ("large", "larger than 16 MiB")):
             begin = time.monotonic()
             status, _, body = server.ask(f"/source?trace=0&function=lines!in_{name}")
             expect(status == 422 and why.encode() in body and time.monotonic() - begin < PATIENCE_S / 2, f"{name}: {status} {body}")
