@@ -502,14 +502,13 @@ static inline uint64_t check_of(const struct python_layout *layout, uint64_t cod
 	       7 * load(code + layout->changing) + 11ull * load_int(code + layout->first_line);
 }
 
-/* Walk the chain. Return 0 if something is not as expected. */
-static inline int chain_walk(struct thread *thread, struct python_thread *python,
-			     const struct python_layout *of_version, struct python_chain *chain)
+/* Walk the chain of a version, whose layout is a constant here. Return 0 if something is not as expected. */
+static inline __attribute__((always_inline)) int chain_walk_of(struct thread *thread, struct python_thread *python,
+							       const struct python_layout layout,
+							       struct python_chain *chain)
 {
-	/* A copy, of which the compiler knows that nothing here changes it. */
-	const struct python_layout layout = *of_version;
 	const uint64_t instruction_mask = layout.chain == CHAIN_OF_OBJECTS ? UINT32_MAX : UINT64_MAX;
-	uint64_t state = state_of(thread->recorder, python, of_version, thread->fs_base);
+	uint64_t state = state_of(thread->recorder, python, &layout, thread->fs_base);
 	*chain = (struct python_chain){0, 0, 0};
 	if (!state)
 		return 1;
@@ -551,6 +550,26 @@ static inline int chain_walk(struct thread *thread, struct python_thread *python
 		python->end[parts++] = count;
 	*chain = (struct python_chain){count, parts, count == known ? count - changed : (uint32_t)SAME_UNKNOWN};
 	return 1;
+}
+
+/* As chain_walk_of(): a copy for each version, with its offsets in the instructions. */
+static int chain_walk(struct thread *thread, struct python_thread *python, uint32_t version, struct python_chain *chain)
+{
+	switch (version) {
+	case 8:
+	case 9: /* has the same layout */
+		return chain_walk_of(thread, python, layouts[8 - PYTHON_MINOR_FIRST], chain);
+	case 10:
+		return chain_walk_of(thread, python, layouts[10 - PYTHON_MINOR_FIRST], chain);
+	case 11:
+		return chain_walk_of(thread, python, layouts[11 - PYTHON_MINOR_FIRST], chain);
+	case 12:
+		return chain_walk_of(thread, python, layouts[12 - PYTHON_MINOR_FIRST], chain);
+	case 13:
+		return chain_walk_of(thread, python, layouts[13 - PYTHON_MINOR_FIRST], chain);
+	default:
+		return chain_walk_of(thread, python, layouts[14 - PYTHON_MINOR_FIRST], chain);
+	}
 }
 
 /* Return how many frames, from the outermost, are those of the last stack. */
@@ -723,7 +742,7 @@ __attribute__((noinline)) struct python_stack python_capture(struct thread *thre
 	    !recorder->no_syscalls && LIKELY(python->failures < FAILURES_MAX)) {
 		const struct python_layout *layout = &layouts[version - PYTHON_MINOR_FIRST];
 		pages_expire(python);
-		int is_walked = chain_walk(thread, python, layout, &chain), is_named = is_walked;
+		int is_walked = chain_walk(thread, python, version, &chain), is_named = is_walked;
 		if (is_walked)
 			same_frames = frames_take(recorder, python, layout, &chain, &is_named);
 		python->failures = is_walked ? 0 : python->failures + 1;
