@@ -20,7 +20,7 @@ PROGRAM = SOURCE / "tests/live/programs/python_calls.py"
 DAMAGED = SOURCE / "tests/live/programs/python_damaged.py"
 TRACED = SOURCE / "tests/live/programs/python_traced.py"
 DAMAGES, FIRST_SIZE = 100000 if SOAK else 1000, 1000000
-COUNT, TRACED_COUNT = 1500, 150 if SOAK else 15
+COUNT, TRACED_COUNT = (30000, 150) if SOAK else (1500, 15)
 MARKS = 1000000 if SOAK else 0  # of all versions together, at least
 
 
@@ -50,8 +50,13 @@ def stacks_of(trace):
     return frames
 
 
-def check(trace, log, name):
-    """Each block has the frames that Python saw, and no evaluation is left."""
+def told_apart(frames):
+    """The frames without those of code that is made, and gone again: of CPython up to 3.11, other code at the same address is not always told apart (docs/decisions/064-python-frames.md)."""
+    return [frame for frame in map(tuple, frames) if not frame[0].startswith("<made")]
+
+
+def check(trace, log, name, may_mistake=0):
+    """Each block has the frames that Python saw, and no evaluation is left. So many may have other code that was made at the same address."""
     seen = {size: (kind, frames) for size, kind, frames in map(json.loads, pathlib.Path(log).read_text().splitlines())}
     found, of, wrong = 0, stacks_of(trace), []
     for row in dump_each(trace):
@@ -62,7 +67,10 @@ def check(trace, log, name):
         python = [frame for frame in stack if frame[0]]
         found += 1
         if python != [tuple(frame) for frame in frames]:
-            wrong.append((row["size"], frames, stack))
+            if may_mistake and told_apart(python) == told_apart(frames):
+                may_mistake -= 1
+            else:
+                wrong.append((row["size"], frames, stack))
         elif kind != "greenlet" and any("EvalFrameDefault" in frame[1] for frame in stack if not frame[0]):
             wrong.append((row["size"], "an evaluation is left", stack))
     expect(not wrong, f"{name}: {len(wrong)} of {found} stacks are others, such as {wrong[:1]}")
@@ -76,7 +84,7 @@ def each_frame():
         seed += 1
         for (major, minor), path in sorted(interpreters().items()):
             xheap("record", "-q", "-o", "frames.xht", "--check-stacks", "--", path, PROGRAM, "log", COUNT, 100 * seed, env=environment(path))
-            found, missing = check("frames.xht", "log", f"{path}, seed {100 * seed}")
+            found, missing = check("frames.xht", "log", f"{path}, seed {100 * seed}", COUNT // 5000 if minor <= 11 else 0)
             # While greenlets copy their stacks, what the state names is another one's.
             lacking = info("frames.xht").get("pythonless_stacks", 0)
             expect(lacking <= (found / 10 if has(path, "greenlet") else 0), f"{path}: {lacking} stacks without Python frames")
