@@ -39,7 +39,8 @@ void page_keepers_find(struct page_keepers *keepers, struct action_input *input,
 		uint32_t *place = map_add(&places, group, &added);
 		if (added) {
 			memory_grow(keepers->items, keepers->count, keepers->capacity);
-			keepers->items[keepers->count] = (struct page_keeper){.group = group, .oldest_ns = run->oldest_ns};
+			keepers->items[keepers->count] =
+				(struct page_keeper){.group = group, .oldest_ns = run->oldest_ns};
 			*place = (uint32_t)keepers->count++;
 		}
 		struct page_keeper *keeper = &keepers->items[*place];
