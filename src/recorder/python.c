@@ -436,10 +436,10 @@ static int frames_grow(struct thread *thread, struct python_thread *python)
 	return 1;
 }
 
-/* Make room for a stack of all native frames and all Python frames, and for the evaluations among them. */
-static int stack_grow(struct thread *thread, struct python_thread *python, uint32_t frames)
+/* Make room for a stack of `count` frames, and for the evaluations among all native ones. */
+__attribute__((noinline)) static int stack_grow(struct thread *thread, struct python_thread *python, uint32_t count)
 {
-	uint32_t native = thread->capacity, count = native + frames + 1;
+	uint32_t native = thread->capacity;
 	if (count > python->stack_capacity) {
 		uint32_t capacity = count * 2;
 		uint32_t *id = thread_memory(thread->recorder, capacity * sizeof(*id));
@@ -458,6 +458,14 @@ static int stack_grow(struct thread *thread, struct python_thread *python, uint3
 		python->eval_capacity = native;
 	}
 	return 1;
+}
+
+/* As stack_grow(), for all native frames and so many Python frames. */
+static inline int stack_has_room(struct thread *thread, struct python_thread *python, uint32_t frames)
+{
+	uint32_t native = thread->capacity, count = native + frames + 1;
+	return (LIKELY(count <= python->stack_capacity) && LIKELY(native <= python->eval_capacity)) ||
+	       stack_grow(thread, python, count);
 }
 
 /* Let pages be probed again now and then: the interpreter unmaps memory that it has no more objects in. */
@@ -502,14 +510,13 @@ static inline uint64_t check_of(const struct python_layout *layout, uint64_t cod
 	       7 * load(code + layout->changing) + 11ull * load_int(code + layout->first_line);
 }
 
-/* Walk the chain. Return 0 if something is not as expected. */
-static inline int chain_walk(struct thread *thread, struct python_thread *python,
-			     const struct python_layout *of_version, struct python_chain *chain)
+/* Walk the chain of a version, whose layout is a constant here. Return 0 if something is not as expected. */
+static inline __attribute__((always_inline)) int chain_walk_of(struct thread *thread, struct python_thread *python,
+							       const struct python_layout layout,
+							       struct python_chain *chain)
 {
-	/* A copy, of which the compiler knows that nothing here changes it. */
-	const struct python_layout layout = *of_version;
 	const uint64_t instruction_mask = layout.chain == CHAIN_OF_OBJECTS ? UINT32_MAX : UINT64_MAX;
-	uint64_t state = state_of(thread->recorder, python, of_version, thread->fs_base);
+	uint64_t state = state_of(thread->recorder, python, &layout, thread->fs_base);
 	*chain = (struct python_chain){0, 0, 0};
 	if (!state)
 		return 1;
@@ -551,6 +558,26 @@ static inline int chain_walk(struct thread *thread, struct python_thread *python
 		python->end[parts++] = count;
 	*chain = (struct python_chain){count, parts, count == known ? count - changed : (uint32_t)SAME_UNKNOWN};
 	return 1;
+}
+
+/* As chain_walk_of(): a copy for each version, with its offsets in the instructions. */
+static int chain_walk(struct thread *thread, struct python_thread *python, uint32_t version, struct python_chain *chain)
+{
+	switch (version) {
+	case 8:
+	case 9: /* has the same layout */
+		return chain_walk_of(thread, python, layouts[8 - PYTHON_MINOR_FIRST], chain);
+	case 10:
+		return chain_walk_of(thread, python, layouts[10 - PYTHON_MINOR_FIRST], chain);
+	case 11:
+		return chain_walk_of(thread, python, layouts[11 - PYTHON_MINOR_FIRST], chain);
+	case 12:
+		return chain_walk_of(thread, python, layouts[12 - PYTHON_MINOR_FIRST], chain);
+	case 13:
+		return chain_walk_of(thread, python, layouts[13 - PYTHON_MINOR_FIRST], chain);
+	default:
+		return chain_walk_of(thread, python, layouts[14 - PYTHON_MINOR_FIRST], chain);
+	}
 }
 
 /* Return how many frames, from the outermost, are those of the last stack. */
@@ -599,17 +626,18 @@ static uint32_t evals_follow(const struct thread *thread, struct python_thread *
 	kept = kept < python->native_count ? kept : python->native_count;
 	while (count && python->eval[count - 1].native >= kept)
 		count--;
-	uint32_t same = count;
-	for (uint32_t i = kept; i < thread->memo_count; i++) {
+	uint32_t same = count, natives = thread->memo_count;
+	uint64_t eval_low = interpreter->eval_low, eval_bytes = interpreter->eval_high - eval_low;
+	uint64_t cold_low = interpreter->cold_low, cold_bytes = interpreter->cold_high - cold_low;
+	for (uint32_t i = kept; i < natives; i++) {
 		uint64_t pc = thread->memo[i].pc - 1;
 		/* The mark of a cut stack has the pc of a frame, but is none. */
-		if ((UNLIKELY(pc - interpreter->eval_low < interpreter->eval_high - interpreter->eval_low) ||
-		     UNLIKELY(pc - interpreter->cold_low < interpreter->cold_high - interpreter->cold_low)) &&
+		if ((UNLIKELY(pc - eval_low < eval_bytes) || UNLIKELY(pc - cold_low < cold_bytes)) &&
 		    thread->id[i] >= PC_FIRST)
 			python->eval[count++].native = i;
 	}
 	python->eval_count = count;
-	python->native_count = thread->memo_count;
+	python->native_count = natives;
 	return same;
 }
 
@@ -712,7 +740,7 @@ __attribute__((noinline)) struct python_stack python_capture(struct thread *thre
 	struct recorder *recorder = thread->recorder;
 	uint32_t version = LOAD(&recorder->python.version);
 	struct python_thread *python = thread->python ? thread->python : thread_prepare(thread);
-	if (UNLIKELY(!python) || UNLIKELY(!stack_grow(thread, python, python->capacity))) {
+	if (UNLIKELY(!python) || UNLIKELY(!stack_has_room(thread, python, python->capacity))) {
 		if (python)
 			python->stack_count = python->eval_count = python->native_count = 0;
 		return (struct python_stack){0, thread->memo_count, thread->id};
@@ -723,7 +751,7 @@ __attribute__((noinline)) struct python_stack python_capture(struct thread *thre
 	    !recorder->no_syscalls && LIKELY(python->failures < FAILURES_MAX)) {
 		const struct python_layout *layout = &layouts[version - PYTHON_MINOR_FIRST];
 		pages_expire(python);
-		int is_walked = chain_walk(thread, python, layout, &chain), is_named = is_walked;
+		int is_walked = chain_walk(thread, python, version, &chain), is_named = is_walked;
 		if (is_walked)
 			same_frames = frames_take(recorder, python, layout, &chain, &is_named);
 		python->failures = is_walked ? 0 : python->failures + 1;
@@ -734,7 +762,7 @@ __attribute__((noinline)) struct python_stack python_capture(struct thread *thre
 		}
 	}
 	/* The walk may have found more frames than before. */
-	if (UNLIKELY(!stack_grow(thread, python, chain.frames)))
+	if (UNLIKELY(!stack_has_room(thread, python, chain.frames)))
 		chain = (struct python_chain){0, 0, 0};
 	struct stack_writing writing = stack_write(thread, &chain, kept, same_evals, same_frames);
 	uint32_t max = depth && depth < RECORDER_DEPTH_MAX ? depth + 1 : RECORDER_DEPTH_MAX;
