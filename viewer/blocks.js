@@ -4,7 +4,6 @@ import {byId, make} from "./elements.js";
 import {formatBlocks, formatBytes, formatCount, formatTime} from "./format.js";
 import {Grid, nameColumn, numberColumn, ROW} from "./grid.js";
 import {safeText} from "./hostile.js";
-import {HOLD_FIRST} from "./live.js";
 import {askedSelection, selectionMark} from "./picture.js";
 import {Replaced} from "./request.js";
 
@@ -69,7 +68,7 @@ export class Blocks extends Grid {
 		if (this.app.store.isDragging) return;
 		this.drawHead();
 		if (this.app.trace.live) {
-			byId("blocks-controls").textContent = HOLD_FIRST;
+			byId("blocks-controls").textContent = this.app.lacking;
 			return;
 		}
 		const query = this.query(),

@@ -46,6 +46,21 @@ export function byId(id) {
 	return element;
 }
 
+/** @param {Element} element @param {Record<string, (event: any) => void>} listeners by event */
+export function listen(element, listeners) {
+	for (const [event, run] of Object.entries(listeners)) element.addEventListener(event, run);
+}
+
+/** @param {string} word @returns {string} with a capital */
+export function capital(word) {
+	return word[0].toUpperCase() + word.slice(1);
+}
+
+/** @param {string} id @param {() => void} run */
+export function onClick(id, run) {
+	byId(id).addEventListener("click", run);
+}
+
 /** @param {string} text @returns {HTMLElement} a name of a stranger: its direction does not reach beyond it */
 export function name(text) {
 	return make("bdi.name", text);

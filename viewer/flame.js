@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 // Through which calls: frames on a canvas. tree.js has the layout.
 import {formatMeasure, formatShare, formatWhole} from "./format.js";
-import {byId, fill, fitText, FONT_FAMILY, make, name, placeTip, prepareCanvas, textWidth} from "./elements.js";
+import {byId, fill, fitText, FONT_FAMILY, listen, make, name, placeTip, prepareCanvas, textWidth} from "./elements.js";
 import {cutText, DRAWN_MAX, safeText} from "./hostile.js";
 import {cellsOnPath, layoutFlame} from "./tree.js";
 import {frameColors} from "./palette.js";
 import {selectionMark, sumOf} from "./picture.js";
 import {MARK_WORD} from "./decode.js";
-import {cached, chosenBits} from "./cells.js";
+import {cached, chosenBits, findGroup} from "./cells.js";
 
 /** Pixels. */
 const FRAME_ROW = 24,
@@ -75,12 +75,14 @@ export class Flame {
 
 	listen() {
 		const {box} = this;
-		box.addEventListener("scroll", () => this.draw());
-		box.addEventListener("pointermove", (event) => this.hover(this.frameAt(event), event));
-		box.addEventListener("pointerleave", () => this.hover(-1));
-		box.addEventListener("click", (event) => this.choose(this.frameAt(event)));
-		box.addEventListener("dblclick", (event) => this.focus(this.frameAt(event)));
-		box.addEventListener("keydown", (event) => this.key(event));
+		listen(box, {
+			scroll: () => this.draw(),
+			pointermove: (event) => this.hover(this.frameAt(event), event),
+			pointerleave: () => this.hover(-1),
+			click: (event) => this.choose(this.frameAt(event)),
+			dblclick: (event) => this.focus(this.frameAt(event)),
+			keydown: (event) => this.key(event),
+		});
 	}
 
 	/** @returns {FlameQuestion} */
@@ -175,7 +177,6 @@ export class Flame {
 	/** @param {CanvasRenderingContext2D} context @param {Placed} frame @param {number} y @param {number} index */
 	drawFrame(context, frame, y, index) {
 		const {app} = this,
-			{state} = app.store,
 			style = this.styleOf(frame),
 			colors = frameColors(app.palette, frame.series, style, this.changeOf(frame));
 		const width = Math.max(1, frame.width - (frame.width > 6 ? 1 : 0.5)),
@@ -187,11 +188,7 @@ export class Flame {
 			context.fillRect(frame.x, y, EDGE, FRAME - 2);
 		}
 		if (frame.width > TEXT_MIN) this.drawText(context, frame, y + FRAME / 2 - 0.5, width, colors);
-		const isSelected =
-			state.item?.kind === "path" &&
-			state.item.path === frame.path &&
-			frame.kind !== "root" &&
-			frame.kind !== "small";
+		const isSelected = this.isChosen(frame);
 		if (isSelected || index === this.hovered) {
 			context.strokeStyle = isSelected ? app.palette.accent : app.palette.ink3;
 			context.lineWidth = isSelected ? 2 : 1;
@@ -279,6 +276,16 @@ export class Flame {
 		return frame.kind === "frame" || frame.kind === "chain" || frame.kind === "group";
 	}
 
+	/** @param {Placed} frame @returns {boolean} whether it is selected, or calls of what is */
+	isChosen(frame) {
+		const {item} = this.app.store.state;
+		if (!item || !this.isReal(frame)) return false;
+		if (item.kind === "path") return item.path === frame.path;
+		const {model} = this.picture;
+		if (item.by === "stack") return frame.node >= 0 && frame.node === findGroup(model, "stack", item.key);
+		return frame.kind === "frame" && model.cells.frames[frame.frame]?.key === item.key;
+	}
+
 	/** @param {Placed} frame @param {MouseEvent} event */
 	showTip(frame, event) {
 		const {app, tip} = this,
@@ -331,11 +338,7 @@ export class Flame {
 
 	/** @returns {number} the frame that keys act on */
 	current() {
-		const {item} = this.app.store.state;
-		const selected =
-			item?.kind === "path"
-				? this.layout.frames.findIndex((frame) => frame.path === item.path && this.isReal(frame))
-				: -1;
+		const selected = this.layout.frames.findIndex((frame) => this.isChosen(frame));
 		return this.hovered >= 0 && this.layout.frames[this.hovered] ? this.hovered : Math.max(0, selected);
 	}
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A table whose rows are in the document only while they can be seen. Views extend it: what its columns are, and what a cell has.
-import {byId, fill, make, name} from "./elements.js";
+import {byId, fill, listen, make, name} from "./elements.js";
 import {cutText, TITLE_MAX} from "./hostile.js";
 import {GROUPING_WORDS} from "./legend.js";
 
@@ -42,8 +42,7 @@ export class Grid {
 		this.detailHeight = 0;
 		/** What the head was drawn for. */
 		this.headOf = "";
-		this.box.addEventListener("scroll", () => this.drawRows());
-		this.box.addEventListener("keydown", (event) => this.key(event));
+		listen(this.box, {scroll: () => this.drawRows(), keydown: (event) => this.key(event)});
 	}
 
 	/** @returns {C[]} those that are shown */

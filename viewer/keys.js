@@ -67,7 +67,7 @@ const KEY_ACTIONS = [
 	{keys: ["u", "ctrl+z"], words: "undo", run: (app) => app.store.undo()},
 	{keys: ["Escape"], words: "one step out: panel, focus, search, comparison, filters, zoom, peak", run: stepOut},
 	{keys: ["d"], words: "light or dark", run: (app) => app.toggleTheme()},
-	{keys: ["?"], words: "this sheet", run: (app) => app.openKeys()},
+	{keys: ["?"], words: "this sheet", run: (app) => app.open("keys")},
 ];
 /** Keys of the views, for the sheet. */
 const OTHER_KEYS = [

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A recording that goes on. A browser has few connections to a server: of the tabs that can be seen, one reads pictures for all.
-import {byId} from "./elements.js";
+import {byId, onClick} from "./elements.js";
 import {formatTime} from "./format.js";
 import {safeText} from "./hostile.js";
 import {divideData, Over} from "./request.js";
@@ -21,8 +21,8 @@ export class Live {
 		this.shown = undefined;
 		this.leaving = new AbortController();
 		byId("recording").hidden = false;
-		byId("hold").addEventListener("click", () => (this.isHeld ? this.goOn() : this.hold()));
-		byId("flush").addEventListener("click", () => page.source.ask("flush", {trace: 0}));
+		onClick("hold", () => (this.isHeld ? this.goOn() : this.hold()));
+		onClick("flush", () => page.source.ask("flush", {trace: 0}));
 		document.addEventListener("visibilitychange", () => this.join());
 		this.join();
 	}
@@ -122,6 +122,8 @@ export class Live {
 		this.isOver = true;
 		this.page.source.held = undefined;
 		this.say(text, "recording");
+		this.page.lacking = "The recording has ended; its trace is being read …";
+		this.page.redraw();
 		byId("hold").hidden = byId("flush").hidden = true;
 		await this.page.reload();
 	}

@@ -2,7 +2,7 @@
 // Makes the parts of the page and connects them: a change of the state becomes one picture, which each view draws.
 import {AIFO, makeModel, keepColors, pathKey, processPeaks} from "./cells.js";
 import {decodeCells} from "./decode.js";
-import {byId, fill, make} from "./elements.js";
+import {byId, capital, fill, make, onClick} from "./elements.js";
 import {formatBytes, formatCount, formatShare, formatTime} from "./format.js";
 import {cutText, safeText} from "./hostile.js";
 import {readPalette} from "./palette.js";
@@ -65,6 +65,7 @@ class Page {
 		this.frame = 0;
 		/** Frames stay in their order while pictures of a recording follow each other. */
 		this.isGoingOn = false;
+		this.lacking = HOLD_FIRST;
 		this.isTimelineOnly = true;
 		this.palette = this.readPalette();
 		this.picture = makePicture(this);
@@ -100,7 +101,13 @@ class Page {
 	makeControls() {
 		const {store} = this,
 			set = (/** @type {Partial<State>} */ members) => () => store.set(members);
-		for (const view of VIEW_NAMES) byId(`view-${view}`).addEventListener("click", set({view}));
+		fill(
+			byId("tabs"),
+			...VIEW_NAMES.map((view, i) => {
+				const about = {id: `view-${view}`, role: "tab", "aria-controls": view, onclick: set({view})};
+				return make("button.segment", about, capital(view), " ", make("kbd", `${i + 1}`));
+			}),
+		);
 		fill(
 			byId("measures"),
 			...Object.entries(MEASURES).map(([measure, words]) =>
@@ -111,12 +118,15 @@ class Page {
 				),
 			),
 		);
-		for (const map of MAP_COLORS) byId(`map-${map}`).addEventListener("click", set({map}));
-		byId("inverted").addEventListener("click", () => toggleInverted(this));
-		byId("merged").addEventListener("click", () =>
+		fill(
+			byId("map-colors"),
+			...MAP_COLORS.map((map) => make("button.segment", {id: `map-${map}`, onclick: set({map})}, capital(map))),
+		);
+		onClick("inverted", () => toggleInverted(this));
+		onClick("merged", () =>
 			store.set({isMerged: !store.state.isMerged, focus: "", opened: [], item: null}),
 		);
-		byId("unfolded").addEventListener("click", () => store.set({isFolded: !store.state.isFolded}));
+		onClick("unfolded", () => store.set({isFolded: !store.state.isFolded}));
 		const rows = /** @type {HTMLSelectElement} */ (byId("rows"));
 		fill(
 			rows,
@@ -132,22 +142,16 @@ class Page {
 			const key = search.value.trim();
 			if (event.key !== "Enter" || !key) return;
 			search.blur();
-			if (key.startsWith("-")) {
-				this.takeFilters(search, key);
-				return;
-			}
+			if (isFilter()) return this.takeFilters(search, key);
 			search.value = "";
 			store.set({search: "", filters: [...store.state.filters, {by: "search", key, hide: false}]});
 		});
-		byId("copy-command").addEventListener("click", () =>
+		onClick("copy-command", () =>
 			this.copy(commandText(commandOf(this).words), "Command copied"),
 		);
-		byId("copy-address").addEventListener("click", () => this.copy(location.href, "Address copied"));
-		byId("theme").addEventListener("click", () => this.toggleTheme());
-		byId("keys").addEventListener("click", () => this.openKeys());
-		byId("state").addEventListener("click", () =>
-			/** @type {HTMLDialogElement} */ (byId("state-dialog")).showModal(),
-		);
+		onClick("copy-address", () => this.copy(location.href, "Address copied"));
+		onClick("theme", () => this.toggleTheme());
+		for (const id of ["keys", "state"]) onClick(id, () => this.open(id));
 		for (const dialog of document.querySelectorAll("dialog")) {
 			dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
 			dialog.querySelector(".dialog-close")?.addEventListener("click", () => dialog.close());
@@ -189,11 +193,9 @@ class Page {
 		}
 	}
 
-	openKeys() {
-		const sheet = /** @type {HTMLDialogElement} */ (byId("keys-dialog"));
-		sheet.showModal();
-		// The button has the focus, and stands at the end.
-		sheet.scrollTop = 0;
+	/** @param {string} id of a dialog */
+	open(id) {
+		/** @type {HTMLDialogElement} */ (byId(`${id}-dialog`)).showModal();
 	}
 
 	toggleTheme() {
@@ -267,9 +269,11 @@ class Page {
 		for (const controls of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("[data-views]")))
 			controls.hidden = !controls.dataset.views?.includes(view);
 		for (const other of VIEW_NAMES) {
-			byId(other).hidden = view !== other;
-			byId(`view-${other}`).setAttribute("aria-selected", String(view === other));
-			byId(`view-${other}`).tabIndex = view === other ? 0 : -1;
+			const tab = byId(`view-${other}`),
+				isOn = view === other;
+			byId(other).hidden = !isOn;
+			tab.setAttribute("aria-selected", String(isOn));
+			tab.tabIndex = isOn ? 0 : -1;
 		}
 		this.askForOther();
 		if (view === "flame") this.drawFlame(detail);
@@ -352,7 +356,7 @@ class Page {
 
 	/** Asks the server once; while something is dragged, not at all. @param {string} name @param {Record<string, string>} query @returns {{answer?: any, error?: string}} what it has said to the last query */
 	find(name, query) {
-		if (this.trace.live) return {error: HOLD_FIRST};
+		if (this.trace.live) return {error: this.lacking};
 		const key = JSON.stringify([query, this.source.held]);
 		if (this.found[name]?.key !== key && !this.store.isDragging) {
 			/** @type {{key: string, answer?: any, error?: string}} */

@@ -2,8 +2,8 @@
 // What lies where: the pages of the heap at a moment, a square each by address, and who keeps those that are nearly empty. The server finds them.
 import {findGroup, findSeries, groupName} from "./cells.js";
 import {keyOf} from "./decode.js";
-import {byId, fill, make, name, placeTip, prepareCanvas} from "./elements.js";
-import {formatBytes, formatTime, formatWhole} from "./format.js";
+import {byId, fill, listen, make, name, placeTip, prepareCanvas} from "./elements.js";
+import {formatBlocks, formatBytes, formatTime, formatWhole} from "./format.js";
 import {cutText, DRAWN_MAX, safeText} from "./hostile.js";
 import {mixColors} from "./palette.js";
 import {FONT} from "./timeline.js";
@@ -15,6 +15,7 @@ const SQUARES = [16, 12, 9, 7, 5, 4],
 const RANGE_GAP = 1 << 20;
 /** Of pages, by the number of their fullness. */
 const FULLNESS_WORDS = ["no live block", "less than ¼ full", "¼ to ½", "½ to ¾", "¾ to full"];
+const NO_BLOCK = "no block so far";
 /** In which part of the time up to the moment the oldest block of a page was made. */
 const AGE_WORDS = ["first", "second", "third", "last"].map((part) => `oldest block of the ${part} quarter`);
 
@@ -52,11 +53,13 @@ export class PageMap {
 		this.size = this.columns = 1;
 		/** The page that the pointer or a key is on, counted over all ranges; -1: none. */
 		this.at = -1;
-		this.box.addEventListener("scroll", () => this.draw());
-		this.box.addEventListener("pointermove", (event) => this.point(this.indexAt(event), event));
-		this.box.addEventListener("pointerleave", () => this.point(-1));
-		this.box.addEventListener("click", () => this.choose());
-		this.box.addEventListener("keydown", (event) => this.key(event));
+		listen(this.box, {
+			scroll: () => this.draw(),
+			pointermove: (event) => this.point(this.indexAt(event), event),
+			pointerleave: () => this.point(-1),
+			click: () => this.choose(),
+			keydown: (event) => this.key(event),
+		});
 	}
 
 	render() {
@@ -152,7 +155,7 @@ export class PageMap {
 	drawColors() {
 		return make(
 			"p.colors",
-			...this.colors().rows.map(([color, words]) => {
+			...[...this.colors().rows, [this.app.palette.faint, NO_BLOCK]].map(([color, words]) => {
 				const swatch = make("i.swatch");
 				swatch.style.background = color;
 				return make("span", swatch, " ", name(cutText(words, 40)));
@@ -270,13 +273,13 @@ export class PageMap {
 		if (!found) return [];
 		const {run, page} = found,
 			address = `0x${(page * size).toString(16)}`;
-		if (run < 0) return [address, "no block so far"];
+		if (run < 0) return [address, NO_BLOCK];
 		const count = runs.pages[run];
 		return [
 			`${address}: ${FULLNESS_WORDS[runs.fullness[run]]}`,
 			...(runs.fullness[run]
 				? [
-						`${formatBytes(runs.bytes[run])} in ${formatWhole(runs.blocks[run])} blocks${count > 1 ? `, of ${formatWhole(count)} pages in a row` : ""}`,
+						`${formatBytes(runs.bytes[run])} in ${formatBlocks(runs.blocks[run])}${count > 1 ? `, of ${formatWhole(count)} pages in a row` : ""}`,
 						`most by ${nameOf(functions[runs.function[run] - 1])}, the oldest from ${formatTime(runs.oldest_ns[run])}`,
 					]
 				: []),

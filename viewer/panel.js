@@ -15,7 +15,7 @@ import {
 import {optionsOf, splitWords} from "./command.js";
 import {keyOf, MARK_LIBRARY, MARK_WORD, readFrame} from "./decode.js";
 import {formatBlocks, formatBytes, formatShare, formatTime, formatWhole, MISSING} from "./format.js";
-import {byId, fill, make, name} from "./elements.js";
+import {byId, capital, fill, make, name} from "./elements.js";
 import {cutText, safeText, TITLE_MAX} from "./hostile.js";
 import {askedSelection, selectionMark} from "./picture.js";
 import {tellEnd} from "./blocks.js";
@@ -23,7 +23,6 @@ import {readClasses, WHOLE_RUN} from "./store.js";
 import {sumInclusive} from "./table.js";
 import {neighboursOf} from "./tree.js";
 import {GROUPING_WORDS} from "./legend.js";
-import {HOLD_FIRST} from "./live.js";
 
 const GLYPHS = /** @type {Record<string, string>} */ ({
 	growth: "↗",
@@ -153,11 +152,11 @@ export class Panel {
 	}
 
 	render() {
-		const {trace, source} = this.app,
+		const {trace, source, lacking} = this.app,
 			{item, search, filters, words, view} = this.app.store.state,
 			block = view === "blocks" ? this.app.store.state.block : "",
 			{answer} = view === "map" ? this.app.map : {answer: null},
-			key = JSON.stringify([item ?? [search, filters, words, answer?.stacks], block, trace.live, source.held]);
+			key = JSON.stringify([item ?? [search, filters, words, answer?.stacks], block, trace.live && lacking, source.held]);
 		const isDragging = this.app.store.isDragging;
 		if (!item && !block && (!answer || isDragging) && !search.trim() && key === this.shownItem) return;
 		if (key !== this.shownItem) {
@@ -273,18 +272,20 @@ export class Panel {
 
 	/** @param {any} answer a map @returns {Child[]} the stacks that keep pages which are nearly empty */
 	drawKeepers({stacks, stack_count: count, page_bytes: size}) {
-		const shown = stacks.slice(0, KEEPERS_MAX);
+		const shown = stacks.slice(0, KEEPERS_MAX),
+			isOfWhy = this.app.trace.findings?.some(({kind, command}) => kind === "pinned" && /^xheap why /.test(command));
 		return [
 			section(
 				"Keep nearly empty pages",
 				count > shown.length ? `${shown.length} of ${formatWhole(count)} stacks` : "",
 			),
 			...(count ? [] : [make("p.faint", "No stack: no page is less than ¼ full.")]),
+			isOfWhy && make("p.faint", "Of what blocks requested. The finding counts what they take, on resident pages."),
 			...shown.flatMap((/** @type {any} */ stack) => [
 				make(
 					"p.freed",
 					make("b", formatBytes(stack.pages * size)),
-					` kept by ${formatBytes(stack.bytes)}, the oldest from ${formatTime(stack.oldest_ns)}`,
+					` kept by ${formatBytes(stack.bytes)} in ${formatBlocks(stack.blocks)}, the oldest from ${formatTime(stack.oldest_ns)}`,
 				),
 				this.drawFrames(readFrames(stack.frames)),
 			]),
@@ -334,7 +335,7 @@ export class Panel {
 			{filters, words} = this.app.store.state;
 		return [
 			section("Findings", filters.length || words ? "of the whole run, not filtered" : "of the whole run"),
-			...(findings.length ? [] : [make("p.faint", this.app.trace.live ? HOLD_FIRST : "Nothing stands out.")]),
+			...(findings.length ? [] : [make("p.faint", this.app.trace.live ? this.app.lacking : "Nothing stands out.")]),
 			...findings.slice(0, 5).map((finding) => this.drawFinding(finding)),
 		];
 	}
@@ -343,12 +344,13 @@ export class Panel {
 	drawFinding(finding) {
 		const {select} = finding,
 			item = this.itemOf(finding);
+		/** @type {When | null} */
 		const selection = !select
 			? null
 			: select.at_ns !== undefined
-				? {kind: /** @type {const} */ ("moment"), at: select.at_ns}
+				? {kind: "moment", at: select.at_ns}
 				: {
-						kind: /** @type {const} */ ("window"),
+						kind: "window",
 						from: select.from_ns,
 						to: select.to_ns,
 						classes: readClasses((select.classes ?? []).join("+")),
@@ -359,8 +361,8 @@ export class Panel {
 				title: [finding.text, finding.command].map((text) => cutText(tellTime(text), 600)).join("\n"),
 				onclick: () =>
 					this.app.store.set({
-						...(selection ? {selection} : {}),
-						...(isOfPages(finding) ? {view: /** @type {const} */ ("map")} : {}),
+						...(selection && {selection}),
+						...(isOfPages(finding) && {view: /** @type {const} */ ("map")}),
 						item,
 					}),
 			},
@@ -572,7 +574,7 @@ export class Panel {
 							? cells.frames[cells.frame[key]]
 							: null;
 		return {
-			kind: words[0].toUpperCase() + words.slice(1),
+			kind: capital(words),
 			frame,
 			placed: null,
 			...tellPlace(frame, group.name, group.detail),
@@ -592,27 +594,24 @@ export class Panel {
 		const {store} = this.app,
 			{filters} = store.state,
 			filter = this.filterOf(item, frame);
+		const button = (/** @type {string} */ words, /** @type {() => void} */ onclick, title = "") =>
+			make("button.button", {onclick, title}, words);
 		const add = (/** @type {boolean} */ hide) =>
 			filter && store.set({filters: [...filters, {...filter, hide}], item: null, focus: ""});
 		return make(
 			"div.buttons",
-			filter && make("button.button", {onclick: () => add(false)}, "Only this"),
-			filter && make("button.button", {onclick: () => add(true)}, "Hide"),
+			filter && button("Only this", () => add(false)),
+			filter && button("Hide", () => add(true)),
 			frame &&
 				frame.image &&
-				make(
-					"button.button",
-					{
-						onclick: () =>
-							store.set({filters: [...filters, {by: "image", key: frame.image, hide: true}], item: null}),
-						title: `Hide all stacks through ${cutText(frame.image, 80)}`,
-					},
+				button(
 					"Hide image",
+					() => store.set({filters: [...filters, {by: "image", key: frame.image, hide: true}], item: null}),
+					`Hide all stacks through ${cutText(frame.image, 80)}`,
 				),
-			make("button.button", {onclick: () => store.set({view: "blocks"})}, "Its blocks"),
-			make("button.button", {onclick: () => document.getElementById("freed")?.scrollIntoView()}, "Who frees it"),
-			item.kind === "path" &&
-				make("button.button", {onclick: () => store.set({focus: item.path, item: null})}, "Focus"),
+			button("Its blocks", () => store.set({view: "blocks"})),
+			button("Who frees it", () => document.getElementById("freed")?.scrollIntoView()),
+			item.kind === "path" && button("Focus", () => store.set({focus: item.path, item: null})),
 		);
 	}
 

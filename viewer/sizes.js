@@ -2,7 +2,7 @@
 // What kind of blocks: sizes by lifetimes. An area that is dragged becomes a filter of the server, which knows each block.
 import {cellWeights, groupCells, largestOf} from "./cells.js";
 import {splitFilters} from "./command.js";
-import {byId, fill, make} from "./elements.js";
+import {byId, fill, listen, make} from "./elements.js";
 import {
 	ANY_LIFE,
 	ANY_SIZE,
@@ -65,19 +65,22 @@ export class Sizes {
 		/** @type {Float64Array} */
 		this.sums = new Float64Array(0);
 		this.most = 0;
+		this.isWide = false;
 		/** @type {(() => void)[]} */
 		this.paints = [];
 		/** The corners of the area that is dragged, as places of rows and columns. @type {[number, number, number, number] | null} */
 		this.area = null;
-		this.box.addEventListener("pointerdown", (event) => {
-			const at = event.button ? null : this.placeAt(event);
-			this.area = at && [...at, ...at];
-			this.isDragging = Boolean(at);
-			this.drawArea();
+		listen(this.box, {
+			pointerdown: (event) => {
+				const at = event.button ? null : this.placeAt(event);
+				this.area = at && [...at, ...at];
+				this.isDragging = Boolean(at);
+				this.drawArea();
+			},
+			pointermove: (event) => this.isDragging && this.extend(this.placeAt(event)),
+			pointerup: () => this.isDragging && this.choose(),
+			keydown: (event) => this.key(event),
 		});
-		this.box.addEventListener("pointermove", (event) => this.isDragging && this.extend(this.placeAt(event)));
-		this.box.addEventListener("pointerup", () => this.isDragging && this.choose());
-		this.box.addEventListener("keydown", (event) => this.key(event));
 	}
 
 	render() {
@@ -120,7 +123,7 @@ export class Sizes {
 			box,
 			line(
 				put("columnheader", "size"),
-				...lives.map((life) => put("columnheader", shortLife(life), "kind-life", lifeWords(life))),
+				...lives.map((life) => put("columnheader", shortLife(life, this.isWide), "kind-life", lifeWords(life))),
 				put("columnheader", "all", "kind-sum"),
 			),
 			...sizes.map((size, row) =>
@@ -265,9 +268,9 @@ function lifeWords(life) {
 	return life === NEVER ? "never freed" : `lived ${lifeName(life)}`;
 }
 
-/** @param {number} life @returns {string} where a decade begins */
-function shortLife(life) {
+/** @param {number} life @param {boolean} isWide @returns {string} where it begins, or decades do */
+function shortLife(life, isWide) {
 	if (life === NEVER) return "never";
 	if (life === ANY_LIFE) return "any";
-	return life % 2 ? formatTick(lifeLimit(life), lifeLimit(life)) : "";
+	return isWide || life % 2 ? formatTick(lifeLimit(life), lifeLimit(life)) : "";
 }

@@ -2,7 +2,7 @@
 // When, and who then: live bytes over time, stacked; calls; resident memory; gaps; the selection, which is dragged here.
 import {cached, largestOf, liveCurve, nearestBound, residentCurve, seriesCurves, AIFO} from "./cells.js";
 import {axisStep, formatBytes, formatTick, formatTime} from "./format.js";
-import {byId, fill, fitText, FONT_FAMILY, make, name, placeTip, prepareCanvas} from "./elements.js";
+import {byId, fill, fitText, FONT_FAMILY, listen, make, name, placeTip, prepareCanvas} from "./elements.js";
 import {cutText, safeText} from "./hostile.js";
 import {currentInk, describe, inkCurve} from "./picture.js";
 import {mixColors} from "./palette.js";
@@ -86,15 +86,18 @@ export class Timeline {
 
 	listen() {
 		const {box} = this;
-		box.addEventListener("pointerdown", (event) => this.press(event));
-		box.addEventListener("pointermove", (event) => this.move(event));
-		box.addEventListener("pointerup", (event) => this.release(event));
-		box.addEventListener("pointercancel", () => this.cancel());
-		box.addEventListener("pointerleave", () => {
-			this.setCursor(-1);
-			this.tip.hidden = true;
+		listen(box, {
+			pointerdown: (event) => this.press(event),
+			pointermove: (event) => this.move(event),
+			pointerup: (event) => this.release(event),
+			pointercancel: () => this.cancel(),
+			pointerleave: () => {
+				this.setCursor(-1);
+				this.tip.hidden = true;
+			},
+			dblclick: () => this.app.store.set({selection: WHOLE_RUN, range: null}),
+			keydown: (event) => this.key(event),
 		});
-		box.addEventListener("dblclick", () => this.app.store.set({selection: WHOLE_RUN, range: null}));
 		box.addEventListener(
 			"wheel",
 			(event) => {
@@ -103,7 +106,6 @@ export class Timeline {
 			},
 			{passive: false},
 		);
-		box.addEventListener("keydown", (event) => this.key(event));
 	}
 
 	get model() {

@@ -248,6 +248,7 @@ interface App {
 	find: (name: string, query: Record<string, string>) => {answer?: any; error?: string};
 	fail: (error: unknown) => void; // says what went wrong
 	isGoingOn: boolean; // this picture follows another one of a recording
+	lacking: string; // why what pictures of a recording do not say is not shown
 	redraw: () => void;
 	redrawTimeline: () => void;
 }
@@ -309,6 +310,6 @@ interface Source {
 type Action = {
 	keys: string[];
 	words: string;
-	run: (app: App & {timeline: any; toggleTheme: () => void; openKeys: () => void}, key: string) => void;
+	run: (app: App & {timeline: any; toggleTheme: () => void; open: (id: string) => void}, key: string) => void;
 };
 type Mark = {time: number; sign: string; words: string; isLoud: boolean};

@@ -158,8 +158,8 @@ export class WindowBar {
 			fill(
 				this.words,
 				make("b", picture.isWhole ? "Whole run" : formatTime(bounds[choice.from])),
-				picture.isWhole ? "" : " to ",
-				picture.isWhole ? "" : make("b", formatTime(bounds[choice.to])),
+				!picture.isWhole && " to ",
+				!picture.isWhole && make("b", formatTime(bounds[choice.to])),
 				selected.earlierBytes > 0 &&
 					make(
 						"span.hint",

@@ -118,8 +118,8 @@ static const struct fleet_column columns[] = {
 	{"outstanding_bytes", ">outstanding", COLUMN_BYTES, VERSIONS, 6, outstanding_bytes, NULL},
 	{"outstanding_count", ">blocks", COLUMN_COUNT, TOP | HOSTS, 4, outstanding_count, NULL},
 	{"error", ">error", COLUMN_BYTES, TOP | HOSTS, 5, row_error, NULL},
-	{"total_bytes", ">total", COLUMN_BYTES, TOP | HOSTS, 3, total_bytes, NULL},
-	{"total_count", ">blocks", COLUMN_COUNT, TOP | HOSTS, 6, total_count, NULL},
+	{"total_bytes", ">total", COLUMN_BYTES, TOP, 3, total_bytes, NULL},
+	{"total_count", ">blocks", COLUMN_COUNT, TOP, 6, total_count, NULL},
 	{"hosts", ">hosts", COLUMN_COUNT, TOP | GROWTH, 2, hosts_after, NULL},
 	{"hosts", ">hosts", COLUMN_COUNT, VERSIONS, 2, population, NULL},
 	{"services", ">services", COLUMN_COUNT, TOP, 7, services, NULL},
@@ -296,6 +296,8 @@ void fleet_output_text(const struct fleet_output *output, struct sink *out)
 	text_heading(output, out);
 	if (output->answer->shown)
 		text_rows(output, out);
+	else
+		sink_text(out, "  nothing that counts was in use\n");
 }
 
 /* ---- CSV ---- */
@@ -421,7 +423,8 @@ void fleet_output_json(const struct fleet_output *output, struct sink *out)
 	}
 	json_end_array(&json);
 	json_begin_object(&json, "totals");
-	for (int i = 0; i < FLEET_FIGURE_COUNT; i++)
+	/* What was made is asked of all pushes; other questions read the last ones. */
+	for (int i = 0; i < (output->question->asked == FLEET_TOP ? FLEET_FIGURE_COUNT : FLEET_TOTAL_BYTES); i++)
 		json_count(&json, figure_keys[i], answer->totals[i]);
 	json_end_object(&json);
 	json_count(&json, "judged", answer->judged);

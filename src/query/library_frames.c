@@ -69,16 +69,18 @@ bool library_is_interpreter(const char *image)
 	return !strncmp(image, "python3", 7) || !strncmp(image, "libpython3", 10);
 }
 
+#define NODE_ADVICE "record with --jit-names, or start it with NODE_OPTIONS=--perf-basic-prof"
+
 /* Programs and libraries of runtimes that compile code, and how such a runtime is asked to name it. */
 static const struct runtime_image {
 	const char *image;
 	const char *advice; /* NULL: another image of the runtime has it */
 } runtime_images[] = {
-	{"node", "record with --jit-names"},
-	{"nodejs", "record with --jit-names"},
-	{"libnode.so", "record with --jit-names"},
+	{"node", NODE_ADVICE},
+	{"nodejs", NODE_ADVICE},
+	{"libnode.so", NODE_ADVICE},
 	{"libv8.so", "start it with --perf-basic-prof"},
-	{"libjvm.so", "record with --jit-names"},
+	{"libjvm.so", "record with --jit-names, or ask the running one: jcmd PID Compiler.perfmap"},
 	{"libjava.so", NULL},
 	{"libjli.so", NULL},
 	{"libnio.so", NULL},

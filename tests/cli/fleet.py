@@ -219,6 +219,7 @@ def check_versions(rate=MIB):
     # The hosts that have it are those of the version.
     hosts = ask("hosts", place, "leaked")
     expect(hosts["rows"] and {row["version"] for row in hosts["rows"]} == {f"v{LEAKY}"} and hosts["row_count"] > HOSTS // 2, hosts["row_count"])
+    expect("total_bytes" not in hosts["rows"][0] and set(hosts["totals"]) == {"outstanding_bytes", "outstanding_count"}, "what hosts made is not read")
     expect(hosts["rows"] == ask("hosts", place, "web!LEAK*")["rows"] and not ask("hosts", place, "leak")["rows"], "frames")
     versions = {row["version"]: row for row in ask("versions", place)["rows"]}
     expect(len(versions) == VERSIONS and versions["v17"]["hosts"] == HOSTS * 3 and versions["v18"]["hosts"] == HOSTS, versions["v17"])

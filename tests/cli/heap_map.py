@@ -61,6 +61,9 @@ def check(path, blocks, at):
     assert [{key: str(run.get(key, "")) for key in columns} for run in answer["runs"]] == rows, f"{path} {at}: JSON has other runs than CSV"
     assert answer["live_bytes"] == totals["outstanding_bytes"] == sum(row["live_bytes"] for row in answer["fullness"]), f"{path} {at}: other bytes in JSON"
     assert {row["fullness"]: row["pages"] for row in answer["fullness"] if row["pages"]} == collections.Counter(found.values()), f"{path} {at}: other pages in JSON"
+    blocks = sum(int(row["live_blocks"]) for row in rows if row["fullness"] == "little")
+    for keepers in (answer["keepers"], answer["keeper_stacks"]):
+        assert sum(row["live_blocks"] for row in keepers) == blocks, f"{path} {at}: other blocks of keepers"
     assert sum(row["pages"] for row in answer["keepers"]) == sum(word == "little" for word in found.values()), f"{path} {at}: other keepers"
     text = run("heap", path, "-map", "-at", f"{at}ns", "-noIndex", "-top", 10 ** 9)
     signs = collections.Counter(sign for line in text.splitlines() if line[:16].strip() and "  " in line[2:] and set(line[18:]) <= set("#+-._ ") for sign in line[18:])

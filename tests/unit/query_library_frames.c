@@ -113,7 +113,8 @@ static void runtimes(void **state)
 		assert_true(library_is_runtime(are[i]));
 	for (size_t i = 0; i < sizeof(are_not) / sizeof(*are_not); i++)
 		assert_false(library_is_runtime(are_not[i]));
-	assert_string_equal(library_runtime_advice("libjvm.so"), "record with --jit-names");
+	assert_string_equal(library_runtime_advice("libjvm.so"),
+			    "record with --jit-names, or ask the running one: jcmd PID Compiler.perfmap");
 	assert_null(library_runtime_advice("libjava.so"));
 	assert_null(library_runtime_advice("libc.so.6"));
 	for (size_t i = 0; i < sizeof(own) / sizeof(*own); i++)

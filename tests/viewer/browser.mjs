@@ -569,6 +569,15 @@ test("a finding selects the stack that it is about", async () => {
 	assert.match(await text(page, "#selection-words"), /At 15.0/);
 	assert.equal(await text(page, "#panel .numbers dd"), formatBytes(sum));
 	assert.match(await text(page, "#panel h2"), /Stack/);
+	const outlined = await page.evaluate(() => {
+		const canvas = document.querySelector("#flame canvas"),
+			{data} = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+		let count = 0;
+		for (let i = 0; i < data.length; i += 4)
+			count += Number(data[i] === 0x0b && data[i + 1] === 0x5c && data[i + 2] === 0xad);
+		return count;
+	});
+	assert.ok(outlined > 40, "its frame has an edge");
 	await press(page, "Escape");
 	assert.match(await text(page, ".finding >> nth=1"), /holds 71 % of the peak, in one stack/);
 	await press(page, "Escape");
@@ -611,6 +620,18 @@ test("what grows is by net change; keys work where they lead to; a finding of pa
 	assert.equal(address.get("view"), "map");
 	assert.equal(JSON.parse(address.get("item")).by, "function");
 	await close(other);
+});
+
+test("each lifetime has a label, and the sheet of keys its button", async () => {
+	const page = await open("server", {width: 1920, height: 500, hash: "#view=sizes&selection=-1~~AIFI%2BAIFO"}),
+		labels = await page.$$eval("#sizes .kind-life", (all) => all.map((one) => one.textContent));
+	assert.ok(labels.length > 4 && labels.every(Boolean), labels.join());
+	await press(page, "?");
+	const sheet = await page.locator("#keys-dialog").boundingBox(),
+		button = await page.locator("#keys-dialog .dialog-close").boundingBox();
+	assert.ok(button.y + button.height <= sheet.y + sheet.height, "which stands above rows that are to come");
+	assert.equal(await page.evaluate(() => document.getElementById("keys-dialog").scrollTop), 0);
+	await close(page);
 });
 
 test("a search that finds nothing selected says what the run has", async () => {

@@ -217,9 +217,22 @@ test("a held picture is a trace: findings, finer times, single blocks", async ()
 	// Another moment, and again: what is asked is as of then.
 	await page.click("#hold");
 	await says(page, "#blocks-controls", "^100 blocks, ");
+	await page.click("#hold");
+	await says(page, "#panel", "Hold the picture to see this");
+	// A large trace takes its time.
+	let read;
+	const isRead = new Promise((done) => (read = done));
+	await page.route(/\/trace\?/, async (route) => {
+		await isRead;
+		await route.continue();
+	});
 	run("stop", name);
 	await says(page, "#recording-words", "has ended");
+	await says(page, "#panel", "its trace is being read");
+	await says(page, "#blocks-controls", "its trace is being read");
+	read();
 	await says(page, "#sentence", "never freed");
+	await says(page, "#panel", "obeys!main has 100 % of the bytes that are never freed");
 	assert.equal(await statusOf(held), 410);
 	await close(page);
 	server.kill();

@@ -39,12 +39,14 @@ void page_keepers_find(struct page_keepers *keepers, struct action_input *input,
 		uint32_t *place = map_add(&places, group, &added);
 		if (added) {
 			memory_grow(keepers->items, keepers->count, keepers->capacity);
-			keepers->items[keepers->count] = (struct page_keeper){group, 0, 0, run->oldest_ns};
+			keepers->items[keepers->count] =
+				(struct page_keeper){.group = group, .oldest_ns = run->oldest_ns};
 			*place = (uint32_t)keepers->count++;
 		}
 		struct page_keeper *keeper = &keepers->items[*place];
 		keeper->pages += run->count;
 		keeper->bytes += run->bytes;
+		keeper->blocks += run->blocks;
 		keeper->oldest_ns = run->oldest_ns < keeper->oldest_ns ? run->oldest_ns : keeper->oldest_ns;
 		keepers->pages += run->count;
 		keepers->bytes += run->bytes;

@@ -9,7 +9,7 @@
 
 struct page_keeper {
 	uint32_t group; /**< of functions the name plus 1, of stacks the culled node; 0: there is no stack */
-	uint64_t pages, bytes;
+	uint64_t pages, bytes, blocks;
 	int64_t oldest_ns; /**< when the oldest block on these pages began */
 };
 

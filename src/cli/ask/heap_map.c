@@ -101,10 +101,10 @@ static void write_keepers(struct heap_map *map, bool are_stacks, struct sink *ou
 		const char *title, *more;
 		size_t most;
 	} words[] = {{"\nPages that are less than 1/4 full, by the function with the most bytes there\n"
-		      "       pages        live      oldest  function\n",
+		      "       pages        live      blocks      oldest  function\n",
 		      "functions", FUNCTIONS_MAX},
 		     {"\nThe same pages, by the stack\n"
-		      "       pages        live      oldest\n",
+		      "       pages        live      blocks      oldest\n",
 		      "stacks", STACKS_MAX}};
 	struct action_input *input = &map->analysis->input;
 	const int64_t now_ns = map->analysis->sources->filter->moment.at.time_ns;
@@ -114,7 +114,8 @@ static void write_keepers(struct heap_map *map, bool are_stacks, struct sink *ou
 		sink_text(out, words[are_stacks].title);
 	for (size_t i = 0; i < keepers.count && i < words[are_stacks].most; i++) {
 		const struct page_keeper *keeper = &keepers.items[i];
-		sink_format(out, "  %10s  %10s  %10s", text_count(keeper->pages).data, text_bytes(keeper->bytes).data,
+		sink_format(out, "  %10s  %10s  %10s  %10s", text_count(keeper->pages).data,
+			    text_bytes(keeper->bytes).data, text_count(keeper->blocks).data,
 			    text_duration(now_ns - keeper->oldest_ns).data);
 		char *text = are_stacks ? NULL : function_text(map, keeper->group);
 		sink_format(out, text ? "  %s\n" : "\n", text ? text_shown(text) : "");
@@ -259,6 +260,7 @@ static void json_keepers(struct json *json, struct heap_map *map, bool are_stack
 			json_function(json, map, keeper->group);
 		json_count(json, "pages", keeper->pages);
 		json_count(json, "live_bytes", keeper->bytes);
+		json_count(json, "live_blocks", keeper->blocks);
 		json_time(json, "oldest_us", keeper->oldest_ns);
 		if (are_stacks)
 			action_stack_json(input, keeper->group, json);

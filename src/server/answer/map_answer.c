@@ -95,6 +95,7 @@ static void json_keepers(struct json *json, struct map_answer *answer, struct ac
 		json_begin_object(json, NULL);
 		json_count(json, "pages", keeper->pages);
 		json_count(json, "bytes", keeper->bytes);
+		json_count(json, "blocks", keeper->blocks);
 		json_number(json, "oldest_ns", keeper->oldest_ns);
 		if (are_stacks) {
 			function_json_frames(json, "frames", names, keeper->group);

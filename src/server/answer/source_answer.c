@@ -134,8 +134,10 @@ static int file_load(struct source_answer *answer, const struct action_source *s
 		return diag_fail(diag, ENOENT, "%s: its folder is not known", text_shown(path));
 	const int fd = file_open_regular(path, &status);
 	if (fd < 0)
-		return diag_fail(diag, -fd, "%s: %s", text_shown(path),
-				 fd == -EINVAL ? "it is no regular file" : strerror(-fd));
+		return diag_fail(diag, -fd, "%s: %s%s", text_shown(path),
+				 fd == -EINVAL ? "it is no regular file" : strerror(-fd),
+				 fd == -ENOENT ? "; its lines are shown if it lies there, as when it was compiled"
+					       : "");
 	int error = 0;
 	if (status.st_size > SOURCE_BYTES_MAX) {
 		error = diag_fail(diag, EFBIG, "%s is larger than %d MiB", text_shown(path), SOURCE_BYTES_MAX >> 20);
