@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The answer at the end of a recording: the peak, what grows or is outstanding or how the program crashed, and the
- * command to type next. It may cost a tenth of the recording's processor time; where that is less, or the recording
- * took less than a second, 5 ms or a hundredth of the time, of a second at most. A guess from the number of events
- * decides whether it is tried; a timer of processor time ends a process that costs more. Without an answer there is a
- * line with the reason.
+ * command to type next. It may cost a tenth of the recording's processor time, and of a recording that took a second or
+ * more at least a tenth of its time, up to a quarter of a second, which nobody waits for in vain; of a shorter one 5 ms
+ * or a hundredth of the time. A guess from the number of events decides whether it is tried; a timer of processor time
+ * ends a process that costs more. Without an answer there is a line with the reason.
  */
 #include "cli/record/record_answer.h"
 
@@ -42,7 +42,9 @@ enum {
 	SHARE = 11, /* of the recording's processor time, one in so many: the timer comes some milliseconds late */
 	SHORT_RUN_NS = 1000000000,  /* below it, and at least: */
 	SHORT_SHARE = 100,          /* of the recording's time, one in so many, */
-	SHORT_LEAST_NS = 5000000,   /* or this */
+	SHORT_LEAST_NS = 5000000,   /* or this; */
+	LONG_SHARE = 10,            /* else at least one in so many, */
+	LONG_LEAST_NS = 250000000,  /* up to this */
 	CRASH_LEAST_NS = 200000000, /* where the command crashed, at least this */
 	LINE_BYTES = 1024,
 	US_PER_S = 1000000,
@@ -91,11 +93,15 @@ struct answer_budget {
 static struct answer_budget budget_of(const struct record *record)
 {
 	struct rusage usage;
-	uint64_t run_ns = record->run_ns < SHORT_RUN_NS ? record->run_ns : SHORT_RUN_NS, share_ns = 0,
-		 least_ns = run_ns / SHORT_SHARE > SHORT_LEAST_NS ? run_ns / SHORT_SHARE : SHORT_LEAST_NS;
+	const bool is_short = record->run_ns < SHORT_RUN_NS;
+	uint64_t share_ns = 0, least_ns = record->run_ns / (is_short ? SHORT_SHARE : LONG_SHARE);
+	if (is_short && least_ns < SHORT_LEAST_NS)
+		least_ns = SHORT_LEAST_NS;
+	if (!is_short && least_ns > LONG_LEAST_NS)
+		least_ns = LONG_LEAST_NS;
 	if (record->has_crashed && least_ns < CRASH_LEAST_NS)
 		least_ns = CRASH_LEAST_NS;
-	if (record->run_ns >= SHORT_RUN_NS) {
+	if (!is_short) {
 		getrusage(RUSAGE_CHILDREN, &usage);
 		share_ns = (time_ns(usage.ru_utime) + time_ns(usage.ru_stime) + targets_ns(record)) / SHARE;
 	}
