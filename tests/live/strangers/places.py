@@ -165,7 +165,8 @@ def lines_in_names():
 
     def target():
         for pid in pathlib.Path(f"/proc/{logger.pid}/task/{logger.pid}/children").read_text().split():
-            if session_directory(pid):
+            # The logger has the region, too.
+            if session_directory(pid) and os.readlink(f"/proc/{pid}/exe") == image:
                 return int(pid)
         return None
     pid = wait_for("target", target)
