@@ -476,6 +476,8 @@ static inline void pages_expire(struct python_thread *python)
 		return;
 	for (uint32_t i = 0; i < PYTHON_PAGES; i++)
 		python->page[i] = 0;
+	/* The page of a code object is not proved while the last stack has it. */
+	python->frame_count = 0;
 }
 
 typedef uint64_t state_call(void);
