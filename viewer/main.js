@@ -141,9 +141,9 @@ class Page {
 		search.addEventListener("keydown", (event) => {
 			const key = search.value.trim();
 			if (event.key !== "Enter" || !key) return;
-			search.blur();
 			if (isFilter()) return this.takeFilters(search, key);
 			search.value = "";
+			search.blur();
 			store.set({search: "", filters: [...store.state.filters, {by: "search", key, hide: false}]});
 		});
 		onClick("copy-command", () =>
@@ -171,6 +171,7 @@ class Page {
 		try {
 			const {words, selection} = readFilters(text, this.trace.duration_ns);
 			search.value = "";
+			search.blur();
 			store.set({
 				search: "",
 				words: `${store.state.words} ${words}`.trim(),
