@@ -88,7 +88,7 @@ test("xheap takes each command", () => {
 		...choices.flatMap((choice) => [{view: "blocks"}, {view: "map"}].map((state) => [state, choice])),
 	].map(([state, choice]) => ({state, text: commandText(wordsOf(state, choice).slice(1))}));
 	const script = asked.map(({text}) => `"$0" ${text} 2>&1 >/dev/null; echo "status $?"`).join("\n");
-	const done = spawnSync("bash", ["-c", script, XHEAP], {encoding: "utf8"});
+	const done = spawnSync("bash", ["--norc", "-c", script, XHEAP], {encoding: "utf8"});
 	const answers = [...done.stdout.matchAll(/([^]*?)status (\d+)\n/g)];
 	assert.equal(answers.length, asked.length);
 	asked.forEach(({state, text}, i) => {

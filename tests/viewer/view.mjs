@@ -115,7 +115,7 @@ async function boundsOf(number) {
 
 /** What the command that the page shows prints, run as a shell would. */
 function outputOf(shown) {
-	const done = spawnSync("bash", ["-c", shown.replace(/^xheap/, '"$0"') + " -format json -noIndex", XHEAP], {
+	const done = spawnSync("bash", ["--norc", "-c", shown.replace(/^xheap/, '"$0"') + " -format json -noIndex", XHEAP], {
 		encoding: "utf8",
 		maxBuffer: 1 << 28,
 	});
@@ -469,7 +469,7 @@ test("check 18: the map is that of the command, and a page names its address", a
 	const page = await open(`${address}&trace=1&view=map&selection=12000000&words=-size+0+30`);
 	await page.waitForSelector("#map-head b");
 	const shown = await text(page, "#command"),
-		done = spawnSync("bash", ["-c", `${shown.replace(/^xheap/, '"$0"')} -format json -noIndex`, XHEAP], {encoding: "utf8"}),
+		done = spawnSync("bash", ["--norc", "-c", `${shown.replace(/^xheap/, '"$0"')} -format json -noIndex`, XHEAP], {encoding: "utf8"}),
 		told = JSON.parse(done.stdout),
 		counts = told.fullness.map(({pages}) => formatWhole(pages)).reverse();
 	assert.match(shown, /-map -at 12ms -size 0 30$/);
@@ -721,7 +721,7 @@ test("several runs of each side: the means and spreads of xheap diff", async () 
 			await page.goto(`${url.split("#")[0]}?${rows}${key}#${new URLSearchParams({trace, view: "compare", rows, selection})}`);
 			await page.waitForSelector("#compare:not(.empty) .table-row");
 			const command = await page.getAttribute("#command", "title"),
-				told = JSON.parse(spawnSync("bash", ["-c", `${command.replace(/^xheap/, '"$0"')} -top 100000 -format json -noIndex`, XHEAP], {encoding: "utf8", maxBuffer: 1 << 28}).stdout),
+				told = JSON.parse(spawnSync("bash", ["--norc", "-c", `${command.replace(/^xheap/, '"$0"')} -top 100000 -format json -noIndex`, XHEAP], {encoding: "utf8", maxBuffer: 1 << 28}).stdout),
 				wanted = told.actions[0].rows;
 			assert.match(command, /^xheap diff \S+ \S+ -- \S+ \S+ \S+ -/);
 			assert.ok(command.includes(`${name[rows]} `), command);
