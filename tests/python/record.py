@@ -160,7 +160,11 @@ def check_leaks():
     expect(process["pause_us"] > 0 and process["pid"] == other.pid and "were paused for" in str(lost) or "was paused for" in str(lost), f"{lost}")
     same("of one size", [(row["state"], row["count"]) for row in few.json["processes"][0]["rows"]], [("lost", 10)])
     with package.record("own.xht") as recording:
-        expect(recording.leaks(may_stop=True, top=3).json["processes"][0]["pid"] == os.getpid(), "this process")
+        try:
+            expect(recording.leaks(may_stop=True, top=3).json["processes"][0]["pid"] == os.getpid(), "this process")
+        except package.Error as error:
+            # A package that this process has loaded may bring an allocator whose heaps cannot be read.
+            expect("lacks blocks from before an attach" in str(error), f"{error}")
     with package.open("losing.xht") as trace:
         raises(package.InvalidError, ["losing.c"], lambda: trace.leaks("losing.c"), "no core")
         raises(package.InvalidError, ["at least 1"], lambda: trace.leaks("losing.c", top=0), "no rows")
