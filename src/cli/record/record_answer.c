@@ -2,9 +2,9 @@
 /*
  * The answer at the end of a recording: the peak, what grows or is outstanding or how the program crashed, and the
  * command to type next. It may cost a tenth of the recording's processor time, and of a recording that took a second or
- * more at least a tenth of its time, up to a quarter of a second, which nobody waits for in vain; of a shorter one 5 ms
- * or a hundredth of the time. A guess from the number of events decides whether it is tried; a timer of processor time
- * ends a process that costs more. Without an answer there is a line with the reason.
+ * more a tenth of its time if that is more, up to a quarter of a second; of a shorter one 5 ms or a hundredth of the
+ * time. A guess from the number of events decides whether it is tried; a timer of processor time ends a process that
+ * costs more. Without an answer there is a line with the reason.
  */
 #include "cli/record/record_answer.h"
 
