@@ -17,7 +17,7 @@ import time
 
 XHEAP, SOURCE = os.environ["XHEAP"], pathlib.Path(os.environ["SOURCE"])
 sys.path.insert(0, str(SOURCE / "tests/live"))
-from pushed_files import EPOCH, MINUTE, Stacks, sampled, write  # noqa: E402
+from pushed_files import EPOCH, MINUTE, PROGRAM, Stacks, sampled, write  # noqa: E402
 
 os.environ["XDG_STATE_HOME"] = str(pathlib.Path("state").absolute())
 os.environ.pop("OTEL_RESOURCE_ATTRIBUTES", None)
@@ -46,29 +46,6 @@ def room(name):
 
 
 # ---- as the traces have it ----
-
-PROGRAM = r"""
-#include <stdio.h>
-#include <stdlib.h>
-__attribute__((noinline)) void *kept(void) { return malloc(3000); }
-__attribute__((noinline)) void *dropped(void) { return malloc(700); }
-int main(void)
-{
-	static void *volatile all[1 << 16];
-	int count = 0;
-	char line[16];
-	while (fgets(line, sizeof(line), stdin)) {
-		for (int i = 0; i < 2000; i++) {
-			all[count++] = kept();
-			void *volatile block = dropped();
-			if (i % 10)
-				free(block);
-		}
-		puts("done");
-		fflush(stdout);
-	}
-}
-"""
 
 
 def frames_of(trace):

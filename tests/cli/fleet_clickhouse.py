@@ -23,7 +23,7 @@ XHEAP, SOURCE = os.environ["XHEAP"], pathlib.Path(os.environ["SOURCE"])
 sys.path.insert(0, str(SOURCE / "tests/live"))
 sys.path.insert(0, str(SOURCE / "tests/python"))
 import packages  # noqa: E402
-from pushed_files import Rows, Stacks, sampled, write  # noqa: E402
+from pushed_files import PROGRAM, Rows, Stacks, sampled, write  # noqa: E402
 
 os.environ["XDG_STATE_HOME"] = str(pathlib.Path("state").absolute())
 for name in ("OTEL_RESOURCE_ATTRIBUTES", "http_proxy"):
@@ -53,29 +53,6 @@ def run(*words, status=0):
 def ask(question, place, *words):
     return json.loads(run("fleet", question, place, *words, "--format", "json").stdout)
 
-
-PROGRAM = r"""
-#include <stdio.h>
-#include <stdlib.h>
-__attribute__((noinline)) void *kept(void) { return malloc(3000); }
-__attribute__((noinline)) void *dropped(void) { return malloc(700); }
-int main(void)
-{
-	static void *volatile all[1 << 16];
-	int count = 0;
-	char line[16];
-	while (fgets(line, sizeof(line), stdin)) {
-		for (int i = 0; i < 2000; i++) {
-			all[count++] = kept();
-			void *volatile block = dropped();
-			if (i % 10)
-				free(block);
-		}
-		puts("done");
-		fflush(stdout);
-	}
-}
-"""
 
 # ---- servers ----
 

@@ -8,6 +8,29 @@ import struct
 
 MINUTE = 60 * 10 ** 9
 EPOCH = 1_800_000_000 * 10 ** 9
+# Makes 2,000 blocks of two kinds at each line of its input, and frees nine of ten of the second kind.
+PROGRAM = r"""
+#include <stdio.h>
+#include <stdlib.h>
+__attribute__((noinline)) void *kept(void) { return malloc(3000); }
+__attribute__((noinline)) void *dropped(void) { return malloc(700); }
+int main(void)
+{
+	static void *volatile all[1 << 16];
+	int count = 0;
+	char line[16];
+	while (fgets(line, sizeof(line), stdin)) {
+		for (int i = 0; i < 2000; i++) {
+			all[count++] = kept();
+			void *volatile block = dropped();
+			if (i % 10)
+				free(block);
+		}
+		puts("done");
+		fflush(stdout);
+	}
+}
+"""
 FIGURES = ("alloc_objects", "alloc_space", "inuse_objects", "inuse_space")
 
 
