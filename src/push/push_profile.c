@@ -315,11 +315,12 @@ int push_profile_make(struct push_maker *maker, const char *trace, struct diag *
 	heap_cull_use_default(&cull);
 	const struct analysis_request request = {.source_count = 1,
 						 .words = &word,
-						 .options = {.index = INDEX_UNUSED},
+						 .options = {.is_small = true},
 						 .parts = &profile.part,
 						 .part_count = 1,
 						 .cull = &cull,
 						 .forgets_ended = true,
+						 .without_peak = true,
 						 .with_lines = maker->with_lines,
 						 .layout = {.has_full_names = true}};
 	int error = analysis_open(&profile.analysis, &request, diag);

@@ -29,7 +29,7 @@ os.environ["XDG_STATE_HOME"] = str(pathlib.Path("state").absolute())
 os.environ.pop("OTEL_RESOURCE_ATTRIBUTES", None)
 os.environ.pop("http_proxy", None)
 SENDER = pathlib.Path(XHEAP).with_name("xheap-send")
-# Blocks of two functions: one keeps all, one a tenth. Each line of the input is a step.
+# Blocks of two functions: one keeps all, one a tenth, up to KEPT of them. Each line of the input is a step.
 PROGRAM = r"""
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -71,15 +71,21 @@ int main(int count_of, char **words)
 	if (count_of > 1)
 		publish(words[1]);
 	char line[16];
-	static void *volatile all[1 << 20];
-	int count = 0;
+	enum { KEPT = 1 << 15 };
+	static void *volatile all[KEPT], *volatile tenths[KEPT];
+	unsigned count = 0;
 	while (fgets(line, sizeof(line), stdin)) {
 		for (int i = 0; i < 1000; i++) {
-			all[count] = keep(count % 2 && count > 1000);
-			count++;
+			free(all[count % KEPT]);
+			all[count % KEPT] = keep(count % 2 && count > 1000);
 			void *volatile block = dropped();
-			if (i % 10)
-				free(block);
+			if (i % 10 == 0) {
+				void *before = tenths[count / 10 % KEPT];
+				tenths[count / 10 % KEPT] = block;
+				block = before;
+			}
+			free(block);
+			count++;
 		}
 		puts("done");
 		fflush(stdout);
@@ -519,6 +525,28 @@ def check_kills_of_sending():
     server.close()
 
 
+# ---- memory ----
+
+def check_memory():
+    """A window of a million calls, whose rows are in a file."""
+    if "asan" in subprocess.run(["ldd", XHEAP], stdout=subprocess.PIPE, text=True).stdout:
+        return
+    os.mkdir("much")
+    target = Target("much", "-o", "much.xht", "--keep", "live")
+    for _ in range(250):
+        target.step()
+    push = subprocess.Popen([XHEAP, "push", "much", f"file:{os.path.abspath('much')}", "--every", "1s"])
+    until(lambda: os.listdir("much"), lambda: "no profile")
+    push.send_signal(signal.SIGSTOP)
+    status = pathlib.Path(f"/proc/{push.pid}/status").read_text()
+    push.send_signal(signal.SIGCONT)
+    target.stop()
+    push.wait()
+    expect(pushed_objects("much") >= 500000, f"{pushed_objects('much')} objects")
+    most = int(re.search(r"VmHWM:\s+(\d+)", status).group(1))
+    expect(most < 36 << 10, f"{most} KiB at most")
+
+
 # ---- servers ----
 
 def nonsense(handler):
@@ -660,6 +688,7 @@ def main():
     check_directory()
     check_ended()
     check_kills_of_files()
+    check_memory()
     if not SENDER.exists():
         skipped.append("not checked: there is no xheap-send, which needs libcurl")
     elif not packages.use():

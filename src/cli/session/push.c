@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <limits.h>
+#include <malloc.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -16,6 +17,7 @@
 
 #include "base/memory.h"
 #include "base/text.h"
+#include "base/threads.h"
 #include "cli/cli.h"
 #include "cli/session/push_options.h"
 #include "cli/session/push_registered_run.h"
@@ -92,6 +94,8 @@ static void profile_make(struct pushing *pushing)
 	if (pushing->socket < 0 && trace && push_trace_is_own(pushing->options->words.name, trace))
 		unlink(trace);
 	free(trace);
+	/* Until the next profile, its memory is of use to others. */
+	malloc_trim(0);
 }
 
 /* ---- the network ---- */
@@ -262,6 +266,7 @@ static int push_all(struct pushing *pushing)
 		return status;
 	pushing->signals = signals_open();
 	setpriority(PRIO_PROCESS, 0, PUSH_NICE);
+	thread_processors_limit(1);
 	srand((unsigned)monotonic_now_ns() ^ (unsigned)getpid());
 	pushing->pause_ms = PAUSE_MS_FIRST;
 	pushing->maker = (struct push_maker){.place = &pushing->place,
