@@ -525,6 +525,46 @@ def check_kills_of_sending():
     server.close()
 
 
+# ---- a logger that is killed ----
+
+def check_logger_killed():
+    """What came since the last profile counts as one that was dropped, and the pusher says so."""
+    os.mkdir("orphan")
+    target = Target("orphan", "-o", "orphan.xht")
+    logger = json.loads(run("query", "orphan", "-format", "json").stdout)["logger_pid"]
+    push = subprocess.Popen([XHEAP, "push", "orphan", f"file:{os.path.abspath('orphan')}", "--every", "2s"], stderr=subprocess.PIPE, text=True)
+    target.step()
+    until(lambda: os.listdir("orphan"), lambda: "no profile")
+    target.step()
+    os.kill(logger, signal.SIGKILL)
+    said = push.communicate(timeout=60)[1]
+    status = pathlib.Path("state/xheap/push/orphan/status").read_text()
+    expect(push.returncode == 2 and "no trace" in said and "dropped=1" in status and 2000 <= pushed_objects("orphan") < 2100, f"{push.returncode}: {said} {status} {pushed_objects('orphan')}")
+    run("recover", "orphan.xht")
+    target.process.stdin.close()
+    target.process.wait()
+
+
+def check_ending():
+    """A session that ends while a profile is made: the last one follows, and no logger is said to be gone."""
+    os.mkdir("ending")
+    target = Target("ending", "-o", "ending.xht", "--keep", "live")
+    target.step()
+    logger = json.loads(run("query", "ending", "-format", "json").stdout)["logger_pid"]
+    push = subprocess.Popen([XHEAP, "push", "ending", f"file:{os.path.abspath('ending')}", "--every", "1s"], stderr=subprocess.PIPE, text=True)
+    until(lambda: os.listdir("ending"), lambda: "no profile")
+    # Both ask the logger while it stands still.
+    os.kill(logger, signal.SIGSTOP)
+    time.sleep(1.5)
+    stop = subprocess.Popen([XHEAP, "stop", "ending", "-q"])
+    time.sleep(0.5)
+    os.kill(logger, signal.SIGCONT)
+    said = push.communicate(timeout=60)[1]
+    expect(not stop.wait() and not push.returncode and not said and 2000 <= pushed_objects("ending") < 2100, f"{push.returncode}: {said} {pushed_objects('ending')}")
+    target.process.stdin.close()
+    target.process.wait()
+
+
 # ---- memory ----
 
 def check_memory():
@@ -688,6 +728,8 @@ def main():
     check_directory()
     check_ended()
     check_kills_of_files()
+    check_logger_killed()
+    check_ending()
     check_memory()
     if not SENDER.exists():
         skipped.append("not checked: there is no xheap-send, which needs libcurl")
