@@ -528,7 +528,7 @@ def check_kills_of_sending():
 # ---- a logger that is killed ----
 
 def check_logger_killed():
-    """What came since the last profile counts as one that was dropped, and the pusher says so."""
+    """What came since the last profile counts as one that was dropped, and the pusher says so. What is recovered can be pushed, once."""
     os.mkdir("orphan")
     target = Target("orphan", "-o", "orphan.xht")
     logger = json.loads(run("query", "orphan", "-format", "json").stdout)["logger_pid"]
@@ -540,7 +540,13 @@ def check_logger_killed():
     said = push.communicate(timeout=60)[1]
     status = pathlib.Path("state/xheap/push/orphan/status").read_text()
     expect(push.returncode == 2 and "no trace" in said and "dropped=1" in status and 2000 <= pushed_objects("orphan") < 2100, f"{push.returncode}: {said} {status} {pushed_objects('orphan')}")
+    place = f"file:{os.path.abspath('orphan')}"
     run("recover", "orphan.xht")
+    run("push", "orphan", place, "--trace", "orphan.xht")
+    expect(4000 <= pushed_objects("orphan") < 4100, f"{pushed_objects('orphan')} with what was recovered")
+    said = run("push", "orphan", place, "--trace", "orphan.xht", status=2).stderr
+    expect("nothing is known" in said and pushed_objects("orphan") < 4100, said)
+    expect(os.path.exists("orphan.xht") and sorted(os.listdir("state/xheap/push/orphan")) == ["lock", "status"], os.listdir("state/xheap/push/orphan"))
     target.process.stdin.close()
     target.process.wait()
 
@@ -700,6 +706,7 @@ def check_words():
         (["push", "words", "clickhouse+http://h/a-b"], "name of a database"), (["push", "words", "clickhouse+http://u:p@h/"], "--token-file"),
         (["push", "words", "file:"], "a directory is missing"), (["push", "words", "file:.", "--every", "10ms"], "--every"), (["push", "words", "file:.", "--label", "a"], "KEY=VALUE"),
         (["push", "words", "file:.", "--label", "a b=c"], "KEY=VALUE"), (["push", "words", "file:.", "--token-file", "/nosuch"], "cannot be read"), (["push", "words", "file:.", "x"], "not expected"),
+        (["push", "words", "file:.", "--trace", "nosuch"], "--trace nosuch: No such file"),
         (["start", "other", "--push", "ftp://h"], "begins with"), (["start", "other", "--service", "x"], "--push PLACE"),
         (["start", "other", "--push-every", "2s"], "--push PLACE"),
         (["push", "words", f"file:{os.path.abspath('nowhere')}", "--once"], "nowhere"),

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/text.h"
 #include "base/threads.h"
 #include "cli/cli.h"
 #include "cli/session/push_options.h"
@@ -139,7 +140,8 @@ static void profile_make_last(struct pushing *pushing)
 			unlink(pushing->last);
 		return;
 	}
-	pushing->queue.counts.dropped += pushing->queue.counts.dropped == dropped;
+	if (!pushing->options->trace)
+		pushing->queue.counts.dropped += pushing->queue.counts.dropped == dropped;
 	push_queue_tell(&pushing->queue);
 }
 
@@ -289,9 +291,26 @@ static int queue_open(struct pushing *pushing)
 	return error ? cli_fail("push: %s", diag.text) : CLI_OK;
 }
 
+/* Return CLI_OK, or CLI_FAILED after a message. */
+static int session_find(struct pushing *pushing)
+{
+	const char *trace = pushing->options->trace;
+	char *path = trace ? realpath(trace, NULL) : NULL;
+	if (!trace)
+		pushing->socket = session_connect_to(pushing->options->words.name);
+	else if (!path || strlen(path) >= sizeof(pushing->last))
+		return cli_fail("push: --trace %s: %s", text_shown(trace), strerror(path ? ENAMETOOLONG : errno));
+	else
+		strcpy(pushing->last, path);
+	free(path);
+	return trace || pushing->socket >= 0 ? CLI_OK : CLI_FAILED;
+}
+
 /* A queue counts from the start of its session on; what waits there may be older. */
 static int session_begin(struct pushing *pushing)
 {
+	if (pushing->options->trace)
+		return CLI_OK;
 	struct controller_state state;
 	struct push_counts *counts = &pushing->queue.counts;
 	int status = session_query(pushing->socket, false, &state);
@@ -305,8 +324,9 @@ static int session_begin(struct pushing *pushing)
 static int push_all(struct pushing *pushing)
 {
 	signal(SIGPIPE, SIG_IGN);
-	pushing->socket = session_connect_to(pushing->options->words.name);
-	int status = pushing->socket < 0 ? CLI_FAILED : queue_open(pushing);
+	int status = session_find(pushing);
+	if (status == CLI_OK)
+		status = queue_open(pushing);
 	if (status == CLI_OK)
 		status = session_begin(pushing);
 	if (status != CLI_OK)
@@ -320,6 +340,7 @@ static int push_all(struct pushing *pushing)
 					     .labels = &pushing->options->labels,
 					     .session = pushing->options->words.name,
 					     .with_lines = pushing->options->with_lines,
+					     .needs_past = pushing->options->trace,
 					     .queue = &pushing->queue};
 	pushing->profile_ns =
 		pushing->options->is_once ? 0 : monotonic_now_ns() + (uint64_t)pushing->options->every_ms * NS_PER_MS;
