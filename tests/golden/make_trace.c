@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* make_trace plain|forks|together|losses|earlier|untraced|circular|resident|random|nested|growing|growths|turns|limited|ended|actions|sampled|huge|python|python_arenas|unknown_python FILE [SEED [CALLS]]: writes a trace whose every
+/* make_trace plain|forks|together|losses|earlier|untraced|circular|resident|random|nested|growing|growths|turns|limited|exited|ended|actions|sampled|huge|python|python_arenas|unknown_python FILE [SEED [CALLS]]: writes a trace whose every
    event is known. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -461,6 +461,28 @@ static void limited(struct scene *scene)
 			 &(struct trace_limit){0, UINT64_C(1) << 40, UINT64_C(1) << 33, 12 << 20, UINT64_C(1) << 34});
 }
 
+/* The same, which then needs far more for a moment, by a function that many paths lead to, and exits. It has mapped more
+   by itself than all of its blocks. */
+static void exited(struct scene *scene)
+{
+	enum { MIB = 1 << 20, PATHS = 20 };
+	const int64_t now = INT64_C(60100000000);
+	const struct trace_resident_part parts[] = {
+		{TRACE_MAPPING_ANONYMOUS, 0x600000000000, 0x600004000000, 64 * MIB, ""}};
+	const struct trace_resident row = {
+		.time_ns = now, .bytes = {[TRACE_MAPPING_ANONYMOUS] = 64 * MIB}, .mapping_count = 1, .spread = 1};
+	growing(scene);
+	for (int i = 0; i < PATHS; i++) {
+		scene->stack = scene_stack(scene, 0x1000, 0x2100 + i, 0x8000, 0);
+		scene_alloc(scene, 0, now - 2000 + i, 0x7a0000000000 + (uint64_t)i * MIB, MIB / 2);
+	}
+	for (int i = 0; i < PATHS; i++)
+		scene_free(scene, 0, now - 1000 + i, 0x7a0000000000 + (uint64_t)i * MIB);
+	writer_add_sample(scene->writer, &(struct trace_sample){0, now, 64 * MIB});
+	writer_add_resident(scene->writer, &row, parts);
+	scene_end(scene, 0, now, TRACE_END_EXIT, 0);
+}
+
 /* Processes that ended in all ways, and what the kernel counted until then. */
 static void ended(struct scene *scene)
 {
@@ -638,25 +660,16 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		void (*make)(struct scene *);
-	} scenes[] = {{"plain", plain},
-		      {"forks", forks},
-		      {"losses", losses},
-		      {"earlier", earlier},
-		      {"untraced", untraced},
-		      {"circular", circular},
-		      {"growing", growing},
-		      {"growths", growths},
-		      {"limited", limited},
-		      {"resident", resident},
-		      {"ended", ended},
-		      {"actions", actions},
-		      {"sampled", sampled},
-		      {"together", together},
-		      {"huge", huge},
-		      {"python", python},
-		      {"unknown_python", unknown_python},
-		      {"turns", turns},
-		      {"python_arenas", python_arenas}};
+	} scenes[] = {{"plain", plain},       {"forks", forks},
+		      {"losses", losses},     {"earlier", earlier},
+		      {"untraced", untraced}, {"circular", circular},
+		      {"growing", growing},   {"growths", growths},
+		      {"limited", limited},   {"exited", exited},
+		      {"resident", resident}, {"ended", ended},
+		      {"actions", actions},   {"sampled", sampled},
+		      {"together", together}, {"huge", huge},
+		      {"python", python},     {"unknown_python", unknown_python},
+		      {"turns", turns},       {"python_arenas", python_arenas}};
 	static const struct writer_options round = {
 		.mode = WRITER_CIRCULAR, .max_file_bytes = 16 << 10, .segment_bytes = 2 << 10};
 	struct scene scene;
@@ -664,7 +677,7 @@ int main(int argc, char **argv)
 		fputs("usage: make_trace "
 		      "plain|forks|together|losses|earlier|untraced|circular|resident|random|nested|growing|growths|"
 		      "turns|"
-		      "limited|ended|"
+		      "limited|exited|ended|"
 		      "actions|sampled|huge|python|python_arenas|unknown_python "
 		      "FILE [SEED "
 		      "[CALLS]]\n",
