@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* make_trace plain|forks|together|losses|earlier|untraced|circular|resident|random|nested|growing|growths|turns|limited|exited|ended|actions|sampled|huge|python|python_arenas|unknown_python FILE [SEED [CALLS]]: writes a trace whose every
+/* make_trace plain|forks|together|losses|earlier|untraced|circular|resident|random|nested|growing|growths|turns|interpreted|limited|exited|ended|actions|sampled|huge|python|python_arenas|unknown_python FILE [SEED [CALLS]]: writes a trace whose every
    event is known. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -644,6 +644,34 @@ static void python_arenas(struct scene *scene)
 	scene_alloc(scene, thread, 5000, 0x7f0000400010, 1500000);
 }
 
+/* A function that a runtime compiled. */
+static uint32_t compiled(struct scene *scene, uint32_t stack, const char *function)
+{
+	uint32_t frame = writer_intern_frame(scene->writer, TRACE_NONE, (uint64_t)strlen(function) << 12);
+	writer_name_frame(scene->writer, frame, &(struct trace_function){function, "", NULL, 0, false});
+	return writer_intern_node(scene->writer, stack, frame);
+}
+
+/* A method of a JVM that is first interpreted, as its callers are, and then compiled. */
+static void interpreted(struct scene *scene)
+{
+	uint32_t process = scene_process(scene, 100, TRACE_NONE, 0), thread = scene_thread(scene, process, 100);
+	uint32_t runtime = writer_add_image(scene->writer, &(struct trace_image){.path = "/usr/lib/jvm/libjvm.so"});
+	uint32_t start = writer_intern_node(scene->writer, 0, writer_intern_frame(scene->writer, runtime, 0x1000)),
+		 malloc = writer_intern_frame(scene->writer, runtime, 0x2000),
+		 main = compiled(scene, compiled(scene, start, "StubRoutines (1)"), "Interpreter"),
+		 called = compiled(scene, compiled(scene, main, "Interpreter"), "Interpreter"),
+		 taken = compiled(scene, called, "jdk.internal.misc.Unsafe.allocateMemory0(long)"),
+		 load = compiled(scene, main, "Shop.load(int)"),
+		 loaded = compiled(scene, compiled(scene, load, "Interpreter"),
+				   "jdk.internal.misc.Unsafe.allocateMemory0(long)");
+	const uint32_t stacks[] = {start, called, taken, load, loaded};
+	for (int i = 0; i < 5; i++) {
+		scene->stack = writer_intern_node(scene->writer, stacks[i], malloc);
+		scene_alloc(scene, thread, 1000 + i, 0x7f0000000000 + (uint64_t)i * 0x10000, 1000 << i);
+	}
+}
+
 /* An interpreter that the recorder left alone. */
 static void unknown_python(struct scene *scene)
 {
@@ -660,23 +688,34 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		void (*make)(struct scene *);
-	} scenes[] = {{"plain", plain},       {"forks", forks},
-		      {"losses", losses},     {"earlier", earlier},
-		      {"untraced", untraced}, {"circular", circular},
-		      {"growing", growing},   {"growths", growths},
-		      {"limited", limited},   {"exited", exited},
-		      {"resident", resident}, {"ended", ended},
-		      {"actions", actions},   {"sampled", sampled},
-		      {"together", together}, {"huge", huge},
-		      {"python", python},     {"unknown_python", unknown_python},
-		      {"turns", turns},       {"python_arenas", python_arenas}};
+	} scenes[] = {{"plain", plain},
+		      {"forks", forks},
+		      {"losses", losses},
+		      {"earlier", earlier},
+		      {"untraced", untraced},
+		      {"circular", circular},
+		      {"growing", growing},
+		      {"growths", growths},
+		      {"limited", limited},
+		      {"exited", exited},
+		      {"resident", resident},
+		      {"ended", ended},
+		      {"actions", actions},
+		      {"sampled", sampled},
+		      {"together", together},
+		      {"huge", huge},
+		      {"python", python},
+		      {"unknown_python", unknown_python},
+		      {"turns", turns},
+		      {"interpreted", interpreted},
+		      {"python_arenas", python_arenas}};
 	static const struct writer_options round = {
 		.mode = WRITER_CIRCULAR, .max_file_bytes = 16 << 10, .segment_bytes = 2 << 10};
 	struct scene scene;
 	if (argc < 3) {
 		fputs("usage: make_trace "
 		      "plain|forks|together|losses|earlier|untraced|circular|resident|random|nested|growing|growths|"
-		      "turns|"
+		      "turns|interpreted|"
 		      "limited|exited|ended|"
 		      "actions|sampled|huge|python|python_arenas|unknown_python "
 		      "FILE [SEED "

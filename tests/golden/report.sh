@@ -36,6 +36,10 @@ for trace in kept sampled circular; do
 	"$XHEAP" report $trace.xht | sed -n '/^Growth/,/^$/p'
 	"$XHEAP" report $trace.xht -format json | sed -n '/"growth": {/,/"rows"/p'
 done
+# Methods that a JVM interprets are one row, without the packages that come with it; one that has a name has them, too.
+"$BUILD/tests/golden/make_trace" interpreted interpreted.xht
+"$XHEAP" report interpreted.xht | sed -n '/^Peak/,/^$/p'
+"$XHEAP" heap interpreted.xht -frames so | sed -n '/^Frames/,$p'
 # An arena of Python is a block of the line that needed it.
 "$BUILD/tests/golden/make_trace" python_arenas python_arenas.xht
 "$XHEAP" report python_arenas.xht | sed -n '/^Peak/,/^Never/p'

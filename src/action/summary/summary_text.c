@@ -16,6 +16,7 @@
 #include "action/summary/function_sum.h"
 #include "action/summary/summary_lines.h"
 #include "base/text.h"
+#include "query/frame_names.h"
 #include "trace/memory_rows.h"
 #include "trace/option_names.h"
 #include "trace/process_rows.h"
@@ -269,6 +270,24 @@ static void mapped_put(const struct summary_screen *screen)
 	summary_words_put(screen, 2, line, "");
 }
 
+/* Say what would name the functions of a row that has none. */
+static void interpreted_put(const struct summary_screen *screen, enum summary_list_id id)
+{
+	const struct summary *summary = screen->summary;
+	struct heap_names *names = action_names(summary->input);
+	const struct summary_list *list = &summary->lists[id];
+	for (size_t i = 0; i < list->count && i < screen->rows; i++) {
+		uint32_t user = stack_view_user_node(summary->input, list->rows.rows[i]->group);
+		if (!heap_names_name(names, heap_names_frame(names, user)->name)->is_interpreted)
+			continue;
+		summary_words_put(screen, 2,
+				  "Interpreter: all methods that Java interprets, which have no names. With java "
+				  "-Xcomp -XX:-Inline each has its own (docs/jit.md).",
+				  "");
+		return;
+	}
+}
+
 static void peak_put(const struct summary_screen *screen)
 {
 	const struct heap_window *window = screen->summary->source->window;
@@ -281,6 +300,7 @@ static void peak_put(const struct summary_screen *screen)
 	summary_heading(screen, line);
 	function_put(screen);
 	shares_put(screen, SUMMARY_PEAK, ACTION_NUMBER_peak_bytes, ACTION_NUMBER_peak_count);
+	interpreted_put(screen, SUMMARY_PEAK);
 	mapped_put(screen);
 }
 
