@@ -102,24 +102,17 @@ static bool is_continued(const char *line)
 /* What keeps the numbers from being exact; the first caveats unless all are wanted. */
 static void caveats_put(const struct summary_screen *screen)
 {
-	struct sink sink;
 	enum { LINES_EACH = 3 };
-	size_t most = screen->view->lines ? 3 : SIZE_MAX, count = 0, lines = 0;
-	sink_to_memory(&sink);
-	/* No rows of an action were made. */
-	action_input_settle(screen->summary->input);
-	caveats_text(&sink, screen->summary->input);
-	char *text = sink_take(&sink, NULL), *next = text;
+	size_t most = screen->view->lines ? 3 : SIZE_MAX, count = 0, lines = 0, length;
 	/* The lines are laid out already, and may have a style, which takes no columns. A caveat is there with all of
 	   its lines, or not at all; only gaps may be more than a screen has room for. */
-	for (char *line; (line = strsep(&next, "\n")) && *line;) {
+	for (const char *line = screen->caveats; (length = strcspn(line, "\n")); line += length + 1) {
 		count += !is_continued(line);
 		if (count <= most && lines++ < most * LINES_EACH)
-			sink_format(screen->out, "%s\n", line);
+			sink_bytes(screen->out, line, length + 1);
 	}
 	if (count > most)
 		sink_format(screen->out, "  %zu more caveat%s: -more\n", count - most, text_plural(count - most));
-	free(text);
 }
 
 static void filters_put(const struct summary_screen *screen)
@@ -578,9 +571,15 @@ static size_t lines_of(const char *text)
 
 void summary_text(const struct summary *summary, const struct summary_view *view, struct sink *out)
 {
+	struct sink caveats;
 	/* Which images have no symbols is known when the stacks have names. */
 	for (uint32_t i = 0; i < summary->source->table->site_count; i++)
 		heap_names_site(summary->source->names, &summary->source->table->sites[i]);
+	sink_to_memory(&caveats);
+	/* No rows of an action were made. */
+	action_input_settle(summary->input);
+	caveats_text(&caveats, summary->input);
+	char *caveats_found = sink_take(&caveats, NULL);
 	for (int level = 0; level < LEVELS; level++) {
 		struct sink own;
 		const size_t rows[LEVELS] = {3, 3, 2, 2, 1};
@@ -588,6 +587,7 @@ void summary_text(const struct summary *summary, const struct summary_view *view
 		const struct summary_screen screen = {.summary = summary,
 						      .view = view,
 						      .out = &own,
+						      .caveats = caveats_found,
 						      .rows = !view->lines || rows[level] > summary->top ? summary->top
 													 : rows[level],
 						      .has_chart = level != 1 && level != 3 && level != 4,
@@ -595,11 +595,12 @@ void summary_text(const struct summary *summary, const struct summary_view *view
 		screen_put(&screen);
 		char *text = sink_take(&own, NULL);
 		bool fits = !view->lines || lines_of(text) <= view->lines;
-		if (fits || level == LEVELS - 1) {
+		bool is_last = fits || level == LEVELS - 1;
+		if (is_last)
 			sink_text(out, text);
-			free(text);
-			return;
-		}
 		free(text);
+		if (is_last)
+			break;
 	}
+	free(caveats_found);
 }
