@@ -307,6 +307,13 @@ struct summary_resident summary_resident_parts(const struct summary *summary)
 	return parts;
 }
 
+uint64_t summary_mapped_bytes(const struct summary *summary)
+{
+	static const uint64_t notable_bytes = UINT64_C(16) << 20;
+	const uint64_t bytes = summary->resident_kinds.rest[TRACE_MAPPING_ANONYMOUS];
+	return summary->is_split && summary->resident_kinds.split && bytes >= notable_bytes ? bytes : 0;
+}
+
 int64_t summary_growth_from(const struct summary *summary)
 {
 	const struct trace_dictionary *dictionary = summary->source->table->dictionary;
