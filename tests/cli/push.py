@@ -593,6 +593,25 @@ def check_memory():
     expect(most < 36 << 10, f"{most} KiB at most")
 
 
+def check_kills_of_refusals():
+    """Killed at each change of a file: a profile that the server refuses waits still, or is counted."""
+    target, refusals = Target("refused", "-o", "refused.xht"), 0
+    environment = os.environ | {"LD_PRELOAD": os.path.abspath("killer.so"), "ASAN_OPTIONS": "verify_asan_link_order=0"}
+    for kill_at in range(1, 1000):
+        server, queue = Server([400]), pathlib.Path(f"refused{kill_at}")
+        words = ["push", "refused", f"otlp+http://127.0.0.1:{server.port}", "--once", "-q", "--queue", queue]
+        killed = subprocess.run([XHEAP, *words], env=environment | {"KILL_AT": str(kill_at)})
+        waiting = len(list(queue.glob("*.profile")))
+        dropped = int(re.search(r"dropped=(\d+)", (queue / "status").read_text()).group(1)) if (queue / "status").exists() else 0
+        refusals += not server.answers
+        expect(server.answers or waiting + dropped, f"killed at change {kill_at}: {waiting} wait, {dropped} were dropped")
+        server.close()
+        if killed.returncode >= 0:
+            break
+    expect(refusals > 2 and dropped == 1, f"{refusals} refusals, {dropped} dropped")
+    target.stop()
+
+
 # ---- servers ----
 
 def nonsense(handler):
@@ -752,6 +771,7 @@ def main():
         check_hanging()
         check_restart()
         check_kills_of_sending()
+        check_kills_of_refusals()
         check_words()
     print(*skipped, sep="\n")
     sys.exit(77 if skipped else 0)
