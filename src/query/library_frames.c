@@ -72,7 +72,7 @@ bool library_is_interpreter(const char *image)
 
 #define NODE_ADVICE "record with --jit-names, or start it with NODE_OPTIONS=--perf-basic-prof"
 #define RUBY_ADVICE "start it with --yjit-perf, which Ruby has from 3.3 on"
-#define PHP_ADVICE "start it with -d opcache.jit_debug=0x10"
+#define PHP_ADVICE "record with --jit-names, or start it with -d opcache.jit_debug=0x10"
 #define LUA_ADVICE "only a LuaJIT that was built with -DLUAJIT_USE_PERFTOOLS writes them; -joff keeps stacks whole"
 
 /* Programs and libraries of runtimes that compile code, by patterns, and how such a runtime is asked to name it. */

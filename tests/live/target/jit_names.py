@@ -330,6 +330,26 @@ for i in range(3000):
     advised(["pypy3", "leak.py"], "PyPy has no option that writes them")
 
 
+def of_php():
+    """PHP's compiler names its functions; their stacks end there."""
+    options = ["-d", "opcache.enable_cli=1", "-d", "opcache.jit_buffer_size=64M", "-d", "opcache.jit=1205", "-d", "opcache.file_update_protection=0"]
+    state = "echo json_encode(function_exists('opcache_get_status') ? opcache_get_status()['jit']['on'] ?? false : false);"
+    if not shutil.which("php") or subprocess.run(["php", *options, "-r", state], stdout=subprocess.PIPE, text=True).stdout != "true":
+        return "php with opcache's compiler is not installed"
+    pathlib.Path("shop.php").write_text("""<?php
+function load($n) { $kept = []; for ($i = 0; $i < $n; $i++) $kept[] = $i; return count($kept); }
+for ($i = 0; $i < 100; $i++) load(1000);
+echo getmypid();
+""")
+    told_before = ["env", "USE_ZEND_ALLOC=0", XHEAP, "record", "-o", "php.xht", "--jit-names", "php", *options, "shop.php"]
+    run = subprocess.run(told_before, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    expect(run.returncode == 0 and "--jit-names: php runs with -d opcache.jit_debug=0x10" in run.stderr, run.stderr)
+    os.unlink(f"/tmp/perf-{int(run.stdout)}.map")
+    rows = told("heap", "php.xht", "-frames", "-inclusive")["actions"][0]["rows"]
+    found = {row["frame"]["symbol"]: row["total_count"] for row in rows if row["frame"].get("kind") == "jit"}
+    expect(found.get("load", 0) > 500, found)
+
+
 def of_dotnet():
     """Its code lies in a file in memory, and its map has each method's tiers."""
     if not shutil.which("dotnet") or not shutil.which("mcs"):
@@ -421,4 +441,4 @@ public class Shop {
 
 
 if __name__ == "__main__":
-    sys.exit(run_tests(named, late, far, moved, forked, dumped, listed, lists, contained, refused, large, of_llvm, of_llvm_without, of_luajit, of_ruby, of_pypy, of_dotnet, of_node, of_java))
+    sys.exit(run_tests(named, late, far, moved, forked, dumped, listed, lists, contained, refused, large, of_llvm, of_llvm_without, of_luajit, of_ruby, of_pypy, of_php, of_dotnet, of_node, of_java))
