@@ -36,6 +36,7 @@
 
 #include "inject/crowd.h"
 #include "inject/detach.h"
+#include "inject/jumps.h"
 #include "inject/remote.h"
 #include "inject/thread_stacks.h"
 #include "os/clock.h"
