@@ -35,9 +35,11 @@ static bool is_original(int memory, const struct inject_jump *jump)
 bool jumps_write(int memory, const struct inject_jump *jumps, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++)
-		if (!is_original(memory, &jumps[i]))
+		if (!jumps[i].is_word && !is_original(memory, &jumps[i]))
 			return false;
 	for (uint32_t i = 0; i < count; i++) {
+		if (jumps[i].is_word && !is_original(memory, &jumps[i]))
+			continue;
 		if (remote_write(memory, jumps[i].address, jumps[i].jump, HOOK_PATCH_BYTES))
 			continue;
 		jumps_undo(memory, jumps, i, true);

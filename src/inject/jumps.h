@@ -9,7 +9,8 @@
     a success, too. */
 bool bytes_replace(int memory, uint64_t address, const void *old, const void *new, uint32_t size);
 
-/** Write the jumps, all or none. Return false if the present bytes are unexpected or cannot be written. */
+/** Write the jumps, all or none but for words. Return false if the present bytes are unexpected or cannot be
+    written. */
 bool jumps_write(int memory, const struct inject_jump *jumps, uint32_t count);
 
 /** Restore what was there before the jumps; without for_unwinders, leave those that unwinders need. Return false if
