@@ -120,6 +120,11 @@ bool library_is_runtime_code(const char *function)
 	return false;
 }
 
+bool library_is_interpreted(const char *function)
+{
+	return !strcmp(function, "Interpreter");
+}
+
 /* What Rust has before the name of a type: "<&mut alloc::vec::Vec<u8> as ..." */
 static const char *skip_type_signs(const char *symbol)
 {
@@ -197,17 +202,15 @@ static bool is_start(const struct heap_name *name)
 	return name->symbol && is_one_of(name->symbol, strlen(name->symbol), functions, COUNT_OF(functions));
 }
 
-/* What a function that a runtime has compiled belongs to, if all of the runtime's programs have it: modules of node,
-   packages of a JVM, namespaces of .NET. NULL: it is the program's own. */
-static const char *runtime_library(const struct heap_name *name)
+const char *library_of_runtime(const char *image, const char *function)
 {
 	static const char *const packages[] = {"java", "javax", "jdk", "sun", "System"};
-	for (size_t i = 0; name->symbol && i < COUNT_OF(packages); i++) {
+	for (size_t i = 0; function && i < COUNT_OF(packages); i++) {
 		size_t length = strlen(packages[i]);
-		if (!strncmp(name->symbol, packages[i], length) && name->symbol[length] == '.')
+		if (!strncmp(function, packages[i], length) && function[length] == '.')
 			return packages[i];
 	}
-	return strncmp(name->image, "node:", 5) ? NULL : "node";
+	return strncmp(image, "node:", 5) ? NULL : "node";
 }
 
 bool library_frame(const struct heap_name *name)
@@ -221,7 +224,7 @@ bool library_frame(const struct heap_name *name)
 	if (name->is_python)
 		return !strncmp(name->image, "<frozen ", 8);
 	if (name->is_jit)
-		return runtime_library(name) != NULL;
+		return name->is_bundled;
 	if (is_library_image(name->image) || library_namespace(name, &at))
 		return true;
 	return is_start(name);
@@ -240,7 +243,9 @@ void library_label(const struct heap_name *name, char *label, size_t size)
 		at = name->image;
 		length = image_stem(at);
 	}
-	const char *whole = !name->image ? name->text : name->is_jit ? runtime_library(name) : NULL;
+	const char *whole = !name->image   ? name->text
+			    : name->is_jit ? library_of_runtime(name->image, name->symbol)
+					   : NULL;
 	if (whole) {
 		at = whole;
 		length = strlen(at);

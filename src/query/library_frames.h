@@ -22,6 +22,13 @@ const char *library_runtime_advice(const char *image);
 /** Return whether a function that a runtime has compiled and named is the runtime's own: an interpreter, a stub. */
 bool library_is_runtime_code(const char *function);
 
+/** Return whether a runtime's name stands for all functions that it interprets: a JVM's "Interpreter". */
+bool library_is_interpreted(const char *function);
+
+/** Return what a function that a runtime has compiled belongs to, if all of the runtime's programs have it: modules of
+    node, packages of a JVM, namespaces of .NET. NULL: it is the program's own. */
+const char *library_of_runtime(const char *image, const char *function);
+
 /** Write what to call the library: "libstdc++", or "std"; cut to `size` bytes with the NUL. For a frame that is of no
     such library the name of its image. */
 void library_label(const struct heap_name *name, char *label, size_t size);

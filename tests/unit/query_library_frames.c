@@ -139,8 +139,12 @@ static void compiled_functions(void **state)
 	};
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-		const struct heap_name name = {
-			.image = cases[i].image, .symbol = cases[i].symbol, .text = "", .is_jit = true};
+		const struct heap_name name = {.image = cases[i].image,
+					       .symbol = cases[i].symbol,
+					       .text = "",
+					       .is_jit = true,
+					       .is_bundled =
+						       library_of_runtime(cases[i].image, cases[i].symbol) != NULL};
 		char label[40];
 		assert_int_equal(library_frame(&name), cases[i].label != NULL);
 		library_label(&name, label, sizeof(label));
