@@ -10,7 +10,9 @@
 #include "base/text.h"
 #include "cells/cells.h"
 #include "query/cull.h"
+#include "server/answer/kept_fine.h"
 #include "server/answer/question_filter.h"
+#include "trace/index_events.h"
 #include "trace/reader.h"
 #include "trace/trace.h"
 
@@ -48,10 +50,12 @@ void shown_trace_tell_damage(const struct shown_trace *shown, const struct analy
 void shown_trace_close(struct shown_trace *shown)
 {
 	heap_cull_fini(&shown->cull);
+	fine_cells_fini(&shown->fine);
 	free(shown->nodes);
 	opened_trace_release(shown->opened);
 	shown->opened = NULL;
 	shown->nodes = NULL;
+	shown->has_fine = false;
 }
 
 struct shown_making {
@@ -76,6 +80,40 @@ const uint32_t *shown_trace_nodes(struct shown_trace *shown, const struct action
 	if (!shown->nodes)
 		shown->nodes = cells_name_sites(&cells);
 	return shown->nodes;
+}
+
+const struct heap_table *shown_trace_kept_table(const struct shown_trace *shown)
+{
+	bool is_used = shown->opened && shown->options.index != INDEX_UNUSED;
+	return is_used ? shown->opened->table : NULL;
+}
+
+/* Whether the table has what fine cells are made of: blocks, each of which counts as one. */
+static bool has_single_blocks(const struct heap_table *table)
+{
+	return !table->sample_bytes && !table->nested_count && !heap_is_folded(table);
+}
+
+static uint32_t most_fine(const struct heap_table *table)
+{
+	uint32_t most = table->count / FINE_ROWS_PER_CELL;
+	return most < FINE_CELLS_MAX ? most : FINE_CELLS_MAX;
+}
+
+const struct fine_cells *shown_trace_fine(struct shown_trace *shown, const struct action_source *source)
+{
+	const struct heap_table *table = source->table, *kept = shown_trace_kept_table(shown);
+	struct heap_filter all;
+	if (!shown->has_fine && table->count / FINE_INDEXES >= index_events_least() && has_single_blocks(table) &&
+	    !(shown->has_fine = kept && kept_fine_read(&shown->fine, kept))) {
+		heap_filter_init_for(&all, table);
+		all.is_cancelled = source->filter->is_cancelled;
+		shown->has_fine = fine_cells_make(&shown->fine, table, &all, FINE_INTERVALS, most_fine(table));
+		heap_filter_fini(&all);
+		if (shown->has_fine && kept)
+			kept_fine_write(&shown->fine, kept);
+	}
+	return shown->fine.count ? &shown->fine : NULL;
 }
 
 int shown_trace_ask(const struct shown_question *question, const struct analysis_caller *caller, struct diag *diag)
@@ -119,6 +157,7 @@ static int names_find(void *context, struct analysis *analysis, struct diag *dia
 	(void)diag;
 	action_input_settle(&analysis->input);
 	shown_trace_nodes(context, analysis->input.sources);
+	shown_trace_fine(context, analysis->input.sources);
 	return 0;
 }
 
