@@ -9,6 +9,7 @@
 #include "cells/cell_row.h"
 #include "query/peak.h"
 #include "query/scan.h"
+#include "table/kept_answer.h"
 #include "trace/trace.h"
 
 /* ---- the pass ---- */
@@ -156,6 +157,51 @@ bool fine_cells_make(struct fine_cells *fine, const struct heap_table *table, co
 	return false;
 }
 
+/* ---- what an index keeps ---- */
+
+/* Set the cells, or note them. */
+static void cells_keep(struct fine_cells *fine, struct kept_answer *kept, size_t *intervals)
+{
+	size_t count = fine->count;
+	fine->calls = kept_answer_array(kept, fine->calls, intervals, sizeof(*fine->calls));
+	fine->max_bytes = kept_answer_array(kept, fine->max_bytes, intervals, sizeof(*fine->max_bytes));
+	fine->cells = kept_answer_array(kept, fine->cells, &count, sizeof(*fine->cells));
+	fine->count = count <= FINE_CELLS_MAX ? (uint32_t)count : 0;
+}
+
+static bool cells_are_good(const struct fine_cells *fine, const struct heap_table *table)
+{
+	for (uint32_t i = 0; i < fine->count; i++) {
+		const struct cell *cell = &fine->cells[i];
+		if (cell->place >> 32 >= table->site_count ||
+		    (uint32_t)cell->place >= table->dictionary->thread_count ||
+		    fine_cell_birth(cell) > fine->bounds.count || fine_cell_end(cell) > fine->bounds.count)
+			return false;
+	}
+	return true;
+}
+
+bool fine_cells_find(struct fine_cells *fine, const struct heap_table *table, const struct heap_filter *filter,
+		     uint32_t intervals, uint32_t most)
+{
+	struct kept_answer kept;
+	kept_answer_begin(&kept, table, HEAP_ANSWER_FINE_CELLS, &intervals, sizeof(intervals));
+	bool is_found = kept.is_known;
+	if (is_found)
+		bounds_make(fine, table, intervals);
+	else
+		is_found = fine_cells_make(fine, table, filter, intervals, most);
+	if (is_found) {
+		size_t count = fine->bounds.count - 1, same = count;
+		cells_keep(fine, &kept, &count);
+		is_found = count == same && cells_are_good(fine, table);
+		if (!is_found)
+			fine_cells_fini(fine);
+	}
+	kept_answer_end(&kept, is_found);
+	return is_found;
+}
+
 void fine_cells_fini(struct fine_cells *fine)
 {
 	cell_bounds_fini(&fine->bounds);
@@ -190,74 +236,4 @@ bool fine_cells_bounds(const struct fine_cells *fine, struct cell_bounds *bounds
 	cell_bounds_make(bounds, from_ns, to_ns, 1, times, intervals - 1 + wanted_count);
 	free(times);
 	return true;
-}
-
-/* ---- bytes ---- */
-
-/* The first bytes. Behind them are calls and what was live at most, and the cells: the first four bytes of each, then
-   the next four, and so on, which compresses well. */
-struct fine_head {
-	uint64_t interval_count, count;
-};
-enum { LANES = sizeof(struct cell) / sizeof(uint32_t) };
-
-static size_t size_of(const struct fine_head *head)
-{
-	return sizeof(*head) + 2 * head->interval_count * sizeof(uint64_t) + head->count * sizeof(struct cell);
-}
-
-uint8_t *fine_cells_pack(const struct fine_cells *fine, size_t *size)
-{
-	const struct fine_head head = {fine->bounds.count - 1, fine->count};
-	const size_t array = head.interval_count * sizeof(uint64_t);
-	*size = size_of(&head);
-	uint8_t *bytes = memory_resize(NULL, *size, 1), *at = mempcpy(bytes, &head, sizeof(head));
-	at = mempcpy(at, fine->calls, array);
-	at = mempcpy(at, fine->max_bytes, array);
-	for (unsigned lane = 0; lane < LANES; lane++)
-		for (uint32_t i = 0; i < fine->count; i++)
-			at = mempcpy(at, (const uint32_t *)&fine->cells[i] + lane, sizeof(uint32_t));
-	return bytes;
-}
-
-static bool cells_are_good(const struct fine_cells *fine, const struct heap_table *table)
-{
-	for (uint32_t i = 0; i < fine->count; i++) {
-		const struct cell *cell = &fine->cells[i];
-		if (cell->place >> 32 >= table->site_count ||
-		    (uint32_t)cell->place >= table->dictionary->thread_count ||
-		    fine_cell_birth(cell) > fine->bounds.count || fine_cell_end(cell) > fine->bounds.count)
-			return false;
-	}
-	return true;
-}
-
-bool fine_cells_unpack(struct fine_cells *fine, const struct heap_table *table, uint32_t intervals,
-		       const uint8_t *bytes, size_t size)
-{
-	struct fine_head head;
-	bounds_make(fine, table, intervals);
-	const size_t array = (fine->bounds.count - 1) * sizeof(uint64_t);
-	bool is_good = size >= sizeof(head);
-	if (is_good)
-		memcpy(&head, bytes, sizeof(head));
-	is_good = is_good && head.interval_count == fine->bounds.count - 1 && head.count <= FINE_CELLS_MAX &&
-		  size == size_of(&head);
-	if (is_good) {
-		const uint8_t *at = bytes + sizeof(head);
-		fine->calls = memory_resize(NULL, array, 1);
-		fine->max_bytes = memory_resize(NULL, array, 1);
-		fine->count = (uint32_t)head.count;
-		fine->cells = memory_zeroed(fine->count, sizeof(*fine->cells));
-		memcpy(fine->calls, at, array);
-		memcpy(fine->max_bytes, at + array, array);
-		at += 2 * array;
-		for (unsigned lane = 0; lane < LANES; lane++)
-			for (uint32_t i = 0; i < fine->count; i++, at += sizeof(uint32_t))
-				memcpy((uint32_t *)&fine->cells[i] + lane, at, sizeof(uint32_t));
-		is_good = cells_are_good(fine, table);
-	}
-	if (!is_good)
-		fine_cells_fini(fine);
-	return is_good;
 }

@@ -74,17 +74,15 @@ static inline bool fine_cells_pass(const struct heap_filter *filter)
 bool fine_cells_make(struct fine_cells *fine, const struct heap_table *table, const struct heap_filter *filter,
 		     uint32_t intervals, uint32_t most);
 
+/** Take the cells out of the table's index, or make them, and keep them there, also that there are too many. Return as
+    fine_cells_make(). */
+bool fine_cells_find(struct fine_cells *fine, const struct heap_table *table, const struct heap_filter *filter,
+		     uint32_t intervals, uint32_t most);
+
 /** Make bounds for a picture, as cell_bounds_make() does: those between its ends that are not wanted by themselves are
     bounds of the fine cells. Return false if these are too few for that: then nothing is made. */
 bool fine_cells_bounds(const struct fine_cells *fine, struct cell_bounds *bounds, int64_t from_ns, int64_t to_ns,
 		       uint32_t intervals, const int64_t *wanted, unsigned wanted_count);
-
-/** Return *size bytes, to be kept in an index, which the caller frees. */
-uint8_t *fine_cells_pack(const struct fine_cells *fine, size_t *size);
-/** Take the cells of a table, of so many intervals, out of such bytes. Return false if these are not as they should
-    be. */
-bool fine_cells_unpack(struct fine_cells *fine, const struct heap_table *table, uint32_t intervals,
-		       const uint8_t *bytes, size_t size);
 
 /** Free the cells. */
 void fine_cells_fini(struct fine_cells *fine);

@@ -784,7 +784,7 @@ def fine():
     environment = os.environ | {"XHEAP_INDEX_EVENTS": "1000", "XDG_CACHE_HOME": os.path.abspath("fine-cache"), "PYTHONMALLOC": "malloc"}
     subprocess.run([XHEAP, "record", "-q", "-o", "fine.xht", "--", sys.executable, "-c", "for _ in range(2000000): bytearray(600)"], check=True, env=environment)
     everything = urllib.parse.quote("-size\n0\n1000000000000")
-    for _ in ("made", "kept"):
+    for _ in ("made", "kept"):  # the second server reads them
         with served("--no-open", "fine.xht", environment=environment) as server:
             duration = server.json("/trace?trace=0")["duration_ns"]
             within = duration // 2 + 1

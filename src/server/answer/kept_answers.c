@@ -30,6 +30,13 @@ static uint64_t key_of(const struct shown_trace *shown, const struct trace_answe
 	return key;
 }
 
+/* The table of an open trace that may have answers; NULL: none may. */
+static const struct heap_table *table_of(const struct shown_trace *shown)
+{
+	bool is_used = shown->opened && shown->options.index != INDEX_UNUSED;
+	return is_used ? shown->opened->table : NULL;
+}
+
 static struct kept_bytes *part_of(struct kept_answers *kept, unsigned i)
 {
 	return i ? &kept->cells[i - 1] : &kept->trace;
@@ -64,7 +71,7 @@ static bool parts_read(struct kept_answers *kept, const uint8_t *data, uint64_t 
 
 bool kept_answers_read(struct kept_answers *kept, const struct shown_trace *shown, const struct trace_answer_plan *plan)
 {
-	const struct heap_table *table = shown_trace_kept_table(shown);
+	const struct heap_table *table = table_of(shown);
 	uint64_t bytes;
 	*kept = (struct kept_answers){.trace = {NULL, 0}};
 	uint8_t *data = table ? heap_index_read_answer(table, HEAP_ANSWER_PAGE, key_of(shown, plan), &bytes) : NULL;
@@ -76,7 +83,7 @@ bool kept_answers_read(struct kept_answers *kept, const struct shown_trace *show
 void kept_answers_write(const struct kept_answers *kept, const struct shown_trace *shown,
 			const struct trace_answer_plan *plan)
 {
-	const struct heap_table *table = shown_trace_kept_table(shown);
+	const struct heap_table *table = table_of(shown);
 	struct kept_answers copy = *kept;
 	struct kept_head head = {.sizes = {0}};
 	uint64_t all = 0, at = 0;

@@ -10,7 +10,6 @@
 #include "base/text.h"
 #include "cells/cells.h"
 #include "query/cull.h"
-#include "server/answer/kept_fine.h"
 #include "server/answer/question_filter.h"
 #include "trace/index_events.h"
 #include "trace/reader.h"
@@ -82,16 +81,12 @@ const uint32_t *shown_trace_nodes(struct shown_trace *shown, const struct action
 	return shown->nodes;
 }
 
-const struct heap_table *shown_trace_kept_table(const struct shown_trace *shown)
+/* Whether the trace has what fine cells are made of, many blocks, each of which counts as one. One that is recorded is
+   not asked for long as of one time. */
+static bool is_worth_fine(const struct shown_trace *shown, const struct heap_table *table)
 {
-	bool is_used = shown->opened && shown->options.index != INDEX_UNUSED;
-	return is_used ? shown->opened->table : NULL;
-}
-
-/* Whether the table has what fine cells are made of: blocks, each of which counts as one. */
-static bool has_single_blocks(const struct heap_table *table)
-{
-	return !table->sample_bytes && !table->nested_count && !heap_is_folded(table);
+	return !table->sample_bytes && !table->nested_count && !heap_is_folded(table) && !shown->options.until_ns &&
+	       table->count / FINE_INDEXES >= index_events_least();
 }
 
 static uint32_t most_fine(const struct heap_table *table)
@@ -102,16 +97,13 @@ static uint32_t most_fine(const struct heap_table *table)
 
 const struct fine_cells *shown_trace_fine(struct shown_trace *shown, const struct action_source *source)
 {
-	const struct heap_table *table = source->table, *kept = shown_trace_kept_table(shown);
+	const struct heap_table *table = source->table;
 	struct heap_filter all;
-	if (!shown->has_fine && table->count / FINE_INDEXES >= index_events_least() && has_single_blocks(table) &&
-	    !(shown->has_fine = kept && kept_fine_read(&shown->fine, kept))) {
+	if (!shown->has_fine && is_worth_fine(shown, table)) {
 		heap_filter_init_for(&all, table);
 		all.is_cancelled = source->filter->is_cancelled;
-		shown->has_fine = fine_cells_make(&shown->fine, table, &all, FINE_INTERVALS, most_fine(table));
+		shown->has_fine = fine_cells_find(&shown->fine, table, &all, FINE_INTERVALS, most_fine(table));
 		heap_filter_fini(&all);
-		if (shown->has_fine && kept)
-			kept_fine_write(&shown->fine, kept);
 	}
 	return shown->fine.count ? &shown->fine : NULL;
 }

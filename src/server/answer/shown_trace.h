@@ -51,9 +51,6 @@ const uint32_t *shown_trace_nodes(struct shown_trace *shown, const struct action
     question was cancelled. To be called within a question. */
 const struct fine_cells *shown_trace_fine(struct shown_trace *shown, const struct action_source *source);
 
-/** Return the table of an open trace whose index may keep answers; NULL: none may. */
-const struct heap_table *shown_trace_kept_table(const struct shown_trace *shown);
-
 /** Find what answers about cells need besides the table: names, and wrappers of allocators. Return as
     shown_trace_ask(). */
 int shown_trace_prepare(struct shown_trace *shown, const struct analysis_caller *caller, struct diag *diag);
