@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/** What a thread works for, as OpenTelemetry names it: a span of a trace across services. Freestanding. */
+#ifndef XHEAP_BASE_THREAD_CONTEXT_H
+#define XHEAP_BASE_THREAD_CONTEXT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { THREAD_CONTEXT_TRACE_BYTES = 16, THREAD_CONTEXT_SPAN_BYTES = 8 };
+
+/** The ids of the trace and of the span, byte by byte. All 0: none. */
+struct thread_context {
+	uint64_t trace_id[THREAD_CONTEXT_TRACE_BYTES / 8], span_id;
+};
+_Static_assert(sizeof(struct thread_context) == THREAD_CONTEXT_TRACE_BYTES + THREAD_CONTEXT_SPAN_BYTES, "no padding");
+
+/** Return whether two contexts are the same. */
+static inline bool thread_context_is_same(const struct thread_context *a, const struct thread_context *b)
+{
+	return a->trace_id[0] == b->trace_id[0] && a->trace_id[1] == b->trace_id[1] && a->span_id == b->span_id;
+}
+
+/** Return whether the context names nothing. */
+static inline bool thread_context_is_none(const struct thread_context *context)
+{
+	return !(context->trace_id[0] | context->trace_id[1] | context->span_id);
+}
+
+#endif
