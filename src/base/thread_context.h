@@ -29,6 +29,9 @@ enum context_access {
 	CONTEXT_ACCESS_COUNT
 };
 
+/** Bytes of a row in a thread's table of modules, by C library. */
+enum { CONTEXT_MUSL_ROW = 8, CONTEXT_GLIBC_ROW = 16 };
+
 /** Return whether two contexts are the same. */
 static inline bool thread_context_is_same(const struct thread_context *a, const struct thread_context *b)
 {
