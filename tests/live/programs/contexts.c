@@ -3,7 +3,7 @@
  * Threads that work for one span after the other, and publish that as OTEP 4947 says, at times wrongly. Each prints, for
  * each of its blocks, "size trace span", or "size - -" where nothing valid is published. All sizes are unlike.
  *
- * usage: contexts ROUNDS [LIBRARY]   ROUNDS: below 0, it waits for its input before. LIBRARY: it has the variable, is
+ * usage: contexts ROUNDS [LIBRARY]   ROUNDS: below 0, it waits for its input before and after. LIBRARY: it has the variable, is
  * loaded when a block has been allocated, and unloaded before others are
  */
 #include <dlfcn.h>
@@ -195,7 +195,8 @@ int main(int argc, char **argv)
 	setvbuf(stdout, room, _IOFBF, sizeof(room));
 	rounds = argc > 1 ? atoi(argv[1]) : 100;
 	pages_make();
-	if (rounds < 0) {
+	bool is_waiting = rounds < 0;
+	if (is_waiting) {
 		rounds = -rounds;
 		getchar();
 	}
@@ -225,5 +226,8 @@ int main(int argc, char **argv)
 		dlclose(library);
 	for (int i = 0; i < 20; i++)
 		allocate(&early, NULL);
+	fflush(stdout);
+	if (is_waiting)
+		getchar();
 	return 0;
 }
