@@ -46,7 +46,7 @@ def version():
         return re.search(r"^project\([^)]*?version: '([^']+)'", (HERE.parent / "meson.build").read_text(), re.M)[1]
     if (HERE / "PKG-INFO").exists():
         return re.search(r"^Version: (.+)$", (HERE / "PKG-INFO").read_text(), re.M)[1]
-    raise SystemExit(f"xheap: {HEADER} is missing: build the package in xheap's tree (pip from 21.3 on does), or its source distribution")
+    raise SystemExit(f"xheap: {HEADER} is missing: this folder needs xheap's tree around it (and pip 21.3 or later). Type `make wheel` there, and install build/xheap-VERSION-{TAG}.whl")
 
 
 def metadata():

@@ -157,7 +157,7 @@ def _load() -> ctypes.CDLL:
                 raise LibraryError(f"{path} has no {name}(): it is of another build than this package")
             function.restype, function.argtypes = result, arguments
         return library
-    raise LibraryError(f"cannot load libxheap: {'; '.join(failures)}. Install xheap, or set XHEAP_LIBRARY to the path of {LIBRARY}")
+    raise LibraryError(f"cannot load libxheap: {'; '.join(failures)}. Install xheap, or set XHEAP to the path of its command (of a tree, build/xheap), or XHEAP_LIBRARY to that of {LIBRARY}")
 
 
 _loaded: Optional[ctypes.CDLL] = None

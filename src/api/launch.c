@@ -108,7 +108,8 @@ int command_run(const char *command, const char *const *plain_words, struct diag
 	free(words);
 	if (error) {
 		close(file);
-		return diag_fail(diag, error, "cannot run the command %s: %s", named, strerror(error));
+		return diag_fail(diag, error, "cannot run the command %s: %s%s", named, strerror(error),
+				 error == ENOENT && !strchr(named, '/') ? " in PATH; XHEAP names its path" : "");
 	}
 	while ((got = waitpid(pid, &status, 0)) < 0 && errno == EINTR)
 		;

@@ -10,6 +10,7 @@
 #include "base/order.h"
 #include "query/account_blocks.h"
 #include "query/resident.h"
+#include "table/kept_answer.h"
 #include "trace/code_rows.h"
 #include "trace/row_ids.h"
 #include "trace/trace.h"
@@ -348,13 +349,10 @@ static void kinds_count(struct account *account, const struct trace_resident *sp
 	sum_add(none, ACCOUNT_UNKNOWN, left_out_bytes);
 }
 
-void account_make(struct account *account, const struct heap_table *table, const struct trace_pages *pages)
+/* Count all pages of the reading. */
+static void account_count(struct account *account, const struct heap_table *table, const struct trace_pages *pages)
 {
 	struct counting counting = {.account = account, .table = table};
-	account->process = pages->process;
-	account->time_ns = pages->time_ns;
-	account->huge_bytes = pages->huge_bytes;
-	account->swapped_bytes = pages->swapped_bytes;
 	account->heap_count = table->dictionary->heap_count;
 	account->heaps = memory_zeroed(account->heap_count + 1, sizeof(*account->heaps));
 	mappings_make(account, table->dictionary, pages);
@@ -368,6 +366,39 @@ void account_make(struct account *account, const struct heap_table *table, const
 	account_blocks_fini(&counting.blocks);
 	map_fini(&counting.site_of);
 	free(counting.images);
+}
+
+/* Set what was counted, or note it. */
+static void account_keep(struct account *account, struct kept_answer *kept)
+{
+	size_t heaps = (size_t)account->heap_count + 1, mappings = account->mapping_count, sites = account->site_count;
+	kept_answer_value(kept, &account->sum, sizeof(account->sum));
+	kept_answer_value(kept, &account->page_bytes, sizeof(account->page_bytes));
+	kept_answer_value(kept, &account->kept_bytes, sizeof(account->kept_bytes));
+	kept_answer_value(kept, &account->kept_count, sizeof(account->kept_count));
+	kept_answer_value(kept, &account->has_glibc, sizeof(account->has_glibc));
+	kept_answer_value(kept, &account->has_caches, sizeof(account->has_caches));
+	account->heaps = kept_answer_array(kept, account->heaps, &heaps, sizeof(*account->heaps));
+	account->mappings = kept_answer_array(kept, account->mappings, &mappings, sizeof(*account->mappings));
+	account->sites = kept_answer_array(kept, account->sites, &sites, sizeof(*account->sites));
+	account->heap_count = (uint32_t)heaps - 1;
+	account->mapping_count = (uint32_t)mappings;
+	account->site_count = (uint32_t)sites;
+}
+
+void account_make(struct account *account, const struct heap_table *table, const struct trace_pages *pages)
+{
+	struct kept_answer kept;
+	const int64_t question[] = {pages->process, pages->time_ns, account->has_caches};
+	account->process = pages->process;
+	account->time_ns = pages->time_ns;
+	account->huge_bytes = pages->huge_bytes;
+	account->swapped_bytes = pages->swapped_bytes;
+	kept_answer_begin(&kept, table, HEAP_ANSWER_ACCOUNT, question, sizeof(question));
+	if (!kept.is_known)
+		account_count(account, table, pages);
+	account_keep(account, &kept);
+	kept_answer_end(&kept, true);
 }
 
 void account_fini(struct account *account)

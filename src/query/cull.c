@@ -123,8 +123,12 @@ bool heap_cull_matches(struct heap_cull *cull, struct heap_names *names, uint32_
 {
 	const struct heap_frame *frame = heap_names_frame(names, node);
 	const struct heap_name *name = heap_names_name(names, frame->name);
-	/* What the interpreter takes before it runs any managed code stays with its own functions. */
-	bool is_called = name->is_entry || (name->is_interpreter && frame->has_managed);
+	/* What the interpreter takes before it runs any managed code stays with its own functions. A module of the
+	   runtime, and a function without a name, belong to the user's function around them, of which those without a
+	   name are all one. */
+	bool is_called = name->is_entry ||
+			 (name->is_interpreted || name->is_bundled ? heap_names_frame(names, frame->parent)->has_user
+								   : name->is_interpreter && frame->has_managed);
 	return (cull->with_entries && is_called) || heap_patterns_match(&cull->lists, names, node) ||
 	       heap_patterns_match(&cull->frames, names, node) ||
 	       (cull->wrappers && wrappers_has(cull->wrappers, names, frame->name));
@@ -140,14 +144,18 @@ bool heap_cull_folds(struct heap_cull *cull, struct heap_names *names, uint32_t 
 
 uint32_t heap_cull_user_node(struct heap_cull *cull, struct heap_names *names, uint32_t node)
 {
+	uint32_t interpreted = 0;
 	heap_names_shorten(names);
 	for (uint32_t at = node; at; at = heap_names_frame(names, at)->parent) {
-		if (heap_names_name(names, heap_names_frame(names, at)->name)->is_mark)
-			return node;
+		const struct heap_name *name = heap_names_name(names, heap_names_frame(names, at)->name);
+		if (name->is_mark)
+			break;
 		if (!heap_cull_folds(cull, names, at))
 			return at;
+		if (name->is_interpreted && !interpreted)
+			interpreted = at;
 	}
-	return node;
+	return interpreted ? interpreted : node;
 }
 
 uint32_t heap_cull_node(struct heap_cull *cull, struct heap_names *names, uint32_t node)

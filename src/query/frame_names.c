@@ -218,6 +218,8 @@ static uint32_t name_of_symbol(struct heap_names *names, uint32_t image, const s
 	name->is_python = has_image && names->stored_image[image] == 1 + TRACE_NAMED_BY_PYTHON;
 	name->is_jit = !has_image;
 	name->is_interpreter |= name->is_jit && library_is_runtime_code(frame->function);
+	name->is_interpreted = name->is_jit && library_is_interpreted(frame->function);
+	name->is_bundled = name->is_jit && library_of_runtime(image_name, frame->function);
 	if (!heap_name_is_managed(name))
 		short_frames_place(&names->tree->shorts, id, frame->function, frame->file, frame->line);
 	free(text);
@@ -420,8 +422,10 @@ static uint32_t node_add(struct heap_names *names, const struct heap_frame *fram
 	memory_grow(tree->frames, tree->frame_count, tree->frame_capacity);
 	tree->frames[tree->frame_count] = *frame;
 	const struct heap_name *name = &tree->names[frame->name];
-	tree->frames[tree->frame_count].has_managed =
-		tree->frames[frame->parent].has_managed || (heap_name_is_managed(name) && !name->is_interpreter);
+	bool is_managed = heap_name_is_managed(name) && (!name->is_interpreter || name->is_interpreted),
+	     is_user = is_managed && !name->is_bundled;
+	tree->frames[tree->frame_count].has_managed = tree->frames[frame->parent].has_managed || is_managed;
+	tree->frames[tree->frame_count].has_user = tree->frames[frame->parent].has_user || is_user;
 	tree->frames[tree->frame_count].has_offset =
 		tree->frames[frame->parent].has_offset || heap_name_is_offset(&tree->names[frame->name]);
 	tree->frame_count++;

@@ -28,7 +28,9 @@ struct heap_name {
 	bool is_jit;       /**< a function that a runtime has compiled, by the runtime's name for it */
 	/** of the own code of CPython, or of a runtime that compiles, which is folded in traces with managed frames */
 	bool is_interpreter;
-	bool is_library; /**< of a library that all programs have (query/library_frames.h); as the short forms */
+	bool is_interpreted; /**< stands for all functions that a runtime interprets and does not name */
+	bool is_bundled;     /**< managed, of the modules or packages that come with the runtime */
+	bool is_library;     /**< of a library that all programs have (query/library_frames.h); as the short forms */
 };
 
 /** Return whether the name is a place in an image that no symbol names. */
@@ -54,6 +56,7 @@ struct heap_frame {
 	bool is_inlined;
 	bool has_offset;  /**< this frame, or one around it, is a place in an image that no symbol names */
 	bool has_managed; /**< this frame, or one around it, is of managed code */
+	bool has_user;    /**< so is one of the user's own, also one that is interpreted and has no name */
 };
 
 /** One of the functions that a code address lies in. */

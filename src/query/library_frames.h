@@ -13,7 +13,7 @@ bool library_frame(const struct heap_name *name);
 bool library_is_interpreter(const char *image);
 
 /** Return whether an image is the program or a library of a runtime that compiles code, by its file name: node,
-    libjvm.so. */
+    libjvm.so. Its functions are folded beside those that it has compiled and named. */
 bool library_is_runtime(const char *image);
 
 /** Return what a user of such a runtime does for names of the code that it compiles; NULL: it is no such image. */
@@ -21,6 +21,13 @@ const char *library_runtime_advice(const char *image);
 
 /** Return whether a function that a runtime has compiled and named is the runtime's own: an interpreter, a stub. */
 bool library_is_runtime_code(const char *function);
+
+/** Return whether a runtime's name stands for all functions that it interprets: a JVM's "Interpreter". */
+bool library_is_interpreted(const char *function);
+
+/** Return what a function that a runtime has compiled belongs to, if all of the runtime's programs have it: modules of
+    node, packages of a JVM, namespaces of .NET. NULL: it is the program's own. */
+const char *library_of_runtime(const char *image, const char *function);
 
 /** Write what to call the library: "libstdc++", or "std"; cut to `size` bytes with the NUL. For a frame that is of no
     such library the name of its image. */

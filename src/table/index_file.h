@@ -32,7 +32,7 @@ struct heap_index_trace {
 };
 
 /** What answers are kept of, one of each. */
-enum heap_index_answer { HEAP_ANSWER_PAGE, HEAP_ANSWER_SURVEY, HEAP_ANSWER_COUNT };
+enum heap_index_answer { HEAP_ANSWER_PAGE, HEAP_ANSWER_SURVEY, HEAP_ANSWER_ACCOUNT, HEAP_ANSWER_COUNT };
 
 /** Where an answer is kept, behind the arrays. */
 struct heap_index_kept {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* make_trace plain|forks|together|losses|earlier|untraced|circular|resident|random|nested|growing|growths|turns|limited|ended|actions|sampled|huge|python|python_arenas|unknown_python FILE [SEED [CALLS]]: writes a trace whose every
+/* make_trace plain|forks|together|losses|earlier|untraced|circular|resident|random|nested|growing|growths|turns|interpreted|limited|exited|ended|actions|sampled|huge|python|python_arenas|unknown_python FILE [SEED [CALLS]]: writes a trace whose every
    event is known. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -461,6 +461,28 @@ static void limited(struct scene *scene)
 			 &(struct trace_limit){0, UINT64_C(1) << 40, UINT64_C(1) << 33, 12 << 20, UINT64_C(1) << 34});
 }
 
+/* The same, which then needs far more for a moment, by a function that many paths lead to, and exits. It has mapped more
+   by itself than all of its blocks. */
+static void exited(struct scene *scene)
+{
+	enum { MIB = 1 << 20, PATHS = 20 };
+	const int64_t now = INT64_C(60100000000);
+	const struct trace_resident_part parts[] = {
+		{TRACE_MAPPING_ANONYMOUS, 0x600000000000, 0x600004000000, 64 * MIB, ""}};
+	const struct trace_resident row = {
+		.time_ns = now, .bytes = {[TRACE_MAPPING_ANONYMOUS] = 64 * MIB}, .mapping_count = 1, .spread = 1};
+	growing(scene);
+	for (int i = 0; i < PATHS; i++) {
+		scene->stack = scene_stack(scene, 0x1000, 0x2100 + i, 0x8000, 0);
+		scene_alloc(scene, 0, now - 2000 + i, 0x7a0000000000 + (uint64_t)i * MIB, MIB / 2);
+	}
+	for (int i = 0; i < PATHS; i++)
+		scene_free(scene, 0, now - 1000 + i, 0x7a0000000000 + (uint64_t)i * MIB);
+	writer_add_sample(scene->writer, &(struct trace_sample){0, now, 64 * MIB});
+	writer_add_resident(scene->writer, &row, parts);
+	scene_end(scene, 0, now, TRACE_END_EXIT, 0);
+}
+
 /* Processes that ended in all ways, and what the kernel counted until then. */
 static void ended(struct scene *scene)
 {
@@ -624,6 +646,34 @@ static void python_arenas(struct scene *scene)
 	scene_alloc(scene, thread, 5000, 0x7f0000400010, 1500000);
 }
 
+/* A function that a runtime compiled. */
+static uint32_t compiled(struct scene *scene, uint32_t stack, const char *function)
+{
+	uint32_t frame = writer_intern_frame(scene->writer, TRACE_NONE, (uint64_t)strlen(function) << 12);
+	writer_name_frame(scene->writer, frame, &(struct trace_function){function, "", NULL, 0, false});
+	return writer_intern_node(scene->writer, stack, frame);
+}
+
+/* A method of a JVM that is first interpreted, as its callers are, and then compiled. */
+static void interpreted(struct scene *scene)
+{
+	uint32_t process = scene_process(scene, 100, TRACE_NONE, 0), thread = scene_thread(scene, process, 100);
+	uint32_t runtime = writer_add_image(scene->writer, &(struct trace_image){.path = "/usr/lib/jvm/libjvm.so"});
+	uint32_t start = writer_intern_node(scene->writer, 0, writer_intern_frame(scene->writer, runtime, 0x1000)),
+		 malloc = writer_intern_frame(scene->writer, runtime, 0x2000),
+		 main = compiled(scene, compiled(scene, start, "StubRoutines (1)"), "Interpreter"),
+		 called = compiled(scene, compiled(scene, main, "Interpreter"), "Interpreter"),
+		 taken = compiled(scene, called, "jdk.internal.misc.Unsafe.allocateMemory0(long)"),
+		 load = compiled(scene, main, "Shop.load(int)"),
+		 loaded = compiled(scene, compiled(scene, load, "Interpreter"),
+				   "jdk.internal.misc.Unsafe.allocateMemory0(long)");
+	const uint32_t stacks[] = {start, called, taken, load, loaded};
+	for (int i = 0; i < 5; i++) {
+		scene->stack = writer_intern_node(scene->writer, stacks[i], malloc);
+		scene_alloc(scene, thread, 1000 + i, 0x7f0000000000 + (uint64_t)i * 0x10000, 1000 << i);
+	}
+}
+
 /* An interpreter that the recorder left alone. */
 static void unknown_python(struct scene *scene)
 {
@@ -649,6 +699,7 @@ int main(int argc, char **argv)
 		      {"growing", growing},
 		      {"growths", growths},
 		      {"limited", limited},
+		      {"exited", exited},
 		      {"resident", resident},
 		      {"ended", ended},
 		      {"actions", actions},
@@ -658,6 +709,7 @@ int main(int argc, char **argv)
 		      {"python", python},
 		      {"unknown_python", unknown_python},
 		      {"turns", turns},
+		      {"interpreted", interpreted},
 		      {"python_arenas", python_arenas}};
 	static const struct writer_options round = {
 		.mode = WRITER_CIRCULAR, .max_file_bytes = 16 << 10, .segment_bytes = 2 << 10};
@@ -665,8 +717,8 @@ int main(int argc, char **argv)
 	if (argc < 3) {
 		fputs("usage: make_trace "
 		      "plain|forks|together|losses|earlier|untraced|circular|resident|random|nested|growing|growths|"
-		      "turns|"
-		      "limited|ended|"
+		      "turns|interpreted|"
+		      "limited|exited|ended|"
 		      "actions|sampled|huge|python|python_arenas|unknown_python "
 		      "FILE [SEED "
 		      "[CALLS]]\n",

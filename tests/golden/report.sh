@@ -23,6 +23,11 @@ export LC_ALL=C
 "$BUILD/tests/golden/make_trace" limited limited.xht
 "$XHEAP" report limited.xht | sed -n '/^Growth/,/^$/p'
 "$XHEAP" report limited.xht -format json | sed -n '/"forecast": {/,/^  }/p'
+# A growth of less than 1 % of the peak is none if the program exited, and one of less than a fourth is not the first finding.
+"$BUILD/tests/golden/make_trace" exited exited.xht
+"$XHEAP" report exited.xht | sed -n '/^Peak/,/^All/p'
+"$XHEAP" report exited.xht -format json | sed -n '/"verdict"/p'
+"$XHEAP" report exited.xht -range 30s 60s | sed -n '/^Growth/,/^All/p'
 "$XHEAP" info limited.xht -format json | sed -n 's/.*"memory_limits": \(.*}\)}.*/\1/p'
 "$XHEAP" report limited.xht | sed -n '/^Findings/,/ xheap heap/p'
 # Where growth is known in part only, the report says so.
@@ -31,6 +36,10 @@ for trace in kept sampled circular; do
 	"$XHEAP" report $trace.xht | sed -n '/^Growth/,/^$/p'
 	"$XHEAP" report $trace.xht -format json | sed -n '/"growth": {/,/"rows"/p'
 done
+# Methods that a JVM interprets are one row, without the packages that come with it; one that has a name has them, too.
+"$BUILD/tests/golden/make_trace" interpreted interpreted.xht
+"$XHEAP" report interpreted.xht | sed -n '/^Peak/,/^$/p'
+"$XHEAP" heap interpreted.xht -frames so | sed -n '/^Frames/,$p'
 # An arena of Python is a block of the line that needed it.
 "$BUILD/tests/golden/make_trace" python_arenas python_arenas.xht
 "$XHEAP" report python_arenas.xht | sed -n '/^Peak/,/^Never/p'

@@ -143,6 +143,15 @@ def info(trace):
     return told("info", trace)
 
 
+def same_index(kept, made):
+    """Whether an index is another one with answers that it keeps: they lie behind its arrays, and the end of its head says where."""
+    answers = 3 * 32 + 8  # HEAP_ANSWER_COUNT of struct heap_index_kept, and the checksum
+    with open(kept, "rb") as one, open(made, "rb") as other:
+        one, other = one.read(), other.read()
+    head = int.from_bytes(other[8:12], "little") - answers
+    return one[:head] == other[:head] and one[4096:len(other)] == other[4096:]
+
+
 def is_whole(facts):
     """Whether the file has its end and can be read up to there; a complete trace is whole, and no call is missing in it."""
     expect(not facts["complete"] or "cut_offset" not in facts, f"complete, but cut: {facts}")

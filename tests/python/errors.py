@@ -203,7 +203,7 @@ def check_library():
     opened = f"import xheap\ntry:\n    xheap.open({str(PLAIN)!r})\nexcept xheap.LibraryError as error:\n    print('LibraryError', error)"
     for environment, words in (
         ({"XHEAP_LIBRARY": "/nosuch/libxheap.so.0"}, ["/nosuch/libxheap.so.0", "XHEAP_LIBRARY"]),
-        ({"XHEAP": "nosuch", "LD_LIBRARY_PATH": ""}, ["libxheap.so.0", "XHEAP_LIBRARY"]),
+        ({"XHEAP": "nosuch", "LD_LIBRARY_PATH": ""}, ["libxheap.so.0", "of a tree, build/xheap", "XHEAP_LIBRARY"]),
         ({"XHEAP_LIBRARY": "libc.so.6"}, ["libc.so.6", "version", str(layouts.XHEAP_API_VERSION)]),
     ):
         status, said = run(opened, **environment)

@@ -48,6 +48,11 @@ def main():
     subprocess.run([sys.executable, root / "backend.py", "of_source"], check=True, stdout=subprocess.DEVNULL)
     expect(pathlib.Path("of_source", NAME).read_bytes() == first, "the wheel of the source distribution is another one")
     shutil.rmtree("again")
+    # Of the folder alone, too little.
+    shutil.copytree(SOURCE / "python", "alone/python")
+    alone = subprocess.run([sys.executable, "alone/python/backend.py"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    same("a copy of the folder alone", (alone.returncode, alone.stdout, alone.stderr.count("\n")), (1, "", 1))
+    expect("/alone/include/xheap/xheap.h is missing" in alone.stderr and "Type `make wheel` there" in alone.stderr, alone.stderr)
     if importlib.util.find_spec("pip"):
         subprocess.run([sys.executable, "-m", "pip", "--isolated", "install", "--quiet", "--no-index", "--no-deps", "--target", "installed", str(SOURCE / "python")],
                        check=True, stderr=subprocess.STDOUT)

@@ -8,11 +8,14 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
+#include "match/match.h"
 #include "query/account.h"
 #include "scene.h"
+#include "table/index_file.h"
 #include "table/table.h"
 #include "trace/code_rows.h"
 #include "trace/process_rows.h"
@@ -370,6 +373,49 @@ static void test_which(void **state)
 	end(&reading);
 }
 
+/* An index has the account of the question that was asked last: no page is counted again. */
+static void test_kept(void **state)
+{
+	static const char index_path[] = "account.index";
+	struct read_pages reading;
+	struct heap_table *indexed;
+	struct diag diag = {""};
+	struct account first = {.has_caches = true}, again = first, other = {.has_caches = false};
+	(void)state;
+	begin(&reading);
+	block(&reading, reading.main_heap, 10, BREAK + 0x2a0, 21, 0);
+	block(&reading, reading.other, 20, OTHER, PAGE, 0);
+	run(&reading, TRACE_MAPPING_BREAK, BREAK, 5, false);
+	run(&reading, TRACE_MAPPING_ANONYMOUS, OTHER, 3, false);
+	finish(&reading, reading.process);
+	struct heap_build how = {.fd = heap_index_begin(".", &diag), .reserved_bytes = HEAP_INDEX_HEAD_BYTES};
+	assert_int_equal(heap_table_build(&indexed, reading.trace, &how, &diag), 0);
+	assert_int_equal(heap_index_write(indexed, path, index_path, &diag), 0);
+	struct trace_pages pages = *account_reading(indexed, reading.process, ACCOUNT_LAST, 0);
+	account_make(&first, indexed, &pages);
+	/* It would be empty. */
+	pages.spread = 0;
+	account_make(&again, indexed, &pages);
+	account_make(&other, indexed, &pages);
+	assert_memory_equal(&first.sum, &reading.account.sum, sizeof(first.sum));
+	assert_memory_equal(&again.sum, &first.sum, sizeof(first.sum));
+	assert_int_equal(again.has_glibc, first.has_glibc);
+	assert_int_equal(again.has_caches, first.has_caches);
+	assert_int_equal(again.heap_count, first.heap_count);
+	assert_memory_equal(again.heaps, first.heaps, (first.heap_count + 1) * sizeof(*first.heaps));
+	assert_int_equal(again.mapping_count, 2);
+	assert_memory_equal(again.mappings, first.mappings, 2 * sizeof(*first.mappings));
+	assert_int_equal(again.site_count, first.site_count);
+	assert_memory_equal(again.sites, first.sites, first.site_count * sizeof(*first.sites));
+	assert_int_equal(other.sum.bytes[ACCOUNT_LIVE], 0);
+	account_fini(&first);
+	account_fini(&again);
+	account_fini(&other);
+	heap_table_free(indexed);
+	unlink(index_path);
+	end(&reading);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -378,7 +424,7 @@ int main(void)
 		cmocka_unit_test(test_caches),         cmocka_unit_test(test_empty_cache),
 		cmocka_unit_test(test_without_blocks), cmocka_unit_test(test_keepers),
 		cmocka_unit_test(test_fork),           cmocka_unit_test(test_hostile),
-		cmocka_unit_test(test_which),
+		cmocka_unit_test(test_which),          cmocka_unit_test(test_kept),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,8 +12,9 @@
 #include <stdint.h>
 
 enum {
-	GROWTH_PARTS = 96,     /**< of the time of a series */
-	GROWTH_WARM_PARTS = 12 /**< of these, the first ones, which a program needs to begin */
+	GROWTH_PARTS = 96,       /**< of the time of a series */
+	GROWTH_WARM_PARTS = 12,  /**< of these, the first ones, which a program needs to begin */
+	GROWTH_LEAST_PERCENT = 1 /**< of the peak, if the process exited: less is no finding */
 };
 
 /** The shortest time that a verdict is made from, in ns. */
@@ -41,7 +42,8 @@ struct growth_series {
 	X(STOPPED, "stopped", "the growth has stopped") \
 	X(SLOWS, "slows", "the growth becomes less and less") \
 	X(FREED, "freed", "old blocks are freed") \
-	X(LOSSES, "losses", "as many frees may be lost")
+	X(LOSSES, "losses", "as many frees may be lost") \
+	X(SMALL, "small", "the process ended by itself, and it was less than 1 % of the peak")
 
 #define X(id, word, sentence) GROWTH_##id,
 enum growth_verdict { GROWTH_VERDICTS(X) GROWTH_VERDICT_COUNT };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /**
  * What the passes of a summary found, kept in the index of the trace: the next summary makes none of them. It is used
- * again by the same build of xheap for the same question, as long as each site has the same culled stack.
+ * again for the same question, as long as each site has the same culled stack.
  *
  * The functions between begin and end are called in their order. Each sets its findings if they are known, and else
  * takes note of them.
@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "trace/bytes.h"
+#include "table/kept_answer.h"
 
 struct action_input;
 struct action_source;
@@ -26,10 +26,7 @@ struct survey_plan;
 /** Zero it where nothing is kept. */
 struct kept_survey {
 	const struct action_source *source; /**< NULL: nothing is kept */
-	uint64_t key;
-	bool is_known; /**< the index has the findings */
-	struct bytes bytes;
-	size_t at; /**< of known ones: where the next finding begins */
+	struct kept_answer answer;
 };
 
 /** Read what the index has for this question, about all blocks of the source. End it with kept_survey_end(). */

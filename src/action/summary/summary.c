@@ -208,10 +208,11 @@ static void processes_make(struct summary *summary, uint64_t top, struct kept_su
 		summary->processes[i].rank_bytes = summary->survey.process_peaks[i];
 	qsort(summary->processes, dictionary->process_count, sizeof(*summary->processes), process_compare);
 	summary->process_count = dictionary->process_count < top ? dictionary->process_count : (size_t)top;
-	size_t known = kept->is_known ? kept_survey_processes(kept, summary->processes, summary->process_count) : 0;
+	bool is_known = kept->answer.is_known;
+	size_t known = is_known ? kept_survey_processes(kept, summary->processes, summary->process_count) : 0;
 	for (size_t i = known; i < summary->process_count && !heap_is_folded(summary->source->table); i++)
 		process_measure(summary, &summary->processes[i]);
-	if (!kept->is_known)
+	if (!is_known)
 		kept_survey_processes(kept, summary->processes, summary->process_count);
 }
 
@@ -306,6 +307,13 @@ struct summary_resident summary_resident_parts(const struct summary *summary)
 	return parts;
 }
 
+uint64_t summary_mapped_bytes(const struct summary *summary)
+{
+	static const uint64_t notable_bytes = UINT64_C(16) << 20;
+	const uint64_t bytes = summary->resident_kinds.rest[TRACE_MAPPING_ANONYMOUS];
+	return summary->is_split && summary->resident_kinds.split && bytes >= notable_bytes ? bytes : 0;
+}
+
 int64_t summary_growth_from(const struct summary *summary)
 {
 	const struct trace_dictionary *dictionary = summary->source->table->dictionary;
@@ -346,15 +354,15 @@ unsigned summary_growth_notes(const struct summary *summary, struct summary_note
 static void summary_list(struct summary *summary, const struct summary_plan *plan, struct kept_survey *kept)
 {
 	struct action_source *source = summary->source;
-	if (has_chains(summary) && !kept->is_known)
+	if (has_chains(summary) && !kept->answer.is_known)
 		action_chains_settle(source);
 	kept_survey_chains(kept, source);
 	for (int id = 0; id < SUMMARY_LIST_COUNT; id++)
 		list_make(summary, (enum summary_list_id)id, plan->top);
-	if (!kept->is_known && is_exact(summary))
+	if (!kept->answer.is_known && is_exact(summary))
 		source->double_frees = block_history_double_frees(source->table);
 	kept_survey_double_frees(kept, &source->double_frees);
-	if (!kept->is_known)
+	if (!kept->answer.is_known)
 		summary->pinned = pinned_find(summary);
 	kept_survey_pinned(kept, &summary->pinned);
 	processes_make(summary, plan->is_screen ? SUMMARY_SCREEN_PROCESSES : SUMMARY_PROCESSES, kept);

@@ -144,6 +144,10 @@ static inline bool summary_has_account(const struct summary *summary)
 /** Return the parts of the largest resident memory; summary->resident is not NULL. */
 struct summary_resident summary_resident_parts(const struct summary *summary);
 
+/** Return the bytes that the process of the largest resident memory has mapped by itself: anonymous memory in which no
+    block has lain. 0 if they are few or unknown. */
+uint64_t summary_mapped_bytes(const struct summary *summary);
+
 /** Set the reasons why growth is known in part only. Return their number. */
 unsigned summary_growth_notes(const struct summary *summary, struct summary_note notes[SUMMARY_NOTES]);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "action/summary/summary_text.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,8 +14,10 @@
 #include "action/report/report_columns.h"
 #include "action/report/stack_view.h"
 #include "action/summary/forecast.h"
+#include "action/summary/function_sum.h"
 #include "action/summary/summary_lines.h"
 #include "base/text.h"
+#include "query/frame_names.h"
 #include "trace/memory_rows.h"
 #include "trace/option_names.h"
 #include "trace/process_rows.h"
@@ -100,24 +103,17 @@ static bool is_continued(const char *line)
 /* What keeps the numbers from being exact; the first caveats unless all are wanted. */
 static void caveats_put(const struct summary_screen *screen)
 {
-	struct sink sink;
 	enum { LINES_EACH = 3 };
-	size_t most = screen->view->lines ? 3 : SIZE_MAX, count = 0, lines = 0;
-	sink_to_memory(&sink);
-	/* No rows of an action were made. */
-	action_input_settle(screen->summary->input);
-	caveats_text(&sink, screen->summary->input);
-	char *text = sink_take(&sink, NULL), *next = text;
+	size_t most = screen->view->lines ? 3 : SIZE_MAX, count = 0, lines = 0, length;
 	/* The lines are laid out already, and may have a style, which takes no columns. A caveat is there with all of
 	   its lines, or not at all; only gaps may be more than a screen has room for. */
-	for (char *line; (line = strsep(&next, "\n")) && *line;) {
+	for (const char *line = screen->caveats; (length = strcspn(line, "\n")); line += length + 1) {
 		count += !is_continued(line);
 		if (count <= most && lines++ < most * LINES_EACH)
-			sink_format(screen->out, "%s\n", line);
+			sink_bytes(screen->out, line, length + 1);
 	}
 	if (count > most)
 		sink_format(screen->out, "  %zu more caveat%s: -more\n", count - most, text_plural(count - most));
-	free(text);
 }
 
 static void filters_put(const struct summary_screen *screen)
@@ -233,6 +229,59 @@ static void shares_put(const struct summary_screen *screen, enum summary_list_id
 	}
 }
 
+/* Write the function with most of the peak if its stacks have far more together than the first stack has. */
+static void function_put(const struct summary_screen *screen)
+{
+	const struct summary *summary = screen->summary;
+	const struct summary_list *list = &summary->lists[SUMMARY_PEAK];
+	const struct function_sum sum = function_sum_largest(summary->input, &list->rows, &list->sort);
+	const struct heap_numbers *numbers = &sum.figures.numbers;
+	char line[SUMMARY_LINE_BYTES];
+	if (sum.stack_count < 2 || !list->count ||
+	    numbers->peak_bytes < 2 * list->rows.rows[0]->figures->numbers.peak_bytes)
+		return;
+	snprintf(line, sizeof(line), "  %10s %3u %%  %s block%s of %s stacks  ",
+		 summary_bytes_of(screen, numbers->peak_bytes).data,
+		 text_percent(numbers->peak_bytes, summary->source->window->totals.peak_bytes),
+		 summary_count_of(screen, numbers->peak_count).data, text_plural(numbers->peak_count),
+		 text_count(sum.stack_count).data);
+	summary_line_put(screen, line, summary_function(summary, sum.node));
+}
+
+/* Say how much the program has mapped by itself, if that is more than the peak. */
+static void mapped_put(const struct summary_screen *screen)
+{
+	const struct summary *summary = screen->summary;
+	const uint64_t mapped = summary_mapped_bytes(summary);
+	char line[SUMMARY_LINE_BYTES];
+	if (mapped <= summary->source->window->totals.peak_bytes)
+		return;
+	snprintf(
+		line, sizeof(line),
+		"Not in it: %s of memory that pid %s maps by itself, not by an allocator. Its stacks are not recorded.",
+		text_bytes(mapped).data,
+		text_pid(summary->source->table->dictionary->processes[summary->resident->process].pid).data);
+	summary_words_put(screen, 2, line, "");
+}
+
+/* Say what would name the functions of a row that has none. */
+static void interpreted_put(const struct summary_screen *screen, enum summary_list_id id)
+{
+	const struct summary *summary = screen->summary;
+	struct heap_names *names = action_names(summary->input);
+	const struct summary_list *list = &summary->lists[id];
+	for (size_t i = 0; i < list->count && i < screen->rows; i++) {
+		uint32_t user = stack_view_user_node(summary->input, list->rows.rows[i]->group);
+		if (!heap_names_name(names, heap_names_frame(names, user)->name)->is_interpreted)
+			continue;
+		summary_words_put(screen, 2,
+				  "Interpreter: all methods that Java interprets, which have no names. With java "
+				  "-Xcomp -XX:-Inline each has its own (docs/jit.md).",
+				  "");
+		return;
+	}
+}
+
 static void peak_put(const struct summary_screen *screen)
 {
 	const struct heap_window *window = screen->summary->source->window;
@@ -243,16 +292,21 @@ static void peak_put(const struct summary_screen *screen)
 		 summary_count_of(screen, window->totals.peak_count).data, text_plural(window->totals.peak_count),
 		 text_duration(window->peak_at_ns).data, rounding);
 	summary_heading(screen, line);
+	function_put(screen);
 	shares_put(screen, SUMMARY_PEAK, ACTION_NUMBER_peak_bytes, ACTION_NUMBER_peak_count);
+	interpreted_put(screen, SUMMARY_PEAK);
+	mapped_put(screen);
 }
 
 static void outstanding_put(const struct summary_screen *screen)
 {
 	const struct heap_numbers *totals = &screen->summary->source->window->totals;
 	char line[SUMMARY_LINE_BYTES];
-	snprintf(line, sizeof(line), "Never freed: %s in %s block%s",
+	snprintf(line, sizeof(line), "%s: %s in %s block%s",
+		 ends_outstanding(screen->summary->source->table->dictionary),
 		 summary_bytes_of(screen, totals->outstanding_bytes).data,
 		 summary_count_of(screen, totals->outstanding_count).data, text_plural(totals->outstanding_count));
+	*line = (char)toupper(*line);
 	summary_heading(screen, line);
 	shares_put(screen, SUMMARY_OUTSTANDING, ACTION_NUMBER_outstanding_bytes, ACTION_NUMBER_outstanding_count);
 }
@@ -317,6 +371,14 @@ static struct text growing_text(const struct survey *survey)
 	return text;
 }
 
+static bool has_small_growth(const struct survey *survey)
+{
+	for (size_t i = 0; i < survey->growth_count; i++)
+		if (survey->growths[i].growth.verdict == GROWTH_SMALL)
+			return true;
+	return false;
+}
+
 static void growth_put(const struct summary_screen *screen)
 {
 	const struct survey *survey = &screen->summary->survey;
@@ -328,7 +390,8 @@ static void growth_put(const struct summary_screen *screen)
 		snprintf(line, sizeof(line), "Growth: unknown, the trace is too short (%s)",
 			 survey->growth_unknown.data);
 	else if (!survey->grows_count)
-		snprintf(line, sizeof(line), "Growth: no stack grows steadily");
+		snprintf(line, sizeof(line), "Growth: no stack grows steadily%s",
+			 has_small_growth(survey) ? " by 1 % of the peak" : "");
 	else
 		snprintf(line, sizeof(line), "Growth: %s%s (bytes a second, 95 %% interval)", growing_text(survey).data,
 			 shown);
@@ -511,9 +574,15 @@ static size_t lines_of(const char *text)
 
 void summary_text(const struct summary *summary, const struct summary_view *view, struct sink *out)
 {
+	struct sink caveats;
 	/* Which images have no symbols is known when the stacks have names. */
 	for (uint32_t i = 0; i < summary->source->table->site_count; i++)
 		heap_names_site(summary->source->names, &summary->source->table->sites[i]);
+	sink_to_memory(&caveats);
+	/* No rows of an action were made. */
+	action_input_settle(summary->input);
+	caveats_text(&caveats, summary->input);
+	char *caveats_found = sink_take(&caveats, NULL);
 	for (int level = 0; level < LEVELS; level++) {
 		struct sink own;
 		const size_t rows[LEVELS] = {3, 3, 2, 2, 1};
@@ -521,6 +590,7 @@ void summary_text(const struct summary *summary, const struct summary_view *view
 		const struct summary_screen screen = {.summary = summary,
 						      .view = view,
 						      .out = &own,
+						      .caveats = caveats_found,
 						      .rows = !view->lines || rows[level] > summary->top ? summary->top
 													 : rows[level],
 						      .has_chart = level != 1 && level != 3 && level != 4,
@@ -528,11 +598,12 @@ void summary_text(const struct summary *summary, const struct summary_view *view
 		screen_put(&screen);
 		char *text = sink_take(&own, NULL);
 		bool fits = !view->lines || lines_of(text) <= view->lines;
-		if (fits || level == LEVELS - 1) {
+		bool is_last = fits || level == LEVELS - 1;
+		if (is_last)
 			sink_text(out, text);
-			free(text);
-			return;
-		}
 		free(text);
+		if (is_last)
+			break;
 	}
+	free(caveats_found);
 }

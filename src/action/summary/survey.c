@@ -135,7 +135,7 @@ void survey_make(struct survey *survey, struct action_input *input, struct actio
 	survey_candidates_find(&making);
 	if (plan->chart_parts)
 		survey->chart = memory_zeroed(plan->chart_parts, sizeof(*survey->chart));
-	if (!kept->is_known)
+	if (!kept->answer.is_known)
 		survey_scan(&making, &part);
 	kept_survey_pass(kept, &part, survey->chart, plan->chart_parts);
 	survey_settle(survey, &part);

@@ -6,7 +6,9 @@
 #include "action/report/stack_view.h"
 #include "action/summary/survey_making.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "trace/gap_rows.h"
+#include "trace/process_rows.h"
 #include "trace/row_ids.h"
 #include "trace/trace.h"
 
@@ -104,8 +106,16 @@ static void functions_sum(struct growths *growths)
 static struct growth series_judge(const struct survey_part *part, const struct growth_series *series, uint32_t number)
 {
 	const struct survey_slot *slot = &part->making->slots[number];
-	return growth_judge(series, &slot->clock, &part->replaced[number],
-			    lost_frees(part->making->source->table->dictionary, slot));
+	const struct action_source *source = part->making->source;
+	const struct trace_dictionary *dictionary = source->table->dictionary;
+	struct growth growth =
+		growth_judge(series, &slot->clock, &part->replaced[number], lost_frees(dictionary, slot));
+	/* It needs no more than it had. Others may go on for years. */
+	bool has_exited = dictionary->processes[slot->process].end == TRACE_END_EXIT;
+	if (growth.verdict == GROWTH_GROWS && has_exited &&
+	    text_percent((uint64_t)growth.grown_bytes, source->window->totals.peak_bytes) < GROWTH_LEAST_PERCENT)
+		growth.verdict = GROWTH_SMALL;
+	return growth;
 }
 
 static void growth_put(struct survey *survey, const struct survey_slot *slot, uint32_t node, uint32_t stack_count,

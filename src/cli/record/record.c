@@ -97,6 +97,7 @@ static int record_attached(struct record *record)
 		return status;
 	}
 	record_print_summary(record, logger_status);
+	record_keep_survey(record);
 	return record->has_summary && !record->summary.error ? CLI_OK : CLI_FAILED;
 }
 

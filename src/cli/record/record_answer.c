@@ -47,15 +47,17 @@ enum {
 	LONG_LEAST_NS = 250000000,  /* up to this */
 	CRASH_LEAST_NS = 200000000, /* where the command crashed, at least this */
 	LINE_BYTES = 1024,
-	US_PER_S = 1000000,
 	NS_PER_US = 1000,
-	FIXED_NS = 4500000, /* a process, and the names of the code of a small program; */
-	EVENT_NS = 190,     /* to match an event and add it up; */
-	INDEXED_NS = 16,    /* with an index; */
-	SURVEY_NS = 80,     /* and to look for growth: measured with bench/record_answer.py */
-	NAME_COLUMNS = 7,   /* "xheap: " */
-	WAIT_TIMES = 8,     /* so much longer than its processor time the answer may take, on a busy machine, */
-	WAIT_US = 2000000   /* and this */
+	FIXED_NS = 4500000,        /* a process, and the names of the code of a small program; */
+	EVENT_NS = 190,            /* to match an event and add it up; */
+	INDEXED_NS = 16,           /* with an index; */
+	SURVEY_NS = 80,            /* and to look for growth: measured with bench/record_answer.py */
+	FIRST_FIXED_NS = 50000000, /* names, with the debug information of libc; */
+	FIRST_NS = 30,             /* and all that a first report takes, with an index */
+	END_NS = 500000000,        /* of the end of a recording, for what nobody has asked for */
+	NAME_COLUMNS = 7,          /* "xheap: " */
+	WAIT_TIMES = 8,            /* so much longer than its processor time the answer may take, on a busy machine, */
+	WAIT_NS = 2000000000       /* and this */
 };
 
 /* ---- the budget ---- */
@@ -153,15 +155,16 @@ static void outstanding_put(struct action_input *input)
 	const struct heap_numbers *totals = &source->window->totals;
 	uint64_t bytes;
 	const char *name = answer_top_function(input, "so", &bytes);
+	const char *words = ends_outstanding(source->table->dictionary);
 	char before[LINE_BYTES];
-	snprintf(before, sizeof(before), "never freed: %s in %s block%s; %u %% of it from ",
+	snprintf(before, sizeof(before), "%s: %s in %s block%s; %u %% of it from ", words,
 		 report_bytes(source, totals->outstanding_bytes).data,
 		 report_count(source, totals->outstanding_count).data, text_plural(totals->outstanding_count),
 		 text_percent(bytes, totals->outstanding_bytes));
 	if (totals->outstanding_bytes)
 		line_put(before, name, "");
 	else
-		line_put("never freed: no byte", "", "");
+		line_put(words, ": no byte", "");
 }
 
 /* Put what grows, and the command that shows it. Return false if nothing does. */
@@ -254,18 +257,26 @@ static void answer_put(struct action_input *input, bool with_growth)
 	free(next);
 }
 
+/* Return the question of all of a trace, as a report without options asks it. */
+static struct analysis_request whole_request(const struct window_word *word, struct heap_cull *cull)
+{
+	struct analysis_request request = asking_request(word, 1);
+	request.options.index = INDEX_READ;
+	request.cull = cull;
+	heap_cull_use_default(cull);
+	return request;
+}
+
 /* Return whether there is an answer. */
 static bool trace_answer(const char *path, const char *shown, bool with_growth)
 {
 	struct diag diag = {""};
 	struct heap_cull cull = {.with_entries = false};
 	const struct window_word word = {.path = (char *)path};
-	struct analysis_request request = asking_request(&word, 1);
+	struct analysis_request request = whole_request(&word, &cull);
 	struct analysis analysis;
 	/* The debug information of libc alone would be most of the work, and has nothing to do with the user's code. */
-	request.options = (struct opened_options){.index = INDEX_READ, .without_separate = true};
-	request.cull = &cull;
-	heap_cull_use_default(&cull);
+	request.options.without_separate = true;
 	if (analysis_open(&analysis, &request, &diag) || analysis_prepare(&analysis, &diag))
 		return false;
 	analysis.sources[0].path = shown;
@@ -273,14 +284,17 @@ static bool trace_answer(const char *path, const char *shown, bool with_growth)
 	return analysis_is_good(&analysis);
 }
 
-/* In a process of its own, which a timer ends; its memory goes with it. */
-static _Noreturn void answer_run(const char *path, const char *shown, uint64_t budget, bool with_growth, int output)
+static struct itimerval timer_of(uint64_t ns)
 {
-	const struct itimerval cpu = {.it_value = {.tv_sec = (time_t)(budget / NS_PER_S),
-						   .tv_usec = (suseconds_t)(budget % NS_PER_S / NS_PER_US)}};
-	uint64_t wait_us = budget / NS_PER_US * WAIT_TIMES + WAIT_US;
-	const struct itimerval wall = {
-		.it_value = {.tv_sec = (time_t)(wait_us / US_PER_S), .tv_usec = (suseconds_t)(wait_us % US_PER_S)}};
+	return (struct itimerval){
+		.it_value = {.tv_sec = (time_t)(ns / NS_PER_S), .tv_usec = (suseconds_t)(ns % NS_PER_S / NS_PER_US)}};
+}
+
+/* Begin in a process of its own, which timers end; its memory goes with it. What fails says nothing: the user has not
+   asked. */
+static void own_begin(uint64_t cpu_ns, uint64_t wall_ns)
+{
+	const struct itimerval cpu = timer_of(cpu_ns), wall = timer_of(wall_ns);
 	signal(SIGPROF, SIG_DFL);
 	signal(SIGALRM, SIG_DFL);
 	worker_is_begun();
@@ -288,10 +302,17 @@ static _Noreturn void answer_run(const char *path, const char *shown, uint64_t b
 	setitimer(ITIMER_REAL, &wall, NULL);
 	line_width = cli_width(0, isatty(STDERR_FILENO) != 1);
 	line_width -= line_width > NAME_COLUMNS ? NAME_COLUMNS : 0;
-	dup2(output, STDOUT_FILENO);
-	/* An answer that fails is none: the user has not asked. */
 	int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
-	dup2(nowhere < 0 ? output : nowhere, STDERR_FILENO);
+	if (nowhere < 0)
+		_exit(CLI_FAILED);
+	dup2(nowhere, STDOUT_FILENO);
+	dup2(nowhere, STDERR_FILENO);
+}
+
+static _Noreturn void answer_run(const char *path, const char *shown, uint64_t budget, bool with_growth, int output)
+{
+	own_begin(budget, budget * WAIT_TIMES + WAIT_NS);
+	dup2(output, STDOUT_FILENO);
 	bool is_good = trace_answer(path, shown, with_growth) && fflush(stdout) == 0;
 	_exit(is_good ? CLI_OK : CLI_FAILED);
 }
@@ -365,4 +386,51 @@ bool record_print_answer(const struct record *record, const char *shown)
 		say_why_none(budget, cost);
 	free(text);
 	return is_there;
+}
+
+/* ---- the survey of the first report ---- */
+
+/* Make the survey, which the index keeps. */
+static int survey_make_kept(void *context, struct diag *diag)
+{
+	const struct summary_plan plan = {.short_ns = SUMMARY_SHORT_NS, .top = 1, .is_kept = true, .is_screen = true};
+	struct analysis *analysis = context;
+	struct summary summary;
+	(void)diag;
+	summary_make(&summary, &analysis->input, &plan);
+	return 0;
+}
+
+/* most_ns: 0: whatever it takes. */
+static _Noreturn void survey_run(const char *path, uint64_t most_ns)
+{
+	struct diag diag = {""};
+	struct heap_cull cull = {.with_entries = false};
+	const struct window_word word = {.path = (char *)path};
+	const struct analysis_request request = whole_request(&word, &cull);
+	struct analysis analysis;
+	own_begin(most_ns * 2, most_ns);
+	/* No server is waited for. */
+	unsetenv("DEBUGINFOD_URLS");
+	bool is_good = !analysis_open(&analysis, &request, &diag) && !analysis_prepare(&analysis, &diag) &&
+		       !survey_make_kept(&analysis, &diag);
+	_exit(is_good ? CLI_OK : CLI_FAILED);
+}
+
+void record_keep_survey(const struct record *record)
+{
+	const struct control_summary *summary = &record->summary;
+	const bool is_wanted = record->session.index == SESSION_INDEX_ALWAYS;
+	uint64_t waited_ns = record->index_wait_ns ? monotonic_now_ns() - record->index_wait_ns : 0,
+		 cost = FIRST_FIXED_NS + summary->events * FIRST_NS;
+	if (!record->has_summary || summary->error || !summary->index_bytes ||
+	    (!is_wanted && (record->run_ns < SHORT_RUN_NS || waited_ns + cost > END_NS)))
+		return;
+	fflush(NULL);
+	signals_end_us();
+	pid_t pid = fork();
+	if (pid == 0)
+		survey_run(record->trace_path, is_wanted ? 0 : END_NS - waited_ns);
+	while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
 }

@@ -16,4 +16,8 @@ void record_note_processor_time(struct record *record);
     nothing, if it would cost more or there is none. */
 bool record_print_answer(const struct record *record, const char *shown);
 
+/** Make what the first report looks at every block for, where the recording has made an index, which keeps it. Index
+    and survey take half a second at most after the end of the trace, unless --index always wants both. */
+void record_keep_survey(const struct record *record);
+
 #endif

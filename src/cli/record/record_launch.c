@@ -4,6 +4,7 @@
  * would be the shell's; the logger is another child, which the terminal does not reach. This process waits, and passes
  * signals on.
  */
+#include "cli/record/record_answer.h"
 #include "cli/record/record_launch.h"
 
 #include <errno.h>
@@ -392,6 +393,7 @@ int record_launch(struct record *record)
 	waitpid(record->logger_pid, &logger_status, 0);
 	job_give_signals_back();
 	record_print_summary(record, logger_status);
+	record_keep_survey(record);
 	return exit_status(status);
 }
 

@@ -135,6 +135,9 @@ def examples():
         expect((bad.returncode, bad.stdout, bad.stderr) == (1, "", "heaviest.c is not a trace\n"), f"what is no trace: {bad}")
     bad = run("./session-1", "no.xht", "no-such-command")
     expect(bad.returncode == 1 and bad.stderr == "cannot run no-such-command: No such file or directory\n", f"what cannot be run: {bad}")
+    bare = run("env", "-u", "XHEAP", "PATH=/nowhere", "./session-1", "no.xht", *PERL)
+    expect((bare.returncode, bare.stderr) == (1, "cannot run the command xheap: No such file or directory in PATH; XHEAP names its path\n"),
+           f"without the command: {bare}")
 
 
 # ---- what is read, against what the command prints ----
@@ -412,6 +415,8 @@ def promises():
     expect(not {name for name in there if name.startswith("xheap_")} - promised, f"the library has more than the header: {there - promised}")
     package = (BUILD / "meson-private/xheap.pc").read_text()
     expect("-lxheap" in package and "Requires" not in package, f"a program should need no other package: {package}")
+    uninstalled = run("env", f"PKG_CONFIG_PATH={BUILD}/meson-uninstalled", "pkg-config", "--cflags", "--libs", "xheap").stdout.split()
+    expect(uninstalled == [f"-I{SOURCE.resolve()}/include", f"-L{LIBRARY}", "-lxheap"], f"of a tree that is not installed: {uninstalled}")
     used = {line.split()[-1].split("@")[0] for line in IMPORTED.splitlines()}
     expect(SANITIZER or not used & FORBIDDEN, f"the library uses {used & FORBIDDEN}")
 

@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 
-from live import LONG_SECONDS, XHEAP, enter_mounts, expect, run_tests, wait_for, xheap
+from live import LONG_SECONDS, XHEAP, enter_mounts, expect, run_tests, same_index, wait_for, xheap
 
 enter_mounts("XHEAP_TEST_IDLE", "what the kernel says of processors can be replaced only by root, in a mount namespace")
 os.environ["PYTHONMALLOC"] = "malloc"
@@ -107,7 +107,7 @@ def idle():
     made = indexes()[0]
     os.rename(made, "idle.index")
     xheap("heap", TRACE, "-totals")
-    expect(open(made, "rb").read() == open("idle.index", "rb").read(), "the index is another one than a question makes")
+    expect(same_index("idle.index", made), "the index is another one than a question makes")
     return f"{os.path.getsize(made)} bytes"
 
 

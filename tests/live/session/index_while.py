@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 
-from live import LONG_SECONDS, PATIENCE, PROGRAMS, XHEAP, expect, info, is_whole, processor_ticks, run_tests, wait_for, xheap
+from live import LONG_SECONDS, PATIENCE, PROGRAMS, XHEAP, expect, info, is_whole, processor_ticks, run_tests, same_index, wait_for, xheap
 
 # Small traces are to have indexes, too; a look is taken at half a million events only.
 os.environ["XHEAP_INDEX_EVENTS"] = "10000"
@@ -48,16 +48,20 @@ def record(*command):
     return xheap("record", "--index", "-o", TRACE, *command, stdin=subprocess.DEVNULL)
 
 
-def check_same(said):
-    """The index is there, and as it would be."""
+def check_same(said, has_survey=True):
+    """The index is there, and as it would be; record has made the survey, too."""
     made = index()
     expect("the trace has an index" in said and made, f"no index: {said}")
     os.rename(made, "live.index")
     xheap("heap", TRACE, "-totals")
-    same = open(made, "rb").read() == open("live.index", "rb").read()
     size = os.path.getsize("live.index")
-    os.unlink("live.index")
-    expect(same, f"the index of {size} bytes is another one than a question makes")
+    expect(same_index("live.index", made), f"the index of {size} bytes is another one than a question makes")
+    os.rename("live.index", made)
+    with open(made, "rb") as file:
+        kept = file.read()
+    expect(xheap("report", TRACE).count("Peak"), "no report")
+    with open(made, "rb") as file:
+        expect((file.read() == kept) == has_survey, "the first report had to survey all blocks")
     return f"{size} bytes"
 
 
@@ -105,7 +109,7 @@ def attached():
     xheap("start", name, "--index", "-o", TRACE, "-p", target.pid)
     target.stdout.readline()
     target.communicate("go on\n", timeout=LONG_SECONDS)
-    return check_same(xheap("stop", name))
+    return check_same(xheap("stop", name), has_survey=False)
 
 
 # ---- while it is recorded ----
