@@ -168,6 +168,14 @@ int fleet_database_make(const char *place, const char *token_file, const char *c
 int fleet_load(const struct fleet_place *place, const struct push_labels *labels, const char *const *traces,
 	       size_t count, size_t *loaded, struct diag *diag);
 
+/** Return whether something counts that the row had in use before, or has now. */
+static inline bool fleet_row_has_use(const struct fleet_row *row)
+{
+	const uint64_t *after = row->sides[FLEET_AFTER].figures;
+	return row->sides[FLEET_BEFORE].figures[FLEET_OUTSTANDING_BYTES] || after[FLEET_OUTSTANDING_BYTES] ||
+	       after[FLEET_OUTSTANDING_COUNT];
+}
+
 /** Add a row. Valid until the next one is added. */
 struct fleet_row *fleet_answer_add(struct fleet_answer *answer);
 

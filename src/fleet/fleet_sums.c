@@ -26,7 +26,7 @@ struct group {
 	double change_here;
 	uint64_t sessions, services;
 	int64_t first_ns, last_ns;
-	uint32_t last_session, service, version, host; /* the first ones, but of the session */
+	uint32_t last_session, last_using, service, version, host; /* the first ones, but of the sessions */
 	bool is_here;
 };
 
@@ -228,6 +228,7 @@ static struct group *group_find(struct fleet_summing *summing, const struct push
 	struct group *group = &summing->groups[id];
 	if (id == known)
 		*group = (struct group){.last_session = NONE,
+					.last_using = NONE,
 					.service = summing->service,
 					.version = summing->version,
 					.host = summing->host,
@@ -242,7 +243,7 @@ static struct group *group_find(struct fleet_summing *summing, const struct push
 	if (group->last_session == summing->session)
 		return group;
 	group->last_session = summing->session;
-	group->sessions++;
+	group->sessions += is_of_sessions(summing->question);
 	if (group->service != summing->service) {
 		bool is_new;
 		map_add(&summing->services_of, map_pair(id, summing->service), &is_new);
@@ -327,7 +328,8 @@ static double sample_variance(const uint64_t *values, uint64_t period_bytes)
 	return chance > 0 ? (double)bytes * size * (1 - chance) / chance : 0;
 }
 
-static void values_add(struct group *group, const uint64_t *values, double variance, const struct fleet_share *share)
+static void values_add(struct fleet_summing *summing, struct group *group, const uint64_t *values, double variance,
+		       const struct fleet_share *share)
 {
 	struct fleet_sums *side = &group->sides[share->side];
 	if (share->has_made) {
@@ -336,6 +338,11 @@ static void values_add(struct group *group, const uint64_t *values, double varia
 	}
 	if (!share->has_use)
 		return;
+	/* As hosts: those that have it in use. */
+	if (!is_of_sessions(summing->question) && values[INUSE_SPACE] && group->last_using != summing->session) {
+		group->last_using = summing->session;
+		group->sessions++;
+	}
 	side->figures[FLEET_OUTSTANDING_BYTES] += values[INUSE_SPACE];
 	side->figures[FLEET_OUTSTANDING_COUNT] += values[INUSE_OBJECTS];
 	side->variance += variance;
@@ -349,7 +356,7 @@ void fleet_summing_totals(struct fleet_summing *summing, const uint64_t *values,
 {
 	struct group *group = group_find(summing, NULL);
 	if (group)
-		values_add(group, values, variance, share);
+		values_add(summing, group, values, variance, share);
 }
 
 void fleet_summing_frames(struct fleet_summing *summing, const struct pushed_frame *frames, size_t count)
@@ -372,7 +379,7 @@ int fleet_summing_sample(struct fleet_summing *summing, const struct pushed_samp
 	struct group *group = group_find(summing, sample);
 	if (!group)
 		return diag_fail(diag, E2BIG, "more than %d different rows: ask about one service", GROUPS_MAX);
-	values_add(group, values, sample_variance(values, period_bytes), share);
+	values_add(summing, group, values, sample_variance(values, period_bytes), share);
 	return 0;
 }
 
@@ -442,12 +449,19 @@ static void row_make(struct fleet_summing *summing, struct fleet_answer *answer,
 	row->group = question->by == FLEET_BY_HOST ? row->host : service;
 }
 
+/* A service that has not the version after is not compared; nor are two sides that have nothing. */
+static bool group_counts(struct fleet_summing *summing, const struct group *group)
+{
+	const struct fleet_row row = {.sides = {group->sides[FLEET_BEFORE], group->sides[FLEET_AFTER]}};
+	return !is_by_service(summing->question) ||
+	       (service_of(summing, group->service)->hosts[FLEET_AFTER] && fleet_row_has_use(&row));
+}
+
 void fleet_summing_end(struct fleet_summing *summing, struct fleet_answer *answer)
 {
 	const uint32_t count = summing->keys.count < GROUPS_MAX ? summing->keys.count : GROUPS_MAX;
 	fleet_summing_host(summing);
 	for (uint32_t id = 0; id < count; id++)
-		if (summing->question->asked != FLEET_DIFF ||
-		    service_of(summing, summing->groups[id].service)->hosts[FLEET_AFTER])
+		if (group_counts(summing, &summing->groups[id]))
 			row_make(summing, answer, id);
 }
