@@ -79,7 +79,7 @@ enum fleet_side { FLEET_BEFORE, FLEET_AFTER, FLEET_SIDES };
 struct fleet_sums {
 	uint64_t figures[FLEET_FIGURE_COUNT];
 	uint64_t hosts;      /**< that have the group in use */
-	uint64_t population; /**< hosts of the side, of the row's service: with those that have 0 */
+	uint64_t population; /**< hosts of the side, of the row's service or version: with those that have 0 */
 	double squares;      /**< over the hosts, of their outstanding bytes */
 	double variance;     /**< of the outstanding bytes, because it is a sample; 0: it is none */
 };

@@ -34,7 +34,7 @@ enum { USED_BEFORE = 1, USED_AFTER = 2, FIRST = 4, MADE = 8, ANY = 15 };
 struct counted_epoch {
 	const struct clickhouse_epoch *epoch;
 	const struct clickhouse_session *session;
-	uint32_t service;
+	uint32_t service; /* growth: a version of it */
 	unsigned uses;
 	uint64_t keeper, keeper_in_service; /* the first epoch that is here, of the host */
 };
@@ -109,6 +109,21 @@ static void session_begin(struct database *database, const struct clickhouse_ses
 
 /* ---- epochs that count ---- */
 
+/* The text is that of the service; growth: with the version behind it. */
+static uint32_t service_find(struct database *database, const struct clickhouse_epoch *last)
+{
+	struct sink name;
+	size_t size;
+	if (database->question->asked != FLEET_GROWTH)
+		return intern_text(&database->services, last->service);
+	sink_to_memory(&name);
+	sink_format(&name, "%s%c%s", last->service, 0, last->version);
+	char *text = sink_take(&name, &size);
+	const uint32_t service = intern_bytes(&database->services, text, size);
+	free(text);
+	return service;
+}
+
 static int service_order(const void *a, const void *b)
 {
 	const struct counted_epoch *one = a, *other = b;
@@ -119,10 +134,7 @@ static int service_order(const void *a, const void *b)
 static void entry_add(struct database *database, struct counted_epoch entry)
 {
 	const struct counted_epoch *last = database->entry_count ? &database->entries[database->entry_count - 1] : NULL;
-	const bool is_same_host = last && last->session->host == entry.session->host;
-	entry.keeper = is_same_host ? last->keeper : entry.epoch->id;
-	entry.keeper_in_service =
-		is_same_host && last->service == entry.service ? last->keeper_in_service : entry.epoch->id;
+	entry.keeper = last && last->session->host == entry.session->host ? last->keeper : entry.epoch->id;
 	memory_grow(database->entries, database->entry_count, database->entry_capacity);
 	database->entries[database->entry_count++] = entry;
 }
@@ -133,7 +145,7 @@ static void entries_make(struct database *database)
 	const enum fleet_kind asked = database->question->asked;
 	for (size_t i = 0; i < database->sessions.count; i++) {
 		const struct clickhouse_session *session = &database->sessions.items[i];
-		const uint32_t service = intern_text(&database->services, session->last->service);
+		const uint32_t service = service_find(database, session->last);
 		for (size_t j = 0; j < session->count; j++) {
 			const struct clickhouse_epoch *epoch = &session->epochs[j];
 			struct counted_epoch entry = {.epoch = epoch, .session = session, .service = service};
@@ -148,6 +160,12 @@ static void entries_make(struct database *database)
 	}
 	if (database->entry_count)
 		qsort(database->entries, database->entry_count, sizeof(*database->entries), service_order);
+	for (size_t i = 0; i < database->entry_count; i++) {
+		struct counted_epoch *entry = &database->entries[i];
+		const bool is_first =
+			!i || entry[-1].service != entry->service || entry[-1].session->host != entry->session->host;
+		entry->keeper_in_service = is_first ? entry->epoch->id : entry[-1].keeper_in_service;
+	}
 }
 
 /* Whether no other session that counts is added to the same host: of the service, for which versions are compared and
@@ -436,8 +454,12 @@ static struct fleet_row *row_of(struct database *database, uint64_t service, uin
 	if (number == database->answer->row_count) {
 		struct fleet_row *row = fleet_answer_add(database->answer);
 		row->id = id;
-		if (is_by_service(database->question) && service < database->services.count)
-			row->service = arena_text(&database->answer->arena, database->services.items[service].data);
+		if (is_by_service(database->question) && service < database->services.count) {
+			const char *name = database->services.items[service].data;
+			row->service = arena_text(&database->answer->arena, name);
+			if (database->question->asked == FLEET_GROWTH)
+				row->version = arena_text(&database->answer->arena, name + strlen(name) + 1);
+		}
 	}
 	struct fleet_row *row = &database->answer->rows[number];
 	row->services += is_new;
@@ -609,7 +631,7 @@ static int rows_ask(struct database *database, struct diag *diag)
 		struct fleet_row *row = &database->answer->rows[i];
 		for (int side = 0; side < FLEET_SIDES; side++)
 			row->sides[side].population =
-				row->service ? fleet_summing_population(database->summing, row->service,
+				row->service ? fleet_summing_population(database->summing, row->service, row->version,
 									(enum fleet_side)side)
 					     : row->sides[side].hosts;
 	}
