@@ -203,7 +203,7 @@ complete -c xheap -n __xheap_before_command -l flush-timer -x -d 'Write each eve
 complete -c xheap -n __xheap_before_command -l index -f -a 'always idle never' -d 'When to make the index during the recording'
 complete -c xheap -n __xheap_before_command -l real-time -d 'Use a flush timer of 100ms'
 complete -c xheap -n __xheap_before_command -l check-stacks -d 'Compare cached stacks with full stack walks'
-complete -c xheap -n __xheap_before_command -l jit-names -d 'Let node or java name the code that it compiles'
+complete -c xheap -n __xheap_before_command -l jit-names -d 'Let node, java or php name the code that it compiles'
 complete -c xheap -n __xheap_before_command -s q -l quiet -d 'Print only errors and warnings about missing data'
 complete -c xheap -n __xheap_before_command -s h -l help -d 'Print the options'
 complete -c xheap -n '__fish_seen_subcommand_from record' -a '(__fish_complete_subcommand --fcs-skip=2 -o --output --stackwalk --stack-depth --on-full --wait-limit --buffer-size --min-buffers --max-buffers --sample --max-file --file-mode --keep --clock --trigger --permissions --flush-timer --generations)'
