@@ -390,7 +390,7 @@ static void tracer_runs_end(struct logger *logger, uint64_t now)
 }
 
 /* Buffers of a coarse sample fill slowly, and a thread that waits for one rings: most rounds would find nothing. */
-static bool has_time(const struct logger *logger)
+static bool is_coarse_sample(const struct logger *logger)
 {
 	enum { COARSE_BYTES = 1 << 16 };
 	return logger->options->sample_bytes >= COARSE_BYTES;
@@ -399,7 +399,7 @@ static bool has_time(const struct logger *logger)
 static void loop(struct logger *logger)
 {
 	unsigned quiet = 0;
-	const bool is_coarse = has_time(logger);
+	const bool is_coarse = is_coarse_sample(logger);
 	logger->flushed_ns = monotonic_now_ns();
 	for (;;) {
 		uint64_t now = monotonic_now_ns();
