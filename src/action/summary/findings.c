@@ -207,7 +207,8 @@ static void growths_find(struct summary *summary, bool leads)
 			       (struct summary_finding){.kind = FINDING_GROWTH,
 							.title_bytes = title,
 							.time = {own->clock.from_ns, own->clock.to_ns},
-							.process = own->process},
+							.process = own->process,
+							.growth = i},
 			       &text, &command);
 	}
 }
