@@ -38,7 +38,8 @@ int file_check_owner(int fd, const char *path, struct diag *diag)
 static int open_in(const struct output_place *place, const char *path, int flags, mode_t mode, struct diag *diag)
 {
 	struct stat status;
-	int fd = openat(place->directory, place->name, flags | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW, mode);
+	int fd = openat(place->directory, place->name,
+			flags | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW, mode);
 	if (fd >= 0)
 		return fd;
 	if (errno == ELOOP)
