@@ -196,8 +196,7 @@ static void growth_find(struct summary *summary)
 			       (struct summary_finding){.kind = FINDING_GROWTH,
 							.title_bytes = title,
 							.time = {own->clock.from_ns, own->clock.to_ns},
-							.process = own->process,
-							.growth = i},
+							.process = own->process},
 			       &text, &command);
 	}
 }

@@ -78,7 +78,6 @@ struct summary_finding {
 	size_t title_bytes;     /**< of the text: a title, which the rest explains */
 	struct heap_range time; /**< that it is about; a moment: both bounds are it */
 	uint32_t process;       /**< that it is about, or TRACE_NONE: of all */
-	size_t growth;          /**< of FINDING_GROWTH: its place in survey.growths */
 };
 
 struct summary {

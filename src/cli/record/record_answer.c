@@ -174,19 +174,17 @@ static bool growth_put(struct action_input *input)
 		.short_ns = SUMMARY_SHORT_NS, .top = 1, .is_filtered = true, .is_brief = true};
 	struct summary summary;
 	summary_make(&summary, input, &plan);
-	unsigned at = 0;
-	while (at < summary.finding_count && summary.findings[at].kind != FINDING_GROWTH)
-		at++;
-	bool has_growth = at < summary.finding_count;
+	bool has_growth =
+		summary.survey.grows_count > 0 && summary.finding_count && summary.findings[0].kind == FINDING_GROWTH;
 	if (has_growth) {
-		const struct survey_growth *own = &summary.survey.growths[summary.findings[at].growth];
+		const struct survey_growth *own = &summary.survey.growths[0];
 		char after[LINE_BYTES];
 		snprintf(after, sizeof(after), " grows by %s a second (95 %% interval: %s to %s)",
 			 report_bytes(&input->sources[0], (uint64_t)own->growth.bytes.mean).data,
 			 text_bytes((uint64_t)own->growth.bytes.low).data,
 			 text_bytes((uint64_t)own->growth.bytes.high).data);
 		line_put("", answer_function(input, own->node), after);
-		printf("next: %s\n", text_shown(summary.findings[at].command));
+		printf("next: %s\n", text_shown(summary.findings[0].command));
 	}
 	summary_fini(&summary);
 	return has_growth;
