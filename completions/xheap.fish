@@ -135,6 +135,7 @@ complete -c xheap -n '__fish_seen_subcommand_from push' -l queue -r -F -d 'Where
 complete -c xheap -n '__fish_seen_subcommand_from push' -l queue-size -x -d 'How much may wait'
 complete -c xheap -n '__fish_seen_subcommand_from push' -l lines -d 'Look up lines of source files'
 complete -c xheap -n '__fish_seen_subcommand_from push' -l wait -d 'Wait for an earlier push to end'
+complete -c xheap -n '__fish_seen_subcommand_from push' -l trace -r -F -d 'Push what is left of a session that is over'
 complete -c xheap -n '__fish_seen_subcommand_from push' -l registered -d 'Push the sessions whose files say where'
 complete -c xheap -n '__fish_seen_subcommand_from push' -l once -d 'Make one profile now'
 complete -c xheap -n '__fish_seen_subcommand_from push' -s q -l quiet -d 'Print nothing but errors'

@@ -8,6 +8,7 @@
 #include "arch/patch_bytes.h"
 #include "base/grow.h"
 #include "base/requests.h"
+#include "inject/jumps.h"
 #include "inject/recorder_blob.h"
 #include "inject/stub.h"
 #include "inject/target_fields.h"
@@ -272,7 +273,7 @@ static bool jump_add(struct inject *inject, const struct inject_jump *jump)
 {
 	if (!grow_by_one(inject->jump, inject->jump_count, inject->jump_capacity))
 		return false;
-	if (!inject->is_gathering && !remote_write(inject->memory, jump->address, jump->jump, sizeof(jump->jump)))
+	if (!inject->is_gathering && !jumps_write(inject->memory, jump, 1))
 		return false;
 	inject->jump[inject->jump_count++] = *jump;
 	return true;
@@ -553,24 +554,65 @@ static bool ways_write(const struct image_patching *patching)
 	return remote_write(patching->inject->memory, way_of_object(patching, 0), bytes, sizeof(bytes));
 }
 
-/* Have a word of a table name the way in place of the function. Only its lower bytes differ. A library that was mapped
-   just now has other words still: then the recorder does it. Return false if a running program has chosen another
-   allocator. */
-static bool table_word_patch(const struct image_patching *patching, uint64_t at, uint64_t function, uint64_t way)
+/* Have the words of a table name the ways in place of the functions, or remember to. Only their lower bytes differ.
+   Another word stays: a library that was mapped just now has others still, and a program may have chosen another
+   allocator. If a function's address comes there later, the recorder replaces it. Return false if that cannot be. */
+static bool table_patch(const struct image_patching *patching, const struct recorder_object_tables *known, uint64_t at)
 {
-	struct inject *inject = patching->inject;
-	struct inject_jump jump = {.address = at, .moved = function};
-	uint64_t now;
-	if ((function ^ way) >> (8 * HOOK_PATCH_BYTES) || !remote_read(inject->memory, at, &now, sizeof(now)))
-		return false;
-	memset(jump.offsets, -1, sizeof(jump.offsets));
-	memcpy(jump.original, &function, sizeof(jump.original));
-	memcpy(jump.jump, &way, sizeof(jump.jump));
-	if (now == function)
-		return jump_add(inject, &jump);
-	if (!inject->is_gathering && grow_by_one(inject->jump, inject->jump_count, inject->jump_capacity))
-		inject->jump[inject->jump_count++] = jump;
-	return !inject->is_gathering || now == way;
+	for (unsigned i = 0; i < HOOK_PYTHON_FUNCTIONS; i++) {
+		uint64_t function = known->function[i], way = known->way[i];
+		struct inject_jump jump = {.address = at + i * sizeof(uint64_t), .moved = function, .is_word = true};
+		if ((function ^ way) >> (8 * HOOK_PATCH_BYTES))
+			return false;
+		memset(jump.offsets, -1, sizeof(jump.offsets));
+		memcpy(jump.original, &function, sizeof(jump.original));
+		memcpy(jump.jump, &way, sizeof(jump.jump));
+		if (!jump_add(patching->inject, &jump))
+			return false;
+	}
+	return true;
+}
+
+static bool is_table(const struct recorder_object_tables *known, uint64_t at)
+{
+	return at == known->table[0] + sizeof(uint64_t) || at == known->table[1] + sizeof(uint64_t);
+}
+
+/* Have copies of a table in the image's data name the ways, too: an allocator that a program has put above, such as
+   tracemalloc's, calls the functions by its copy. Return false if one cannot be changed. */
+static bool copies_patch(const struct image_patching *patching, const struct recorder_object_tables *known)
+{
+	enum {
+		WORD = sizeof(uint64_t),
+		BYTES = sizeof(known->function),
+		STEP = 4096,
+		BYTES_MAX = 64 << 20,
+		COPIES_MAX = 16
+	};
+	Elf64_Ehdr header;
+	Elf64_Phdr segments[REMOTE_SEGMENT_MAX];
+	unsigned char bytes[STEP + BYTES - WORD];
+	unsigned count = 0;
+	bool is_done = true;
+	if (!remote_read_segments(patching->inject->memory, patching->image->base, &header, segments))
+		return true;
+	for (unsigned i = 0; i < header.e_phnum; i++) {
+		uint64_t end = segments[i].p_vaddr + patching->image->bias + segments[i].p_memsz;
+		bool is_data = segments[i].p_type == PT_LOAD && (segments[i].p_flags & PF_W) &&
+			       segments[i].p_memsz <= BYTES_MAX;
+		for (uint64_t at = (end - segments[i].p_memsz) & ~(uint64_t)(WORD - 1); is_data && at < end;
+		     at += STEP) {
+			uint64_t left = end - at, size = left < sizeof(bytes) ? left : sizeof(bytes);
+			bool is_read = remote_read(patching->inject->memory, at, bytes, size);
+			for (uint64_t j = 0; is_read && j + BYTES <= size && count < COPIES_MAX; j += WORD) {
+				if (memcmp(bytes + j, known->function, BYTES) != 0 || is_table(known, at + j))
+					continue;
+				is_done &= table_patch(patching, known, at + j);
+				count++;
+			}
+		}
+	}
+	return is_done;
 }
 
 /* Lead all calls by way of the tables to the functions' entries. Calls that do not come that way are no events: of an
@@ -579,21 +621,49 @@ static void tables_patch(const struct image_patching *patching)
 {
 	const struct hook_python_objects *objects = &patching->hooks->python.objects;
 	struct recorder_object_tables known = {.base = patching->image->base};
-	bool is_usual = true;
+	bool is_done = true;
 	for (unsigned i = 0; i < HOOK_PYTHON_FUNCTIONS; i++) {
 		known.function[i] = objects->functions[i] + patching->image->bias;
 		known.way[i] = way_of_object(patching, i);
-		for (unsigned table = 0; table < HOOK_PYTHON_TABLES; table++)
-			is_usual &= table_word_patch(
-				patching, objects->tables[table] + patching->image->bias + (i + 1) * sizeof(uint64_t),
-				known.function[i], known.way[i]);
 	}
-	for (unsigned table = 0; table < HOOK_PYTHON_TABLES && !patching->inject->is_gathering; table++)
+	for (unsigned table = 0; table < HOOK_PYTHON_TABLES; table++) {
 		known.table[table] = objects->tables[table] + patching->image->bias;
+		is_done &= table_patch(patching, &known, known.table[table] + sizeof(uint64_t));
+	}
+	if (patching->inject->is_gathering)
+		is_done &= copies_patch(patching, &known);
 	RECORDER_WRITE(patching->inject, objects.tables, known);
-	if (!is_usual && has_memory(patching->inject))
+	if (!is_done && has_memory(patching->inject))
 		inject_refuse(patching->inject, "Python's objects", patching->path,
+			      "its tables of allocators cannot be changed");
+}
+
+/* Return whether words are to be changed in the image, and fewer are than its tables have: copies of these count. */
+static bool lacks_words(const struct inject *inject, const struct inject_image *image)
+{
+	unsigned char now[HOOK_PATCH_BYTES];
+	uint32_t count = 0, changed = 0;
+	for (uint32_t i = 0; i < inject->jump_count; i++) {
+		const struct inject_jump *jump = &inject->jump[i];
+		if (!jump->is_word || jump->address - image->base >= image->end - image->base)
+			continue;
+		count++;
+		changed += remote_read(inject->memory, jump->address, now, sizeof(now)) &&
+			   memcmp(now, jump->jump, sizeof(now)) == 0;
+	}
+	return count && changed < HOOK_PYTHON_TABLES * HOOK_PYTHON_FUNCTIONS;
+}
+
+void patches_check_words(struct inject *inject)
+{
+	for (uint32_t i = 0; i < inject->image_count; i++) {
+		struct inject_image *image = &inject->image[i];
+		if (!lacks_words(inject, image))
+			continue;
+		inject_refuse(inject, "Python's objects", region_file(inject->region, image->file)->path,
 			      "the program has chosen another allocator");
+		image->refused++;
+	}
 }
 
 /* Decide whether the objects of an image's interpreter are recorded. */

@@ -12,8 +12,8 @@
  * address that a recorded object lies there. What an attach has not seen begin has no bit, and its end is no event. The
  * thread has the interpreter's lock in each of these calls, so nobody else changes the bits of the same pool.
  *
- * The injector changes the tables that name the functions; this code changes those of a library that was only being
- * mapped then, when the interpreter takes an arena.
+ * The injector changes the tables that name the functions. This code does it when the interpreter takes an arena: in a
+ * library that was only being mapped then, or where a program has put the functions back.
  */
 #include "recorder/python_objects.h"
 
