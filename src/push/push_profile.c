@@ -294,6 +294,7 @@ static int profile_make(void *context, struct diag *diag)
 					  .parts = &profile->part,
 					  .part_count = 1,
 					  .past = &maker->past,
+					  .without_trace_ids = push_place_has_series(maker->place),
 					  .clickhouse = &maker->clickhouse,
 					  .labels = labels.items,
 					  .label_count = labels.count};
