@@ -677,6 +677,8 @@ static bool objects_begin(const struct image_patching *patching)
 		why = has_memory(patching->inject) ? "its memory cannot be written" : "";
 	if (why && why[0])
 		inject_refuse(patching->inject, "Python's objects", patching->path, why);
+	if (!why)
+		RECORDER_WRITE(patching->inject, objects.are_hooked, 1);
 	return !why;
 }
 

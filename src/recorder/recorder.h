@@ -155,11 +155,12 @@ struct signal_stream {
 	uint32_t id[256];
 };
 
-/** A frame of the interpreter: the function, the place in it, a sum of words in which other code at the same address
-    differs, and the id in stacks: PYTHON_ID_HIDDEN if they shall not have it. */
+/** A frame of the interpreter: its address, the function, the place in it, a sum of words in which other code at the
+    same address differs, and the id in stacks: PYTHON_ID_HIDDEN if they shall not have it, 0 before it is known. */
 struct python_frame {
-	uint64_t code, instruction, check;
-	uint32_t id, reserved;
+	uint64_t address, code, instruction, check;
+	uint32_t id;
+	uint32_t stack_end; /**< in the last stack, behind its id */
 };
 enum { PYTHON_ID_HIDDEN = 1 };
 
@@ -172,7 +173,7 @@ struct python_evaluation {
 
 /** What a thread remembers of its Python frames. */
 struct python_thread {
-	struct python_frame *frame;     /**< of the last stack, outermost first */
+	struct python_frame *frame;     /**< of the last stack, outermost first; frame[-1] is a sentinel of zeros */
 	struct python_frame *fresh;     /**< found by a walk, innermost first */
 	uint32_t *end;                  /**< of the parts of the chain, found by a walk */
 	uint32_t frame_count, capacity; /**< capacity: of these three */
@@ -248,7 +249,8 @@ struct recorder_python {
 /** Which objects of Python are recorded: a bit for each 16 bytes of memory, in a tree by address
     (src/recorder/python_objects.c). */
 struct recorder_objects {
-	uint64_t root; /**< address of the tree's first node; 0: none yet */
+	uint64_t root;       /**< address of the tree's first node; 0: none yet */
+	uint64_t are_hooked; /**< hooks call the allocator of an interpreter */
 	/** the interpreter's tables of allocators, in which ways replace functions; 0: none has to be watched */
 	struct recorder_object_tables {
 		uint64_t base; /**< of the interpreter's image */
