@@ -766,8 +766,11 @@ static struct stack_writing stack_write(struct thread *thread, const struct pyth
 	uint32_t merged = chain->parts > evals ? chain->parts - evals : 0;
 	int is_matched = !unmatched && !merged, has_objects = LOAD(&thread->recorder->objects.are_hooked) != 0;
 	if (is_matched && python->is_matched) {
-		while (at < same_evals && eval[at].end == part_end(python, chain, at) && eval[at].end <= chain->same)
-			at++;
+		/* Evaluations that go on have the first frames that they had, so parts outside of one that is the same are
+		   the same. */
+		at = same_evals;
+		while (at && (eval[at - 1].end > chain->same || eval[at - 1].end != part_end(python, chain, at - 1)))
+			at--;
 		frame = at ? eval[at - 1].end : 0;
 		native = at < same_evals ? eval[at].native : kept;
 		writing.at = at < same_evals ? eval[at].stack
