@@ -137,9 +137,32 @@ static void python_forget(struct inject *inject, const struct inject_image *imag
 		RECORDER_WRITE(inject, python.version, 0);
 }
 
+/* Give the recorder the variable with the contexts of threads. Of several in a process the first one counts. */
+static void tell_contexts(struct inject *inject, const struct hook_context_symbol *symbol,
+			  const struct inject_image *image)
+{
+	struct recorder_contexts known;
+	if (!inject->is_sampling || symbol->access == CONTEXT_ACCESS_NONE || symbol->access >= CONTEXT_ACCESS_COUNT ||
+	    !context_read(inject, offsetof(struct recorder, contexts), &known, sizeof(known)) || known.access)
+		return;
+	RECORDER_WRITE(inject, contexts.slot, symbol->slot + image->bias);
+	RECORDER_WRITE(inject, contexts.offset, symbol->offset);
+	RECORDER_WRITE(inject, contexts.access, symbol->access);
+}
+
+/* Take it away if its image is unloaded. */
+static void contexts_forget(struct inject *inject, const struct inject_image *image)
+{
+	struct recorder_contexts known;
+	if (context_read(inject, offsetof(struct recorder, contexts), &known, sizeof(known)) && known.access &&
+	    known.slot - image->base < image->end - image->base)
+		RECORDER_WRITE(inject, contexts.access, CONTEXT_ACCESS_NONE);
+}
+
 void patches_forget(struct inject *inject, const struct inject_image *image)
 {
 	python_forget(inject, image);
+	contexts_forget(inject, image);
 	uint32_t kept = 0;
 	for (uint32_t i = 0; i < inject->jump_count; i++)
 		if (inject->jump[i].address < image->base || inject->jump[i].address >= image->end)
@@ -682,10 +705,24 @@ static bool objects_begin(const struct image_patching *patching)
 	return !why;
 }
 
+/* Give the recorder what the C library's threads are like. It verifies where the thread id is. */
+static void tell_library(struct inject *inject, enum hook_flavour flavour)
+{
+	static const struct {
+		uint32_t tid_offset, dtv_row_bytes;
+	} libraries[] = {
+		[HOOK_FLAVOUR_GLIBC] = {0x2d0, CONTEXT_GLIBC_ROW}, [HOOK_FLAVOUR_MUSL] = {0x30, CONTEXT_MUSL_ROW}};
+	if (flavour != HOOK_FLAVOUR_GLIBC && flavour != HOOK_FLAVOUR_MUSL)
+		return;
+	RECORDER_WRITE(inject, tid_offset, libraries[flavour].tid_offset);
+	RECORDER_WRITE(inject, contexts.dtv_row_bytes, libraries[flavour].dtv_row_bytes);
+}
+
 void patch_image(struct inject *inject, const struct hook_image *hooks, struct inject_image *image, const char *path,
 		 bool is_main)
 {
 	tell_python(inject, &hooks->python, image);
+	tell_contexts(inject, &hooks->contexts, image);
 	uint64_t *originals = hooks->target_count ? calloc(hooks->target_count, sizeof(*originals)) : NULL;
 	if (!originals && hooks->target_count)
 		inject_refuse(inject, "all functions", path, "no memory");
@@ -711,8 +748,5 @@ void patch_image(struct inject *inject, const struct hook_image *hooks, struct i
 	free(originals);
 	for (uint32_t i = 0; i < inject->island_count; i++)
 		image->stubs[i].high = inject->island[i].next;
-	if (hooks->flavour == HOOK_FLAVOUR_GLIBC)
-		RECORDER_WRITE(inject, tid_offset, 0x2d0); /* struct pthread's tid; the recorder verifies it */
-	else if (hooks->flavour == HOOK_FLAVOUR_MUSL)
-		RECORDER_WRITE(inject, tid_offset, 0x30);
+	tell_library(inject, hooks->flavour);
 }

@@ -24,6 +24,7 @@
 
 #include <stdint.h>
 
+#include "base/thread_context.h"
 #include "region/access.h"
 #include "region/layout.h"
 #include "unwind/unwind_rows.h"
@@ -147,6 +148,12 @@ struct event_stream {
 	uint16_t is_lent;
 };
 
+/** What a reader of a stream knows, as long as the stream's next record begins at `end`. */
+struct stream_context {
+	struct thread_context context;
+	const uint8_t *end;
+};
+
 /** The state for calls of a signal handler that interrupts a hook. */
 struct signal_stream {
 	struct event_stream stream;
@@ -234,6 +241,8 @@ struct thread {
 	uint64_t nested_block;        /**< that the last nested call returned */
 	struct python_thread *python; /**< NULL: it had no event with Python frames yet */
 	uint64_t resizing;            /**< the frame of hook_python_realloc() under way; 0: none */
+	/** in a session that samples; [1]: of the signal stream */
+	struct stream_context context[2];
 };
 
 /** A Python interpreter: its functions and types, as addresses. `version` is written last. */
@@ -244,6 +253,14 @@ struct recorder_python {
 	uint64_t code_type, text_type, bytes_type;
 	uint32_t version; /**< the minor one of CPython 3; 0: none, or unknown */
 	uint32_t reserved;
+};
+
+/** Where a thread finds its context. `access` is written last. */
+struct recorder_contexts {
+	uint64_t slot, offset; /**< slot: address of the loader's words */
+	uint32_t access;       /**< enum context_access */
+	/** of a thread's table of modules: glibc's, or musl's; 0: unknown */
+	uint32_t dtv_row_bytes;
 };
 
 /** Which objects of Python are recorded: a bit for each 16 bytes of memory, in a tree by address
@@ -401,6 +418,7 @@ struct recorder {
 	struct recorder_python python;
 	struct python_id python_id[PYTHON_IDS];
 	struct recorder_objects objects;
+	struct recorder_contexts contexts;
 
 	/* In a session that samples: the recorded live blocks by address (annotated ones: sample_key()). A forked child
 	   has its own copy. */

@@ -29,7 +29,7 @@ os.environ["XDG_STATE_HOME"] = str(pathlib.Path("state").absolute())
 os.environ.pop("OTEL_RESOURCE_ATTRIBUTES", None)
 os.environ.pop("http_proxy", None)
 SENDER = pathlib.Path(XHEAP).with_name("xheap-send")
-# Blocks of two functions: one keeps all, one a tenth. Each line of the input is a step.
+# Blocks of two functions: one keeps all, one a tenth, up to KEPT of them. Each line of the input is a step.
 PROGRAM = r"""
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -71,15 +71,21 @@ int main(int count_of, char **words)
 	if (count_of > 1)
 		publish(words[1]);
 	char line[16];
-	static void *volatile all[1 << 20];
-	int count = 0;
+	enum { KEPT = 1 << 15 };
+	static void *volatile all[KEPT], *volatile tenths[KEPT];
+	unsigned count = 0;
 	while (fgets(line, sizeof(line), stdin)) {
 		for (int i = 0; i < 1000; i++) {
-			all[count] = keep(count % 2 && count > 1000);
-			count++;
+			free(all[count % KEPT]);
+			all[count % KEPT] = keep(count % 2 && count > 1000);
 			void *volatile block = dropped();
-			if (i % 10)
-				free(block);
+			if (i % 10 == 0) {
+				void *before = tenths[count / 10 % KEPT];
+				tenths[count / 10 % KEPT] = block;
+				block = before;
+			}
+			free(block);
+			count++;
 		}
 		puts("done");
 		fflush(stdout);
@@ -519,6 +525,93 @@ def check_kills_of_sending():
     server.close()
 
 
+# ---- a logger that is killed ----
+
+def check_logger_killed():
+    """What came since the last profile counts as one that was dropped, and the pusher says so. What is recovered can be pushed, once."""
+    os.mkdir("orphan")
+    target = Target("orphan", "-o", "orphan.xht")
+    logger = json.loads(run("query", "orphan", "-format", "json").stdout)["logger_pid"]
+    push = subprocess.Popen([XHEAP, "push", "orphan", f"file:{os.path.abspath('orphan')}", "--every", "2s"], stderr=subprocess.PIPE, text=True)
+    target.step()
+    until(lambda: os.listdir("orphan"), lambda: "no profile")
+    target.step()
+    os.kill(logger, signal.SIGKILL)
+    said = push.communicate(timeout=60)[1]
+    status = pathlib.Path("state/xheap/push/orphan/status").read_text()
+    expect(push.returncode == 2 and "no trace" in said and "dropped=1" in status and 2000 <= pushed_objects("orphan") < 2100, f"{push.returncode}: {said} {status} {pushed_objects('orphan')}")
+    place = f"file:{os.path.abspath('orphan')}"
+    run("recover", "orphan.xht")
+    run("push", "orphan", place, "--trace", "orphan.xht")
+    expect(4000 <= pushed_objects("orphan") < 4100, f"{pushed_objects('orphan')} with what was recovered")
+    said = run("push", "orphan", place, "--trace", "orphan.xht", status=2).stderr
+    expect("nothing is known" in said and pushed_objects("orphan") < 4100, said)
+    expect(os.path.exists("orphan.xht") and sorted(os.listdir("state/xheap/push/orphan")) == ["lock", "status"], os.listdir("state/xheap/push/orphan"))
+    target.process.stdin.close()
+    target.process.wait()
+
+
+def check_ending():
+    """A session that ends while a profile is made: the last one follows, and no logger is said to be gone."""
+    os.mkdir("ending")
+    target = Target("ending", "-o", "ending.xht", "--keep", "live")
+    target.step()
+    logger = json.loads(run("query", "ending", "-format", "json").stdout)["logger_pid"]
+    push = subprocess.Popen([XHEAP, "push", "ending", f"file:{os.path.abspath('ending')}", "--every", "1s"], stderr=subprocess.PIPE, text=True)
+    until(lambda: os.listdir("ending"), lambda: "no profile")
+    # Both ask the logger while it stands still.
+    os.kill(logger, signal.SIGSTOP)
+    time.sleep(1.5)
+    stop = subprocess.Popen([XHEAP, "stop", "ending", "-q"])
+    time.sleep(0.5)
+    os.kill(logger, signal.SIGCONT)
+    said = push.communicate(timeout=60)[1]
+    expect(not stop.wait() and not push.returncode and not said and 2000 <= pushed_objects("ending") < 2100, f"{push.returncode}: {said} {pushed_objects('ending')}")
+    target.process.stdin.close()
+    target.process.wait()
+
+
+# ---- memory ----
+
+def check_memory():
+    """A window of a million calls, whose rows are in a file."""
+    if "asan" in subprocess.run(["ldd", XHEAP], stdout=subprocess.PIPE, text=True).stdout:
+        return
+    os.mkdir("much")
+    target = Target("much", "-o", "much.xht", "--keep", "live")
+    for _ in range(250):
+        target.step()
+    push = subprocess.Popen([XHEAP, "push", "much", f"file:{os.path.abspath('much')}", "--every", "1s"])
+    until(lambda: os.listdir("much"), lambda: "no profile")
+    push.send_signal(signal.SIGSTOP)
+    status = pathlib.Path(f"/proc/{push.pid}/status").read_text()
+    push.send_signal(signal.SIGCONT)
+    target.stop()
+    push.wait()
+    expect(pushed_objects("much") >= 500000, f"{pushed_objects('much')} objects")
+    most = int(re.search(r"VmHWM:\s+(\d+)", status).group(1))
+    expect(most < 36 << 10, f"{most} KiB at most")
+
+
+def check_kills_of_refusals():
+    """Killed at each change of a file: a profile that the server refuses waits still, or is counted."""
+    target, refusals = Target("refused", "-o", "refused.xht"), 0
+    environment = os.environ | {"LD_PRELOAD": os.path.abspath("killer.so"), "ASAN_OPTIONS": "verify_asan_link_order=0"}
+    for kill_at in range(1, 1000):
+        server, queue = Server([400]), pathlib.Path(f"refused{kill_at}")
+        words = ["push", "refused", f"otlp+http://127.0.0.1:{server.port}", "--once", "-q", "--queue", queue]
+        killed = subprocess.run([XHEAP, *words], env=environment | {"KILL_AT": str(kill_at)})
+        waiting = len(list(queue.glob("*.profile")))
+        dropped = int(re.search(r"dropped=(\d+)", (queue / "status").read_text()).group(1)) if (queue / "status").exists() else 0
+        refusals += not server.answers
+        expect(server.answers or waiting + dropped, f"killed at change {kill_at}: {waiting} wait, {dropped} were dropped")
+        server.close()
+        if killed.returncode >= 0:
+            break
+    expect(refusals > 2 and dropped == 1, f"{refusals} refusals, {dropped} dropped")
+    target.stop()
+
+
 # ---- servers ----
 
 def nonsense(handler):
@@ -632,6 +725,7 @@ def check_words():
         (["push", "words", "clickhouse+http://h/a-b"], "name of a database"), (["push", "words", "clickhouse+http://u:p@h/"], "--token-file"),
         (["push", "words", "file:"], "a directory is missing"), (["push", "words", "file:.", "--every", "10ms"], "--every"), (["push", "words", "file:.", "--label", "a"], "KEY=VALUE"),
         (["push", "words", "file:.", "--label", "a b=c"], "KEY=VALUE"), (["push", "words", "file:.", "--token-file", "/nosuch"], "cannot be read"), (["push", "words", "file:.", "x"], "not expected"),
+        (["push", "words", "file:.", "--trace", "nosuch"], "--trace nosuch: No such file"),
         (["start", "other", "--push", "ftp://h"], "begins with"), (["start", "other", "--service", "x"], "--push PLACE"),
         (["start", "other", "--push-every", "2s"], "--push PLACE"),
         (["push", "words", f"file:{os.path.abspath('nowhere')}", "--once"], "nowhere"),
@@ -660,6 +754,9 @@ def main():
     check_directory()
     check_ended()
     check_kills_of_files()
+    check_logger_killed()
+    check_ending()
+    check_memory()
     if not SENDER.exists():
         skipped.append("not checked: there is no xheap-send, which needs libcurl")
     elif not packages.use():
@@ -674,6 +771,7 @@ def main():
         check_hanging()
         check_restart()
         check_kills_of_sending()
+        check_kills_of_refusals()
         check_words()
     print(*skipped, sep="\n")
     sys.exit(77 if skipped else 0)

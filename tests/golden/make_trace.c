@@ -579,7 +579,9 @@ static void sampled(struct scene *scene)
 	writer_add_option(scene->writer, "sample", "1000");
 	scene->stack = scene_stack(scene, 0x1000, 0x2000, 0);
 	scene_alloc(scene, thread, 1000, 0x7f0000100010, 100);
+	scene_context(scene, thread, UINT64_C(0xefcdab8967452301), UINT64_C(0x8877665544332211));
 	scene_alloc(scene, thread, 2000, 0x7f0000200010, 50000);
+	scene_context(scene, thread, 0, 0);
 	scene_free(scene, thread, 3000, 0x7f0000100010);
 }
 

@@ -71,11 +71,12 @@ static void text_without_python(struct sink *out, const struct action_source *so
 	}
 }
 
-/* A runtime on the stacks, without functions that it has compiled, was not asked to name them. */
+/* A runtime on the stacks, with code that it has compiled and no name of it, was not asked to name it. */
 static void text_without_jit(struct sink *out, const struct action_source *source)
 {
 	const struct trace_dictionary *dictionary = trace_dictionary(source->trace);
-	for (uint32_t i = 0; !trace_has_jit(dictionary) && i < dictionary->image_count; i++) {
+	bool is_nameless = trace_has_nameless(dictionary);
+	for (uint32_t i = 0; is_nameless && i < dictionary->image_count; i++) {
 		const char *name = text_file_name(dictionary->images[i].path), *advice = library_runtime_advice(name);
 		if (!advice || !heap_names_has_image(source->names, name))
 			continue;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "action/actions/action_table.h"
+#include "action/report/ends.h"
 #include "action/report/losses.h"
 #include "action/report/report_columns.h"
 #include "action/report/stack_view.h"
@@ -391,8 +392,9 @@ static void outstanding_find(struct summary *summary)
 	    text_percent(numbers->outstanding_bytes, summary->source->window->totals.peak_bytes) < LEAST_PERCENT)
 		return;
 	sink_to_memory(&text);
-	sink_format(&text, "%s has %u %% of the bytes that are never freed", summary_function(summary, sum.node),
-		    text_percent(numbers->outstanding_bytes, whole));
+	sink_format(&text, "%s has %u %% of the bytes that are %s", summary_function(summary, sum.node),
+		    text_percent(numbers->outstanding_bytes, whole),
+		    ends_outstanding(summary->source->table->dictionary));
 	const size_t title = text.used;
 	sink_format(&text, ": %s", bytes_of(summary, numbers->outstanding_bytes).data);
 	blocks_tell(summary, &sum, numbers->outstanding_count, &text);
