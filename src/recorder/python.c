@@ -188,10 +188,10 @@ static void put_character(struct text_out *out, uint32_t character)
 }
 
 /* Add a str object to the text: at most `max` bytes, of its end if is_end is set. *hash goes on over all of it. */
-static int put_text(const struct recorder *recorder, const struct python_layout *layout, uint64_t object, uint32_t max,
-		    int is_end, struct text_out *out, uint64_t *hash)
+static int put_text(const struct recorder_python *interpreter, const struct python_layout *layout, uint64_t object,
+		    uint32_t max, int is_end, struct text_out *out, uint64_t *hash)
 {
-	if (!is_object(object, recorder->python.text_type, layout->other_data))
+	if (!is_object(object, interpreter->text_type, layout->other_data))
 		return 0;
 	uint64_t length = load(object + OBJECT_SIZE), state = load_int(object + TEXT_STATE);
 	uint32_t bytes = (uint32_t)(state >> TEXT_KIND_SHIFT) & 7;
@@ -329,12 +329,12 @@ static uint32_t line_of_pairs(const uint8_t *at, const uint8_t *end, uint64_t of
 }
 
 /* Return the line of an instruction, 0 if it has none. */
-static uint32_t line_of(const struct recorder *recorder, const struct python_layout *layout, uint64_t code,
+static uint32_t line_of(const struct recorder_python *interpreter, const struct python_layout *layout, uint64_t code,
 			uint64_t instruction)
 {
 	uint64_t table = load(code + layout->lines);
 	uint32_t first = load_int(code + layout->first_line);
-	if (!is_object(table, recorder->python.bytes_type, BYTES_DATA) ||
+	if (!is_object(table, interpreter->bytes_type, BYTES_DATA) ||
 	    !is_mapped(table + BYTES_DATA, load(table + OBJECT_SIZE)))
 		return 0;
 	const uint8_t *at = (const uint8_t *)table + BYTES_DATA, *end = at + load(table + OBJECT_SIZE);
@@ -357,32 +357,34 @@ static int is_incomplete(const struct python_layout *layout, uint64_t code, uint
 }
 
 /* Make the id of a frame that was not seen before; 0 if it has none. */
-static uint32_t id_make(struct recorder *recorder, const struct python_layout *layout, uint64_t code,
-			uint64_t instruction)
+static uint32_t id_make(struct recorder *recorder, const struct recorder_python *interpreter,
+			const struct python_layout *layout, uint64_t code, uint64_t instruction)
 {
 	enum { NAME_BYTES_MAX = 120 };
 	struct text_out text = {.bytes = 0};
 	uint32_t first_line = load_int(code + layout->first_line);
 	uint64_t key = first_line;
-	if (!is_object(code, recorder->python.code_type, layout->code_bytes))
+	if (!is_object(code, interpreter->code_type, layout->code_bytes))
 		return 0;
 	if (is_incomplete(layout, code, instruction))
 		return PYTHON_ID_HIDDEN;
-	if (!put_text(recorder, layout, load(code + layout->file), REGION_CODE_TEXT_BYTES - NAME_BYTES_MAX, 1, &text,
+	if (!put_text(interpreter, layout, load(code + layout->file), REGION_CODE_TEXT_BYTES - NAME_BYTES_MAX, 1, &text,
 		      &key))
 		return 0;
 	uint32_t file_bytes = text.bytes;
-	if (!put_text(recorder, layout, load(code + layout->name), NAME_BYTES_MAX, 0, &text, &key))
+	if (!put_text(interpreter, layout, load(code + layout->name), NAME_BYTES_MAX, 0, &text, &key))
 		return 0;
 	uint32_t row = code_row(recorder, key ? key : 1, &text, file_bytes, first_line);
 	if (row == REGION_NONE)
 		return 0;
-	uint32_t id = capture_pc_id(recorder, region_pc_key_python(row, line_of(recorder, layout, code, instruction)));
+	uint32_t id =
+		capture_pc_id(recorder, region_pc_key_python(row, line_of(interpreter, layout, code, instruction)));
 	return id < PC_FIRST ? 0 : id;
 }
 
 /* Return the id of a frame, PYTHON_ID_HIDDEN if stacks shall not have it, 0 if it has none. */
-static uint32_t id_of(struct recorder *recorder, const struct python_layout *layout, const struct python_frame *frame)
+static uint32_t id_of(struct recorder *recorder, const struct recorder_python *interpreter,
+		      const struct python_layout *layout, const struct python_frame *frame)
 {
 	uint64_t key = (frame->code * HASH_FACTOR ^ frame->instruction) * HASH_FACTOR;
 	key = (key ^ key >> 31 ^ frame->check) * HASH_FACTOR | 1;
@@ -394,7 +396,7 @@ static uint32_t id_of(struct recorder *recorder, const struct python_layout *lay
 		if (LOAD_ACQUIRE(&place->key) == key && value >> 32 == (uint32_t)(key >> 1))
 			return (uint32_t)value;
 	}
-	uint32_t id = id_make(recorder, layout, frame->code, frame->instruction);
+	uint32_t id = id_make(recorder, interpreter, layout, frame->code, frame->instruction);
 	if (!id)
 		return 0;
 	struct python_id *place = 0;
@@ -483,12 +485,12 @@ typedef uint64_t state_call(void);
 
 /* Return the thread's own state, 0 if it has none. The current one may be that of a sub-interpreter; while another
    thread runs Python code there is none, and the thread still has its first one. */
-static uint64_t state_of(const struct recorder *recorder, struct python_thread *python,
+static uint64_t state_of(const struct recorder_python *interpreter, struct python_thread *python,
 			 const struct python_layout *layout, uint64_t fs_base)
 {
-	uint64_t state = recorder->python.current_state ? ((state_call *)recorder->python.current_state)() : 0;
+	uint64_t state = interpreter->current_state ? ((state_call *)interpreter->current_state)() : 0;
 	if (!state)
-		state = ((state_call *)recorder->python.own_state)();
+		state = ((state_call *)interpreter->own_state)();
 	return state && can_read(python, state, layout->thread_id + 8u) && load(state + layout->thread_id) == fs_base
 		       ? state
 		       : 0;
@@ -579,7 +581,7 @@ static inline __attribute__((always_inline)) enum walk_end chain_walk_of(struct 
 									 struct python_chain *chain)
 {
 	static const struct python_frame none = {.code = NO_CODE};
-	uint64_t state = state_of(thread->recorder, python, &layout, thread->fs_base);
+	uint64_t state = state_of(&thread->recorder->python[python->interpreter], python, &layout, thread->fs_base);
 	*chain = (struct python_chain){0, 0, 0, 0};
 	if (!state)
 		return WALK_DONE;
@@ -666,6 +668,7 @@ static int chain_walk(struct thread *thread, struct python_thread *python, uint3
 static int frames_take(struct recorder *recorder, struct python_thread *python, const struct python_layout *layout,
 		       const struct python_chain *chain)
 {
+	const struct recorder_python *interpreter = &recorder->python[python->interpreter];
 	uint32_t known = chain->frames - chain->fresh;
 	int is_named = 1;
 	for (uint32_t i = chain->same; i < chain->frames; i++) {
@@ -673,7 +676,7 @@ static int frames_take(struct recorder *recorder, struct python_thread *python, 
 		if (i >= known)
 			*frame = python->fresh[chain->frames - 1 - i];
 		if (!frame->id)
-			frame->id = id_of(recorder, layout, frame);
+			frame->id = id_of(recorder, interpreter, layout, frame);
 		is_named &= frame->id != 0;
 	}
 	python->frame_count = chain->frames;
@@ -686,7 +689,7 @@ static int frames_take(struct recorder *recorder, struct python_thread *python, 
    native frames that are the same; an evaluation that goes on at another instruction becomes one of them. */
 static uint32_t evals_follow(const struct thread *thread, struct python_thread *python, uint32_t *kept)
 {
-	const struct recorder_python *interpreter = &thread->recorder->python;
+	const struct recorder_python *interpreter = &thread->recorder->python[python->interpreter];
 	uint32_t count = python->eval_count;
 	*kept = *kept < python->native_count ? *kept : python->native_count;
 	while (count && python->eval[count - 1].native >= *kept)
@@ -709,6 +712,36 @@ static uint32_t evals_follow(const struct thread *thread, struct python_thread *
 	python->eval_count = count;
 	python->native_count = natives;
 	return same;
+}
+
+static int is_evaluation(const struct recorder_python *interpreter, uint64_t pc)
+{
+	return LOAD_ACQUIRE(&interpreter->version) &&
+	       (pc - interpreter->eval_low < interpreter->eval_high - interpreter->eval_low ||
+		pc - interpreter->cold_low < interpreter->cold_high - interpreter->cold_low);
+}
+
+/* Choose the interpreter of a stack among several: the innermost one. Where it is another one than in the last stack,
+   nothing remembered is of use. Evaluations of others stay native, and are counted. */
+__attribute__((noinline)) static void interpreter_choose(const struct thread *thread, struct python_thread *python)
+{
+	struct recorder *recorder = thread->recorder;
+	uint32_t chosen = RECORDER_PYTHONS, count = LOAD(&recorder->python_count);
+	for (uint32_t native = thread->memo_count; native-- > 0;)
+		for (uint32_t i = 0; i < count && i < RECORDER_PYTHONS; i++) {
+			if (i == chosen || !is_evaluation(&recorder->python[i], thread->memo[native].pc - 1))
+				continue;
+			if (chosen < RECORDER_PYTHONS) {
+				COUNT(&recorder->region->python_failures, 1);
+				native = 0;
+				break;
+			}
+			chosen = i;
+		}
+	if (chosen == RECORDER_PYTHONS || chosen == python->interpreter)
+		return;
+	python->interpreter = chosen;
+	python->frame_count = python->eval_count = python->native_count = python->is_matched = python->failures = 0;
 }
 
 /* A stack in the making, written over the last one. */
@@ -766,8 +799,8 @@ static struct stack_writing stack_write(struct thread *thread, const struct pyth
 	uint32_t merged = chain->parts > evals ? chain->parts - evals : 0;
 	int is_matched = !unmatched && !merged, has_objects = LOAD(&thread->recorder->objects.are_hooked) != 0;
 	if (is_matched && python->is_matched) {
-		/* Evaluations that go on have the first frames that they had, so parts outside of one that is the same are
-		   the same. */
+		/* Evaluations that go on have the first frames that they had, so parts outside of one that is the same
+		   are the same. */
 		at = same_evals;
 		while (at && (eval[at - 1].end > chain->same || eval[at - 1].end != part_end(python, chain, at - 1)))
 			at--;
@@ -823,13 +856,15 @@ __attribute__((noinline)) static struct python_thread *thread_prepare(struct thr
 __attribute__((noinline)) struct python_stack python_capture(struct thread *thread, uint32_t kept, uint32_t depth)
 {
 	struct recorder *recorder = thread->recorder;
-	uint32_t version = LOAD(&recorder->python.version);
 	struct python_thread *python = thread->python ? thread->python : thread_prepare(thread);
 	if (UNLIKELY(!python) || UNLIKELY(!stack_has_room(thread, python, python->capacity))) {
 		if (python)
 			python->stack_count = python->eval_count = python->native_count = python->is_matched = 0;
 		return (struct python_stack){0, thread->memo_count, thread->id};
 	}
+	if (UNLIKELY(LOAD(&recorder->python_count) > 1))
+		interpreter_choose(thread, python);
+	uint32_t version = LOAD(&recorder->python[python->interpreter].version);
 	uint32_t same_evals = evals_follow(thread, python, &kept);
 	struct python_chain chain = {0, 0, 0, 0};
 	if (python->eval_count && version - PYTHON_MINOR_FIRST <= PYTHON_MINOR_LAST - PYTHON_MINOR_FIRST &&

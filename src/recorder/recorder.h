@@ -52,6 +52,7 @@ enum {
 	RECORDER_HEAP_PROBES = 64,
 	PYTHON_MINOR_FIRST = 8, /* as HOOK_PYTHON_FIRST, HOOK_PYTHON_LAST */
 	PYTHON_MINOR_LAST = 14,
+	RECORDER_PYTHONS = 4, /**< interpreters of a process */
 	PYTHON_PAGES = 256,
 	PYTHON_ID_BITS = 14,
 	PYTHON_IDS = 1 << PYTHON_ID_BITS,
@@ -193,7 +194,7 @@ struct python_thread {
 	uint32_t failures;     /**< walks in a row that failed */
 	uint32_t page_turn;    /**< which of several pages the next one replaces */
 	uint32_t walks;        /**< since the pages were probed for the first time */
-	uint32_t reserved;
+	uint32_t interpreter;  /**< whose evaluations the last stack has: index in recorder.python */
 	/** numbers of pages that were readable when they were read first, inverted; 0: none */
 	uint64_t page[PYTHON_PAGES];
 };
@@ -245,7 +246,7 @@ struct thread {
 	struct stream_context context[2];
 };
 
-/** A Python interpreter: its functions and types, as addresses. `version` is written last. */
+/** A Python interpreter: its functions and types, as addresses. `version` is written last. 0: free, or unloaded. */
 struct recorder_python {
 	uint64_t eval_low, eval_high, cold_low, cold_high; /**< _PyEval_EvalFrameDefault(), and the rest of it */
 	uint64_t own_state;                                /**< PyGILState_GetThisThreadState() */
@@ -268,12 +269,12 @@ struct recorder_contexts {
 struct recorder_objects {
 	uint64_t root;       /**< address of the tree's first node; 0: none yet */
 	uint64_t are_hooked; /**< hooks call the allocator of an interpreter */
-	/** the interpreter's tables of allocators, in which ways replace functions; 0: none has to be watched */
+	/** by interpreter: tables of allocators, in which ways replace functions; 0: none has to be watched */
 	struct recorder_object_tables {
 		uint64_t base; /**< of the interpreter's image */
 		uint64_t table[2];
 		uint64_t function[4], way[4]; /**< that allocate objects; addresses behind which these are called */
-	} tables;
+	} tables[RECORDER_PYTHONS];
 };
 
 /** The id of a Python frame. Threads read and write it at any time: a value holds for the key only if its upper half is
@@ -415,7 +416,9 @@ struct recorder {
 
 	struct row_slot row[RECORDER_ROW_COUNT];
 	struct heap_place heap[RECORDER_HEAP_TABLE];
-	struct recorder_python python;
+	uint32_t python_count; /**< interpreters, with unloaded ones; written behind them */
+	uint32_t reserved_count;
+	struct recorder_python python[RECORDER_PYTHONS];
 	struct python_id python_id[PYTHON_IDS];
 	struct recorder_objects objects;
 	struct recorder_contexts contexts;
