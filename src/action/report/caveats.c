@@ -141,7 +141,8 @@ void caveats_lines(struct sink *out, const struct action_source *source, bool as
 	text_caveat(out, "events without a heap", dictionary->statistics.heapless,
 		    " (there were too many heaps: their blocks end with no heap)");
 	text_caveat(out, "stacks without their Python frames, at least", dictionary->statistics.pythonless,
-		    " (the interpreter's structures were not as expected, or there were too many functions)");
+		    " (the interpreter's structures were not as expected, there were too many functions, or another"
+		    " interpreter called it)");
 	text_caveat(out, "truncated stacks", dictionary->ends.truncated, "");
 	losses_text_unwindless(out, dictionary);
 	text_whole(out, dictionary);
