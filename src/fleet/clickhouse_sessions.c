@@ -10,7 +10,7 @@
 #include "base/sink.h"
 
 /* A whole push comes each hour; what waited for the network comes later. */
-enum { WHOLE_SECONDS = 2 * 3600, SLOT_SECONDS = 600 };
+enum { WHOLE_SECONDS = 2 * 3600 };
 
 /* ---- the question ---- */
 
@@ -58,7 +58,7 @@ static char *sessions_sql(const struct fleet_question *question, bool is_all)
 	if (is_all)
 		sink_text(&sql, "1");
 	else
-		clickhouse_in_time(&sql, "slot", question, WHOLE_SECONDS, SLOT_SECONDS);
+		clickhouse_in_time(&sql, "slot", question, WHOLE_SECONDS, CLICKHOUSE_SLOT_SECONDS);
 	filter_write(&sql, "service", question->service);
 	filter_write(&sql, "host", question->host);
 	sink_text(&sql, " GROUP BY session, whole, push) GROUP BY a_host, a_service, a_name, session, whole "
@@ -197,6 +197,12 @@ static bool session_make(struct clickhouse_session *session, const struct fleet_
 	return true;
 }
 
+/* Whether the session before (-1), or behind (1), is of the same service. */
+static bool is_of_service(const struct clickhouse_session *session, int step)
+{
+	return !strcmp(session->epochs->service, session[step].epochs->service);
+}
+
 static void hosts_count(const struct clickhouse_sessions *sessions, struct fleet_answer *answer)
 {
 	for (size_t i = 0, end; i < sessions->count; i = end) {
@@ -205,8 +211,13 @@ static void hosts_count(const struct clickhouse_sessions *sessions, struct fleet
 			has_side[sessions->items[end].side] = true;
 			is_twice |= sessions->items[end].is_twice;
 		}
-		for (size_t j = i; j < end; j++)
+		for (size_t j = i; j < end; j++) {
 			sessions->items[j].is_twice = is_twice;
+			sessions->items[j].is_alone = end - i == 1;
+			sessions->items[j].is_alone_in_service =
+				!(j > i && is_of_service(&sessions->items[j], -1)) &&
+				!(j + 1 < end && is_of_service(&sessions->items[j], 1));
+		}
 		answer->hosts++;
 		for (int side = 0; side < FLEET_SIDES; side++)
 			answer->hosts_of[side] += has_side[side];

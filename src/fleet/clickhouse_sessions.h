@@ -10,6 +10,9 @@
 #include "fleet/clickhouse_server.h"
 #include "fleet/fleet.h"
 
+/** The server's rows lie by the hour in which they arrived: whole pushes come as often. */
+enum { CLICKHOUSE_SLOT_SECONDS = 3600 };
+
 /** An epoch. The texts are the answer's that it was read from. */
 struct clickhouse_epoch {
 	const char *host, *service, *name, *version;
@@ -36,6 +39,7 @@ struct clickhouse_session {
 	double rate;                          /**< growth: what its change counts for per hour; 0: nothing */
 	uint64_t host;                        /**< sessions of one host have the same number */
 	bool is_twice;                        /**< a session of the host has pushes that came twice */
+	bool is_alone, is_alone_in_service;   /**< no other session that counts is of the host; and of the service */
 };
 
 /** All of them, host after host. Zero it; end it with clickhouse_sessions_fini(). */

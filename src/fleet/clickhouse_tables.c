@@ -22,8 +22,8 @@ enum { HAS_TTL = 20, HAS_ASYNC_INSERT = 22 };
 	"host, name, service, version, session, whole, push, started_ns, from_ns, time_ns, sample_bytes, " \
 	"inuse_bytes, " \
 	"inuse_objects, variance, label_keys, label_values"
-#define ARRIVED "intDiv(toUInt32(now()), 600) AS slot, toUInt32(now()) AS arrived, intHash64(session + whole) AS epoch"
-#define DAYS "toDate(toDateTime(slot * 600), 'UTC')"
+#define ARRIVED "intDiv(toUInt32(now()), 3600) AS slot, toUInt32(now()) AS arrived, intHash64(session + whole) AS epoch"
+#define DAYS "toDate(toDateTime(slot * 3600), 'UTC')"
 
 /* A table: $D is the database, $L what the names of a shard's own tables end with, $A where rows arrive, $T how long
    they are kept. */

@@ -79,7 +79,7 @@ enum fleet_side { FLEET_BEFORE, FLEET_AFTER, FLEET_SIDES };
 struct fleet_sums {
 	uint64_t figures[FLEET_FIGURE_COUNT];
 	uint64_t hosts;      /**< that have the group in use */
-	uint64_t population; /**< hosts of the side, of the row's service: with those that have 0 */
+	uint64_t population; /**< hosts of the side, of the row's service or version: with those that have 0 */
 	double squares;      /**< over the hosts, of their outstanding bytes */
 	double variance;     /**< of the outstanding bytes, because it is a sample; 0: it is none */
 };
@@ -167,6 +167,14 @@ int fleet_database_make(const char *place, const char *token_file, const char *c
     *loaded to how many are there. Return 0, or a negative errno with the reason in `diag`: the next one is not. */
 int fleet_load(const struct fleet_place *place, const struct push_labels *labels, const char *const *traces,
 	       size_t count, size_t *loaded, struct diag *diag);
+
+/** Return whether something counts that the row had in use before, or has now. */
+static inline bool fleet_row_has_use(const struct fleet_row *row)
+{
+	const uint64_t *after = row->sides[FLEET_AFTER].figures;
+	return row->sides[FLEET_BEFORE].figures[FLEET_OUTSTANDING_BYTES] || after[FLEET_OUTSTANDING_BYTES] ||
+	       after[FLEET_OUTSTANDING_COUNT];
+}
 
 /** Add a row. Valid until the next one is added. */
 struct fleet_row *fleet_answer_add(struct fleet_answer *answer);

@@ -3,8 +3,11 @@
  * A database of ClickHouse that hosts push to. First it is asked what pushes there are, which says what counts for the
  * question, and all that is about services, hosts and versions. Then it adds up the steps of those epochs by stack.
  *
- * A stack's row needs the squares of what hosts have, so it is added up by host first. A host is a number, which is
- * found by epoch in a list. The rows of hosts with a push that came twice take a way of their own, which is slow.
+ * Of top, these sums are all that there is to know of a stack, but how many hosts have it: a step says whether the
+ * session begins or ceases to have it in use, and a host with several sessions is counted by a query of its own. The
+ * other rows need the squares of what hosts have, so each host is added up first: service by service, and some stacks
+ * after the other, so that this stays in a processor's cache. Rows of hosts with a push that came twice are read one
+ * by one, which is slow.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -17,10 +20,12 @@
 #include "fleet/clickhouse_sessions.h"
 #include "fleet/fleet_sums.h"
 
-/* The number of a group's member: its service, host and session. Sessions of one host add up where hosts count. */
-enum { SESSION_BITS = 24, HOST_BITS = 24, SERVICE_SHIFT = SESSION_BITS + HOST_BITS };
-/* So many sessions are asked about at once, unless a service has more: 2,000 stacks of each fit into memory. */
-enum { SESSIONS_AT_ONCE = 1000, SLOT_SECONDS = 600, VALUES_OF_PPROF = 4 };
+/* A branch of a query is about so many sessions at most, if it can be cut by stacks: what it adds up is to stay in a
+   processor's cache. Lists of epochs are written again for each of its parts, so there are not too many. */
+enum { SESSIONS_OF_PART = 25, LISTED_OF_PARTS = 100000 };
+/* So many branches are one query, at most: the server makes its threads and files for each of them. */
+enum { BRANCHES_AT_ONCE = 256, QUERY_BYTES = 8 << 20 };
+enum { VALUES_OF_PPROF = 4 };
 enum { ALLOC_OBJECTS, ALLOC_SPACE, INUSE_OBJECTS, INUSE_SPACE };
 
 /* What the rows of an epoch are for. */
@@ -29,8 +34,9 @@ enum { USED_BEFORE = 1, USED_AFTER = 2, FIRST = 4, MADE = 8, ANY = 15 };
 struct counted_epoch {
 	const struct clickhouse_epoch *epoch;
 	const struct clickhouse_session *session;
-	uint32_t service;
+	uint32_t service; /* growth: a version of it */
 	unsigned uses;
+	uint64_t keeper, keeper_in_service; /* the first epoch that is here, of the host */
 };
 
 struct database {
@@ -43,14 +49,23 @@ struct database {
 	struct intern services;
 	struct counted_epoch *entries;
 	size_t entry_count, entry_capacity;
-	char *stacks; /* hosts: a list of those that have the frame; NULL: all */
+	char *stacks;                /* hosts: a list of those that have the frame; NULL: all */
+	struct intern rows, members; /* of the answer, by group and service; a group in a service */
+	struct sink sql;             /* the query that is made: its branches so far */
+	unsigned branches;
+	uint64_t (*uses)[VALUES_OF_PPROF]; /* hosts: of each session; and the variance of its bytes */
+	double *variances;
 };
 
-/* The entries of a query: of services one after the other, and those whose pushes came twice, or the others. */
-struct database_query {
+/* The entries of a branch of a query: with these uses, of a service, or of all; of sessions whose pushes came twice, or
+   of the others; of those that are alone on their host, or of the others. The stacks are a part of all. */
+struct branch {
 	const struct database *database;
-	uint32_t first, end;
-	bool is_twice;
+	size_t first, end;
+	bool is_of_service;
+	unsigned uses;
+	bool is_twice, is_alone;
+	uint32_t part, parts;
 };
 
 static bool is_by_service(const struct fleet_question *question)
@@ -92,292 +107,534 @@ static void session_begin(struct database *database, const struct clickhouse_ses
 	fleet_summing_session(database->summing, &head, session->side);
 }
 
-/* ---- lists ---- */
+/* ---- epochs that count ---- */
 
+/* The text is that of the service; growth: with the version behind it. */
+static uint32_t service_find(struct database *database, const struct clickhouse_epoch *last)
+{
+	struct sink name;
+	size_t size;
+	if (database->question->asked != FLEET_GROWTH)
+		return intern_text(&database->services, last->service);
+	sink_to_memory(&name);
+	sink_format(&name, "%s%c%s", last->service, 0, last->version);
+	char *text = sink_take(&name, &size);
+	const uint32_t service = intern_bytes(&database->services, text, size);
+	free(text);
+	return service;
+}
+
+static int service_order(const void *a, const void *b)
+{
+	const struct counted_epoch *one = a, *other = b;
+	const int order = (one->service > other->service) - (one->service < other->service);
+	return order ? order : (one->epoch > other->epoch) - (one->epoch < other->epoch);
+}
+
+static void entry_add(struct database *database, struct counted_epoch entry)
+{
+	const struct counted_epoch *last = database->entry_count ? &database->entries[database->entry_count - 1] : NULL;
+	entry.keeper = last && last->session->host == entry.session->host ? last->keeper : entry.epoch->id;
+	memory_grow(database->entries, database->entry_count, database->entry_capacity);
+	database->entries[database->entry_count++] = entry;
+}
+
+/* The sessions are sorted by host, and by service there. */
 static void entries_make(struct database *database)
 {
 	const enum fleet_kind asked = database->question->asked;
 	for (size_t i = 0; i < database->sessions.count; i++) {
 		const struct clickhouse_session *session = &database->sessions.items[i];
-		const uint32_t service = intern_text(&database->services, session->last->service);
+		const uint32_t service = service_find(database, session->last);
 		for (size_t j = 0; j < session->count; j++) {
 			const struct clickhouse_epoch *epoch = &session->epochs[j];
-			struct counted_epoch entry = {epoch, session, service, 0};
+			struct counted_epoch entry = {.epoch = epoch, .session = session, .service = service};
 			if (epoch == session->last && (asked != FLEET_GROWTH || session->first))
 				entry.uses |= session->side == FLEET_BEFORE ? USED_BEFORE : USED_AFTER;
 			entry.uses |= epoch == session->first ? FIRST : 0;
 			if (asked == FLEET_TOP && clickhouse_session_is_made(session, epoch))
 				entry.uses |= MADE;
-			if (!entry.uses)
-				continue;
-			memory_grow(database->entries, database->entry_count, database->entry_capacity);
-			database->entries[database->entry_count++] = entry;
+			if (entry.uses)
+				entry_add(database, entry);
 		}
+	}
+	if (database->entry_count)
+		qsort(database->entries, database->entry_count, sizeof(*database->entries), service_order);
+	for (size_t i = 0; i < database->entry_count; i++) {
+		struct counted_epoch *entry = &database->entries[i];
+		const bool is_first =
+			!i || entry[-1].service != entry->service || entry[-1].session->host != entry->session->host;
+		entry->keeper_in_service = is_first ? entry->epoch->id : entry[-1].keeper_in_service;
 	}
 }
 
-static const struct counted_epoch *entry_next(const struct database_query *query, size_t *at, unsigned uses)
+/* Whether no other session that counts is added to the same host: of the service, for which versions are compared and
+   growth is judged, or of any. */
+static bool is_alone(const struct database *database, const struct clickhouse_session *session)
 {
-	const struct database *database = query->database;
-	while (*at < database->entry_count) {
-		const struct counted_epoch *entry = &database->entries[(*at)++];
-		if (entry->uses & uses && entry->service >= query->first && entry->service < query->end &&
-		    entry->session->is_twice == query->is_twice)
+	return is_by_service(database->question) ? session->is_alone_in_service : session->is_alone;
+}
+
+static const struct counted_epoch *entry_next(const struct branch *branch, size_t *at, unsigned uses)
+{
+	const struct database *database = branch->database;
+	while (branch->first + *at < branch->end) {
+		const struct counted_epoch *entry = &database->entries[branch->first + (*at)++];
+		if (entry->uses & uses && entry->session->is_twice == branch->is_twice &&
+		    is_alone(database, entry->session) == branch->is_alone)
 			return entry;
 	}
 	return NULL;
 }
 
-static size_t entries_count(const struct database_query *query, unsigned uses)
+static size_t entries_count(const struct branch *branch, unsigned uses)
 {
 	size_t at = 0, count = 0;
-	while (entry_next(query, &at, uses))
+	while (entry_next(branch, &at, uses))
 		count++;
 	return count;
 }
 
-static uint64_t member_of(const struct counted_epoch *entry, const struct database *database)
+static uint32_t service_of(const struct branch *branch)
 {
-	const uint64_t session = (uint64_t)(entry->session - database->sessions.items);
-	return (uint64_t)entry->service << SERVICE_SHIFT | entry->session->host << SESSION_BITS |
-	       (is_by_service(database->question) ? 0 : session);
+	return branch->database->entries[branch->first].service;
 }
 
-enum value { EPOCH, MEMBER, RATE, FIRST_PUSH };
+/* ---- lists ---- */
 
-static void list_write(const struct database_query *query, unsigned uses, enum value value, struct sink *sql)
+/* Values of entries. The keeper is the first entry of those that add up to one: of the host, or of the session. */
+enum value { EPOCH, KEEPER, SESSION, RATE, FIRST_PUSH };
+
+static uint64_t keeper_of(const struct branch *branch, const struct counted_epoch *entry)
+{
+	return branch->is_of_service ? entry->keeper_in_service : entry->keeper;
+}
+
+static void item_write(const struct branch *branch, const struct counted_epoch *entry, enum value value,
+		       struct sink *sql)
+{
+	switch (value) {
+	case EPOCH:
+		sink_format(sql, "%" PRIu64, entry->epoch->id);
+		break;
+	case KEEPER:
+		sink_format(sql, "%" PRIu64, keeper_of(branch, entry));
+		break;
+	case SESSION:
+		sink_format(sql, "%zu", (size_t)(entry->session - branch->database->sessions.items));
+		break;
+	case RATE:
+		sink_format(sql, "%.17e", entry->session->rate);
+		break;
+	case FIRST_PUSH:
+		sink_format(sql, "%" PRIu64, entry->epoch->first);
+		break;
+	}
+}
+
+static void list_write(const struct branch *branch, unsigned uses, enum value value, struct sink *sql)
 {
 	size_t at = 0;
 	char before = '[';
-	for (const struct counted_epoch *entry; (entry = entry_next(query, &at, uses)); before = ',') {
+	for (const struct counted_epoch *entry; (entry = entry_next(branch, &at, uses)); before = ',') {
 		sink_put(sql, before);
-		if (value == RATE)
-			sink_format(sql, "%.17e", entry->session->rate);
-		else
-			sink_format(sql, "%" PRIu64,
-				    value == EPOCH    ? entry->epoch->id
-				    : value == MEMBER ? member_of(entry, query->database)
-						      : entry->epoch->first);
+		item_write(branch, entry, value, sql);
 	}
 	sink_put(sql, ']');
 }
 
-/* Whether a row is of an epoch with these uses. */
-static void is_of_write(const struct database_query *query, unsigned uses, struct sink *sql)
+static bool is_of_all(const struct branch *branch, unsigned uses)
 {
-	const size_t count = entries_count(query, uses);
-	if (!count || count == entries_count(query, ANY)) {
-		sink_put(sql, count ? '1' : '0');
+	return entries_count(branch, uses) == entries_count(branch, branch->uses);
+}
+
+/* Whether a row is of an epoch with these uses. */
+static void is_of_write(const struct branch *branch, unsigned uses, struct sink *sql)
+{
+	if (is_of_all(branch, uses) || !entries_count(branch, uses)) {
+		sink_put(sql, is_of_all(branch, uses) ? '1' : '0');
 		return;
 	}
 	sink_text(sql, "epoch IN (SELECT toUInt64(arrayJoin(");
-	list_write(query, uses, EPOCH, sql);
+	list_write(branch, uses, EPOCH, sql);
 	sink_text(sql, ")))");
 }
 
-/* A value of the row's epoch; `type` is of those that have none. */
-static void value_write(const struct database_query *query, unsigned uses, enum value value, const char *none,
+/* A value of the row's epoch; `none` is of those that have none. */
+static void value_write(const struct branch *branch, unsigned uses, enum value value, const char *none,
 			struct sink *sql)
 {
 	sink_text(sql, "transform(epoch, ");
-	list_write(query, uses, EPOCH, sql);
+	list_write(branch, uses, EPOCH, sql);
 	sink_text(sql, ", ");
-	list_write(query, uses, value, sql);
+	list_write(branch, uses, value, sql);
 	sink_format(sql, ", %s)", none);
 }
 
-/* ---- the question about stacks ---- */
+/* ---- branches ---- */
 
-static void sides_write(const struct database_query *query, struct sink *sql)
-{
-	const bool is_growth = query->database->question->asked == FLEET_GROWTH;
-	for (int side = 0; side < FLEET_SIDES; side++) {
-		static const char *const columns[] = {"bytes_step", "objects_step", "variance_step"};
-		for (int i = 0; i < 3; i++) {
-			sink_format(sql, ", sum(%s * is_%d) AS %c%d", columns[i], side, "bov"[i], side);
-		}
-	}
-	if (is_growth)
-		sink_text(sql, ", sum(rate * bytes_step * (is_1 - is_0)) AS change, sum(rate * rate * variance_step * "
-			       "(is_1 + is_0)) AS change_variance");
-	else
-		sink_text(sql, ", toFloat64(0) AS change, toFloat64(0) AS change_variance");
-	sink_text(sql, ", sum(made_bytes * is_made) AS made, sum(made_objects * is_made) AS made_count");
-}
-
-static uint64_t first_slot(const struct database_query *query)
+static uint64_t first_slot(const struct branch *branch)
 {
 	uint64_t slot = UINT64_MAX;
 	size_t at = 0;
-	for (const struct counted_epoch *entry; (entry = entry_next(query, &at, ANY));)
-		slot = entry->epoch->arrived / SLOT_SECONDS < slot ? entry->epoch->arrived / SLOT_SECONDS : slot;
+	for (const struct counted_epoch *entry; (entry = entry_next(branch, &at, branch->uses));)
+		slot = entry->epoch->arrived / CLICKHOUSE_SLOT_SECONDS < slot
+			       ? entry->epoch->arrived / CLICKHOUSE_SLOT_SECONDS
+			       : slot;
 	return slot;
 }
 
-static void where_write(const struct database_query *query, struct sink *sql)
+/* The rows, each once, and which of them. */
+static void from_write(const struct branch *branch, struct sink *sql)
 {
-	const struct database *database = query->database;
-	sink_format(sql, " WHERE slot >= %" PRIu64, first_slot(query));
-	for (uint32_t i = query->first; i < query->end && (query->first || query->end < database->services.count);
-	     i++) {
-		sink_text(sql, i == query->first ? " AND service IN (" : ", ");
-		clickhouse_quote(sql, database->services.items[i].data);
-		sink_text(sql, i + 1 == query->end ? ")" : "");
+	const struct database *database = branch->database;
+	sink_format(sql, " FROM %ssamples WHERE slot >= %" PRIu64, branch->is_twice ? "(SELECT * FROM " : "",
+		    first_slot(branch));
+	if (branch->is_of_service) {
+		sink_text(sql, " AND service = ");
+		clickhouse_quote(sql, database->services.items[service_of(branch)].data);
+	}
+	if (branch->parts > 1) {
+		const uint64_t each = UINT64_MAX / branch->parts;
+		sink_format(sql, " AND stack BETWEEN %" PRIu64 " AND %" PRIu64, branch->part * each + !!branch->part,
+			    branch->part + 1 < branch->parts ? (branch->part + 1) * each : UINT64_MAX);
 	}
 	if (database->stacks)
 		sink_format(sql, " AND stack IN (SELECT toUInt64(arrayJoin(%s)))", database->stacks);
 	sink_text(sql, " AND epoch IN (SELECT toUInt64(arrayJoin(");
-	list_write(query, ANY, EPOCH, sql);
-	sink_text(sql, ")))");
+	list_write(branch, branch->uses, EPOCH, sql);
+	sink_text(sql, branch->is_twice ? "))) LIMIT 1 BY stack, epoch, push)" : ")))");
 }
 
-/* What rows are, by their epoch. */
-static void with_write(const struct database_query *query, struct sink *sql)
+static const char *group_column(const struct database *database)
 {
-	const bool is_growth = query->database->question->asked == FLEET_GROWTH;
+	return database->question->by == FLEET_BY_STACK ? "stack" : "function";
+}
+
+/* What a stack has in use, and what was allocated: sums of rows. A host with one session is one if the session is. */
+static void sums_write(const struct branch *branch, struct sink *sql)
+{
 	sink_text(sql, "WITH ");
-	if (is_growth) {
-		value_write(query, ANY, RATE, "toFloat64(0)", sql);
-		sink_text(sql, " AS rate, toInt64(push) <= ");
-		value_write(query, FIRST, FIRST_PUSH, "toInt64(-1)", sql);
-	} else {
-		is_of_write(query, USED_BEFORE, sql);
-	}
-	sink_text(sql, " AS is_0, ");
-	is_of_write(query, USED_AFTER, sql);
+	is_of_write(branch, USED_AFTER, sql);
 	sink_text(sql, " AS is_1, ");
-	is_of_write(query, MADE, sql);
+	is_of_write(branch, MADE, sql);
 	sink_text(sql, " AND ");
-	clickhouse_in_time(sql, "arrived", query->database->question, 0, 1);
-	sink_text(sql, " AS is_made ");
+	clickhouse_in_time(sql, "arrived", branch->database->question, 0, 1);
+	sink_format(sql,
+		    " AS is_made SELECT toUInt64(%" PRIu32
+		    ") AS service_number, %s AS id, toUInt64(sum(held_step * is_1)) AS sessions, %s AS hosts, "
+		    "toUInt64(sum(bytes_step * is_1)) AS b, toUInt64(sum(objects_step * is_1)) AS o, sum(variance_step "
+		    "* is_1) AS v, toUInt64(sum(made_bytes * is_made)) AS made, toUInt64(sum(made_objects * is_made)) "
+		    "AS made_count",
+		    service_of(branch), group_column(branch->database), branch->is_alone ? "sessions" : "toUInt64(0)");
+	from_write(branch, sql);
+	sink_text(sql, " GROUP BY id HAVING b > 0 OR o > 0 OR made > 0 OR made_count > 0");
 }
 
-static const char *group_column(const struct fleet_question *question)
+/* The key of what adds up: a group on a host. Both numbers are hashes of 64 bits; that two of the 100,000 pairs of a
+   branch are the same has a chance of 3e-10. A single number is found in half the time of two. */
+static void key_write(const struct branch *branch, struct sink *sql)
 {
-	return question->frame ? "toUInt64(0)" : question->by == FLEET_BY_STACK ? "stack" : "function";
+	size_t at = 0;
+	bool is_own = true;
+	for (const struct counted_epoch *entry; is_own && (entry = entry_next(branch, &at, branch->uses));)
+		is_own = keeper_of(branch, entry) == entry->epoch->id;
+	sink_format(sql, "bitXor(%s, ", group_column(branch->database));
+	if (is_own)
+		sink_text(sql, "epoch");
+	else
+		value_write(branch, branch->uses, KEEPER, "toUInt64(0)", sql);
+	sink_put(sql, ')');
 }
 
-/* What each member has of each group. Of a row that came twice, one counts. Shards add up what they have, unless rows
-   of two of them may be the same. */
-static void members_write(const struct database_query *query, struct sink *sql)
+/* How many hosts have a group in use, of those that have several sessions. */
+static void hosts_write(const struct branch *branch, struct sink *sql)
 {
-	with_write(query, sql);
-	sink_format(sql, "SELECT %s AS id, ", group_column(query->database->question));
-	value_write(query, ANY, MEMBER, "toUInt64(0)", sql);
-	sink_text(sql, " AS whose");
-	sides_write(query, sql);
-	sink_text(sql, query->is_twice ? " FROM (SELECT * FROM samples" : " FROM samples");
-	where_write(query, sql);
-	sink_text(sql, query->is_twice ? " LIMIT 1 BY stack, epoch, push)" : "");
-	sink_text(sql, " GROUP BY id, whose");
+	sink_format(sql, "SELECT id, toUInt64(count()) FROM (SELECT any(%s) AS id, sum(bytes_step) AS b, ",
+		    group_column(branch->database));
+	key_write(branch, sql);
+	sink_text(sql, " AS host");
+	from_write(branch, sql);
+	sink_text(sql, " GROUP BY host) WHERE b > 0 GROUP BY id");
 }
 
-/* The members of these services, or of all. Return NULL if there are none. */
-static char *all_members(const struct database *database, uint32_t first, uint32_t end)
+/* What each host has of a group. Of growth, the variance is that of both pushes. */
+static void sides_write(const struct branch *branch, struct sink *sql)
 {
-	struct sink sql;
-	bool has_any = false;
-	sink_to_memory(&sql);
-	for (int is_twice = 0; is_twice < 2; is_twice++) {
-		const struct database_query query = {database, first, end, is_twice};
-		if (!entries_count(&query, ANY))
-			continue;
-		sink_text(&sql, has_any ? " UNION ALL " : "");
-		members_write(&query, &sql);
-		has_any = true;
+	const char *after = is_of_all(branch, USED_AFTER) ? "" : " * is_1";
+	sink_format(sql, ", sum(bytes_step * is_0) AS b0, sum(bytes_step%s) AS b1, sum(objects_step%s) AS o1", after,
+		    after);
+	if (branch->database->question->asked == FLEET_DIFF)
+		sink_format(sql, ", sum(variance_step * is_0) AS v0, sum(variance_step%s) AS v1", after);
+	else if (branch->is_alone)
+		sink_text(sql, ", sum(variance_step * (is_0 + is_1)) AS v, any(epoch) AS one");
+	else
+		/* Sessions of a host may be of different lengths. */
+		sink_text(sql, ", sum(rate * bytes_step * (is_1 - is_0)) AS change, sum(rate * rate * variance_step * "
+			       "(is_1 + is_0)) AS change_variance");
+}
+
+/* Whether a row is of a session's first push, or from before it. */
+static void is_first_write(const struct branch *branch, struct sink *sql)
+{
+	size_t at = 0;
+	const struct counted_epoch *first = entry_next(branch, &at, FIRST);
+	bool is_same = true;
+	for (const struct counted_epoch *entry; is_same && (entry = entry_next(branch, &at, FIRST));)
+		is_same = entry->epoch->first == first->epoch->first;
+	if (is_same) {
+		is_of_write(branch, FIRST, sql);
+		sink_format(sql, " AND push <= %" PRIu64, first ? first->epoch->first : 0);
+		return;
 	}
-	char *text = sink_take(&sql, NULL);
-	if (has_any)
-		return text;
-	free(text);
-	return NULL;
+	sink_text(sql, "toInt64(push) <= ");
+	value_write(branch, FIRST, FIRST_PUSH, "toInt64(-1)", sql);
 }
 
-/* ---- rows of stacks ---- */
+static void hosts_of_sides_write(const struct branch *branch, struct sink *sql)
+{
+	const bool is_growth = branch->database->question->asked == FLEET_GROWTH;
+	sink_text(sql, "(WITH ");
+	if (is_growth)
+		is_first_write(branch, sql);
+	else
+		is_of_write(branch, USED_BEFORE, sql);
+	sink_text(sql, " AS is_0, ");
+	is_of_write(branch, USED_AFTER, sql);
+	sink_text(sql, " AS is_1");
+	if (is_growth && !branch->is_alone) {
+		sink_text(sql, ", ");
+		value_write(branch, branch->uses, RATE, "toFloat64(0)", sql);
+		sink_text(sql, " AS rate");
+	}
+	sink_format(sql, " SELECT any(%s) AS id, ", group_column(branch->database));
+	key_write(branch, sql);
+	sink_text(sql, " AS host");
+	sides_write(branch, sql);
+	from_write(branch, sql);
+	sink_text(sql, " GROUP BY host)");
+}
 
-static void rows_read(struct database *database, struct clickhouse_answer *answer)
+static void versions_write(const struct branch *branch, struct sink *sql)
+{
+	const bool is_growth = branch->database->question->asked == FLEET_GROWTH;
+	if (is_growth && branch->is_alone) {
+		sink_text(sql, "WITH transform(one, ");
+		list_write(branch, branch->uses, EPOCH, sql);
+		sink_text(sql, ", ");
+		list_write(branch, branch->uses, RATE, sql);
+		sink_text(sql, ", toFloat64(0)) AS rate, rate * (b1 - b0) AS change, rate * rate * v AS "
+			       "change_variance ");
+	}
+	sink_format(sql,
+		    "SELECT toUInt64(%" PRIu32 ") AS service_number, id, toUInt64(sum(o1)), toUInt64(countIf(b0 > 0)), "
+		    "toUInt64(sum(b0)), toUInt64(countIf(b1 > 0)), toUInt64(sum(b1)), ",
+		    service_of(branch));
+	sink_text(sql, is_growth ? "sum(change), sum(change * change), sum(change_variance)"
+				 : "sumIf(v0, b0 > 0), sum(toFloat64(b0) * b0), sumIf(v1, b1 > 0), sum(toFloat64(b1) "
+				   "* b1)");
+	sink_text(sql, " FROM ");
+	hosts_of_sides_write(branch, sql);
+	sink_text(sql, " GROUP BY id");
+}
+
+/* ---- queries ---- */
+
+typedef void branch_writer(const struct branch *branch, struct sink *sql);
+typedef void answer_reader(struct database *database, struct clickhouse_answer *answer);
+
+static struct fleet_row *row_of(struct database *database, uint64_t service, uint64_t id)
+{
+	const struct {
+		uint64_t service, id;
+	} member = {service, id}, key = {is_by_service(database->question) ? service : 0, id};
+	const uint32_t known = database->members.count;
+	const uint32_t number = intern_bytes(&database->rows, &key, sizeof(key));
+	const bool is_new = intern_bytes(&database->members, &member, sizeof(member)) == known;
+	if (number == database->answer->row_count) {
+		struct fleet_row *row = fleet_answer_add(database->answer);
+		row->id = id;
+		if (is_by_service(database->question) && service < database->services.count) {
+			const char *name = database->services.items[service].data;
+			row->service = arena_text(&database->answer->arena, name);
+			if (database->question->asked == FLEET_GROWTH)
+				row->version = arena_text(&database->answer->arena, name + strlen(name) + 1);
+		}
+	}
+	struct fleet_row *row = &database->answer->rows[number];
+	row->services += is_new;
+	return row;
+}
+
+/* Steps of floating point add up to nearly 0, and may be less. */
+static double variance_read(struct clickhouse_answer *answer)
+{
+	const double variance = clickhouse_real(answer);
+	return variance > 0 ? variance : 0;
+}
+
+static void sums_read(struct database *database, struct clickhouse_answer *answer)
 {
 	while (clickhouse_has_more(answer)) {
-		struct fleet_row *row = fleet_answer_add(database->answer);
-		row->id = clickhouse_number(answer);
 		const uint64_t service = clickhouse_number(answer);
-		row->services = clickhouse_number(answer);
-		row->sessions = clickhouse_number(answer);
-		if (is_by_service(database->question) && service < database->services.count)
-			row->service = arena_text(&database->answer->arena, database->services.items[service].data);
-		for (int side = 0; side < FLEET_SIDES; side++) {
-			struct fleet_sums *sums = &row->sides[side];
-			sums->hosts = clickhouse_number(answer);
-			sums->figures[FLEET_OUTSTANDING_BYTES] = clickhouse_number(answer);
-			sums->figures[FLEET_OUTSTANDING_COUNT] = clickhouse_number(answer);
-			sums->variance = clickhouse_real(answer);
-			sums->squares = clickhouse_real(answer);
-			sums->population = row->service ? fleet_summing_population(database->summing, row->service,
-										   (enum fleet_side)side)
-							: sums->hosts;
-		}
-		row->change_sum = clickhouse_real(answer);
-		row->change_squares = clickhouse_real(answer);
-		row->change_variance = clickhouse_real(answer);
-		row->sides[FLEET_AFTER].figures[FLEET_TOTAL_BYTES] = clickhouse_number(answer);
-		row->sides[FLEET_AFTER].figures[FLEET_TOTAL_COUNT] = clickhouse_number(answer);
+		struct fleet_row *row = row_of(database, service, clickhouse_number(answer));
+		struct fleet_sums *sums = &row->sides[FLEET_AFTER];
+		row->sessions += clickhouse_number(answer);
+		sums->hosts += clickhouse_number(answer);
+		const uint64_t bytes = clickhouse_number(answer);
+		sums->figures[FLEET_OUTSTANDING_BYTES] += bytes;
+		sums->figures[FLEET_OUTSTANDING_COUNT] += clickhouse_number(answer);
+		const double variance = variance_read(answer);
+		sums->variance += bytes ? variance : 0;
+		sums->figures[FLEET_TOTAL_BYTES] += clickhouse_number(answer);
+		sums->figures[FLEET_TOTAL_COUNT] += clickhouse_number(answer);
 	}
 }
 
-static int rows_ask(struct database *database, uint32_t first, uint32_t end, struct diag *diag)
+/* Of rows that sums_read() has added. */
+static void hosts_read(struct database *database, struct clickhouse_answer *answer)
+{
+	while (clickhouse_has_more(answer)) {
+		const struct {
+			uint64_t service, id;
+		} key = {0, clickhouse_number(answer)};
+		const uint32_t known = database->rows.count, number = intern_bytes(&database->rows, &key, sizeof(key));
+		const uint64_t hosts = clickhouse_number(answer);
+		if (number < known)
+			database->answer->rows[number].sides[FLEET_AFTER].hosts += hosts;
+		else
+			answer->is_cut = true;
+	}
+}
+
+static void versions_add(struct fleet_row *row, const struct fleet_row *add)
+{
+	for (int side = 0; side < FLEET_SIDES; side++) {
+		struct fleet_sums *sums = &row->sides[side];
+		const struct fleet_sums *more = &add->sides[side];
+		sums->hosts += more->hosts;
+		sums->figures[FLEET_OUTSTANDING_BYTES] += more->figures[FLEET_OUTSTANDING_BYTES];
+		sums->figures[FLEET_OUTSTANDING_COUNT] += more->figures[FLEET_OUTSTANDING_COUNT];
+		sums->variance += more->variance;
+		sums->squares += more->squares;
+	}
+	row->change_sum += add->change_sum;
+	row->change_squares += add->change_squares;
+	row->change_variance += add->change_variance;
+}
+
+static void versions_read(struct database *database, struct clickhouse_answer *answer)
+{
+	while (clickhouse_has_more(answer)) {
+		const uint64_t service = clickhouse_number(answer), id = clickhouse_number(answer);
+		struct fleet_row add = {.id = id};
+		add.sides[FLEET_AFTER].figures[FLEET_OUTSTANDING_COUNT] = clickhouse_number(answer);
+		for (int side = 0; side < FLEET_SIDES; side++) {
+			add.sides[side].hosts = clickhouse_number(answer);
+			add.sides[side].figures[FLEET_OUTSTANDING_BYTES] = clickhouse_number(answer);
+		}
+		if (database->question->asked == FLEET_GROWTH) {
+			add.change_sum = clickhouse_real(answer);
+			add.change_squares = variance_read(answer);
+			add.change_variance = variance_read(answer);
+		} else
+			for (int side = 0; side < FLEET_SIDES; side++) {
+				add.sides[side].variance = variance_read(answer);
+				add.sides[side].squares = variance_read(answer);
+			}
+		if (fleet_row_has_use(&add))
+			versions_add(row_of(database, service, id), &add);
+	}
+}
+
+/* Ask the query of the branches that are made. */
+static int branches_ask(struct database *database, answer_reader *read, struct diag *diag)
 {
 	struct clickhouse_answer answer;
-	struct sink sql;
-	char *members = all_members(database, first, end);
-	if (!members)
+	if (!database->branches)
 		return 0;
-	sink_to_memory(&sql);
-	sink_format(&sql,
-		    "SELECT id, %s AS service_number, toUInt64(uniqExact(bitShiftRight(whose, %d))), "
-		    "toUInt64(uniqExact(whose))",
-		    is_by_service(database->question) ? "bitShiftRight(whose, 48)" : "toUInt64(0)", SERVICE_SHIFT);
-	for (int side = 0; side < FLEET_SIDES; side++)
-		sink_format(
-			&sql,
-			", toUInt64(uniqExactIf(bitAnd(bitShiftRight(whose, %d), %d), b%d > 0)), toUInt64(sum(b%d)), "
-			"toUInt64(sum(o%d)), sumIf(v%d, b%d > 0), sum(toFloat64(b%d) * b%d)",
-			SESSION_BITS, (1 << HOST_BITS) - 1, side, side, side, side, side, side, side);
-	sink_format(&sql,
-		    ", sum(change), sum(change * change), sum(change_variance), toUInt64(sum(made)), "
-		    "toUInt64(sum(made_count)) FROM (%s) WHERE b0 > 0 OR b1 > 0 OR o0 > 0 OR o1 > 0 OR made > 0 OR "
-		    "made_count > 0 GROUP BY id, service_number FORMAT RowBinary",
-		    members);
-	char *text = sink_take(&sql, NULL);
+	sink_text(&database->sql, " FORMAT RowBinary");
+	char *text = sink_take(&database->sql, NULL);
+	sink_to_memory(&database->sql);
+	database->branches = 0;
 	int error = clickhouse_ask(&database->server, text, &answer, diag);
 	if (!error)
-		rows_read(database, &answer);
+		read(database, &answer);
 	error = clickhouse_answer_end(&answer, error, &database->server, diag);
 	free(text);
-	free(members);
 	return error;
 }
 
-/* Rows of different services have nothing in common where versions are compared: not all have to be in memory. */
-static int all_rows_ask(struct database *database, struct diag *diag)
+static uint32_t parts_of(const struct branch *branch, size_t count, branch_writer *write)
 {
-	uint32_t *sessions = memory_zeroed(database->services.count + 1, sizeof(*sessions));
+	if (write == sums_write || branch->database->question->by != FLEET_BY_STACK || count <= SESSIONS_OF_PART)
+		return 1;
+	const size_t most = 1 + LISTED_OF_PARTS / count;
+	return (uint32_t)(count / SESSIONS_OF_PART < most ? count / SESSIONS_OF_PART : most);
+}
+
+/* Add the branches of these entries, and ask when they are many. */
+static int entries_ask(struct database *database, struct branch branch, branch_writer *write, answer_reader *read,
+		       struct diag *diag)
+{
 	int error = 0;
-	for (size_t i = 0; i < database->entry_count; i++)
-		sessions[database->entries[i].service] += database->entries[i].uses & USED_AFTER ? 1 : 0;
-	if (!is_by_service(database->question))
-		error = rows_ask(database, 0, database->services.count, diag);
-	for (uint32_t i = 0, end; is_by_service(database->question) && i < database->services.count && !error;
-	     i = end) {
-		uint32_t count = sessions[i];
-		for (end = i + 1; end < database->services.count && count && sessions[end] &&
-				  count + sessions[end] <= SESSIONS_AT_ONCE;
-		     end++)
-			count += sessions[end];
-		/* Of a service that has not the version after, nothing is said. */
-		if (count)
-			error = rows_ask(database, i, end, diag);
+	for (int kind = 0; kind < 4 && !error; kind++) {
+		branch.is_twice = kind & 1;
+		branch.is_alone = kind & 2;
+		const size_t count = entries_count(&branch, branch.uses);
+		if (!count || (write == hosts_write && branch.is_alone))
+			continue;
+		branch.parts = parts_of(&branch, count, write);
+		for (branch.part = 0; branch.part < branch.parts && !error; branch.part++) {
+			sink_text(&database->sql, database->branches++ ? " UNION ALL " : "");
+			write(&branch, &database->sql);
+			/* Several threads would find the same hosts, and add up each other's sums. */
+			if (write != sums_write && (branch.parts > 1 || count <= SESSIONS_OF_PART))
+				sink_text(&database->sql, " SETTINGS max_threads = 1");
+			if (database->branches == BRANCHES_AT_ONCE || database->sql.used > QUERY_BYTES)
+				error = branches_ask(database, read, diag);
+		}
 	}
-	free(sessions);
+	return error;
+}
+
+/* Service after service, as the rows lie. */
+static int services_ask(struct database *database, branch_writer *write, answer_reader *read, struct diag *diag)
+{
+	struct branch branch = {.database = database, .is_of_service = true, .uses = ANY};
+	int error = 0;
+	for (; branch.first < database->entry_count && !error; branch.first = branch.end) {
+		const uint32_t service = database->entries[branch.first].service;
+		bool has_after = false;
+		for (branch.end = branch.first;
+		     branch.end < database->entry_count && database->entries[branch.end].service == service;
+		     branch.end++)
+			has_after |= database->entries[branch.end].uses & ~(unsigned)USED_BEFORE;
+		/* Of a service that has not the version after, nothing is said. */
+		if (has_after)
+			error = entries_ask(database, branch, write, read, diag);
+	}
+	return error ? error : branches_ask(database, read, diag);
+}
+
+static int rows_ask(struct database *database, struct diag *diag)
+{
+	const bool is_top = database->question->asked == FLEET_TOP;
+	const struct branch all = {.database = database, .end = database->entry_count, .uses = USED_AFTER};
+	int error =
+		services_ask(database, is_top ? sums_write : versions_write, is_top ? sums_read : versions_read, diag);
+	if (!error && is_top)
+		error = entries_ask(database, all, hosts_write, hosts_read, diag);
+	if (!error)
+		error = branches_ask(database, hosts_read, diag);
+	for (size_t i = 0; i < database->answer->row_count; i++) {
+		struct fleet_row *row = &database->answer->rows[i];
+		for (int side = 0; side < FLEET_SIDES; side++)
+			row->sides[side].population =
+				row->service ? fleet_summing_population(database->summing, row->service, row->version,
+									(enum fleet_side)side)
+					     : row->sides[side].hosts;
+	}
 	return error;
 }
 
@@ -441,51 +698,51 @@ static int stacks_find(struct database *database, struct diag *diag)
 	return error;
 }
 
-static int uses_ask(struct database *database, uint64_t (*uses)[PUSHED_VALUES], double *variances, struct diag *diag)
+static void uses_write(const struct branch *branch, struct sink *sql)
 {
-	struct clickhouse_answer answer;
-	struct sink sql;
-	char *members = all_members(database, 0, database->services.count);
-	sink_to_memory(&sql);
-	sink_format(&sql, "SELECT bitAnd(whose, %d), toUInt64(b1), toUInt64(o1), v1 FROM (%s) FORMAT RowBinary",
-		    (1 << SESSION_BITS) - 1, members ? members : "");
-	char *text = sink_take(&sql, NULL);
-	int error = members ? clickhouse_ask(&database->server, text, &answer, diag) : 0;
-	while (!error && members && clickhouse_has_more(&answer)) {
-		const uint64_t session = clickhouse_number(&answer);
-		const uint64_t bytes = clickhouse_number(&answer), objects = clickhouse_number(&answer);
-		const double variance = clickhouse_real(&answer);
+	sink_text(sql, "SELECT ");
+	value_write(branch, branch->uses, SESSION, "toUInt64(0)", sql);
+	sink_text(sql, " AS session, toUInt64(sum(bytes_step)), toUInt64(sum(objects_step)), sum(variance_step)");
+	from_write(branch, sql);
+	sink_text(sql, " GROUP BY session");
+}
+
+static void uses_read(struct database *database, struct clickhouse_answer *answer)
+{
+	while (clickhouse_has_more(answer)) {
+		const uint64_t session = clickhouse_number(answer);
+		const uint64_t bytes = clickhouse_number(answer), objects = clickhouse_number(answer);
+		const double variance = clickhouse_real(answer);
 		if (session >= database->sessions.count)
 			continue;
-		uses[session][INUSE_SPACE] = bytes;
-		uses[session][INUSE_OBJECTS] = objects;
-		variances[session] = bytes ? variance : 0;
+		database->uses[session][INUSE_SPACE] = bytes;
+		database->uses[session][INUSE_OBJECTS] = objects;
+		database->variances[session] = bytes ? variance : 0;
 	}
-	if (members)
-		error = clickhouse_answer_end(&answer, error, &database->server, diag);
-	free(text);
-	free(members);
-	return error;
 }
 
 static int hosts_ask(struct database *database, struct diag *diag)
 {
 	const struct fleet_share share = {.side = FLEET_AFTER, .has_use = true};
+	const struct branch all = {.database = database, .end = database->entry_count, .uses = USED_AFTER};
 	const size_t count = database->sessions.count;
 	int error = stacks_find(database, diag);
-	uint64_t(*uses)[PUSHED_VALUES] = memory_zeroed(count + 1, sizeof(*uses));
-	double *variances = memory_zeroed(count + 1, sizeof(*variances));
+	database->uses = memory_zeroed(count + 1, sizeof(*database->uses));
+	database->variances = memory_zeroed(count + 1, sizeof(*database->variances));
 	if (!error && *database->stacks)
-		error = uses_ask(database, uses, variances, diag);
+		error = entries_ask(database, all, uses_write, uses_read, diag);
+	if (!error)
+		error = branches_ask(database, uses_read, diag);
 	for (size_t i = 0; i < count && !error; i++) {
+		const uint64_t *uses = database->uses[i];
 		session_begin(database, &database->sessions.items[i]);
-		if (uses[i][INUSE_SPACE] || uses[i][INUSE_OBJECTS])
-			fleet_summing_totals(database->summing, uses[i], variances[i], &share);
+		if (uses[INUSE_SPACE] || uses[INUSE_OBJECTS])
+			fleet_summing_totals(database->summing, uses, database->variances[i], &share);
 	}
 	if (!error)
 		fleet_summing_end(database->summing, database->answer);
-	free(uses);
-	free(variances);
+	free(database->uses);
+	free(database->variances);
 	return error;
 }
 
@@ -537,7 +794,7 @@ static int question_ask(struct database *database, struct diag *diag)
 	}
 	/* Of stacks there are no rows yet, but the sessions of each service are counted. */
 	fleet_summing_end(database->summing, database->answer);
-	return is_of_stacks ? all_rows_ask(database, diag) : 0;
+	return is_of_stacks ? rows_ask(database, diag) : 0;
 }
 
 static int clickhouse_answer_question(const struct fleet_place *place, const struct fleet_question *question,
@@ -548,6 +805,7 @@ static int clickhouse_answer_question(const struct fleet_place *place, const str
 				    .question = question,
 				    .answer = answer,
 				    .summing = fleet_summing_new(question)};
+	sink_to_memory(&database.sql);
 	int error = clickhouse_open(&database.server, place->name, diag);
 	if (!error)
 		error = question_ask(&database, diag);
@@ -555,6 +813,9 @@ static int clickhouse_answer_question(const struct fleet_place *place, const str
 	clickhouse_sessions_fini(&database.sessions);
 	fleet_summing_free(database.summing);
 	intern_fini(&database.services);
+	intern_fini(&database.rows);
+	intern_fini(&database.members);
+	free(sink_take(&database.sql, NULL));
 	free(database.entries);
 	free(database.stacks);
 	return error;

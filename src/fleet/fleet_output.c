@@ -129,7 +129,7 @@ static const struct fleet_column columns[] = {
 	{"state", "", COLUMN_TEXT, DIFF | GROWTH, 1, NULL, state},
 	{"service", "service", COLUMN_TEXT, DIFF | GROWTH | HOSTS, 6, NULL, service},
 	{"service", "service", COLUMN_TEXT, VERSIONS, 0, NULL, service},
-	{"version", "version", COLUMN_TEXT, HOSTS | VERSIONS, 3, NULL, version},
+	{"version", "version", COLUMN_TEXT, GROWTH | HOSTS | VERSIONS, 3, NULL, version},
 	{"host", "host", COLUMN_TEXT, HOSTS, 0, NULL, host},
 };
 enum { COLUMN_TOTAL = sizeof(columns) / sizeof(*columns) };
@@ -282,8 +282,10 @@ static void text_heading(const struct fleet_output *output, struct sink *out)
 			    text_count(answer->hosts_of[FLEET_AFTER]).data, text_plural(answer->hosts_of[FLEET_AFTER]),
 			    text_shown(output->question->after));
 	if (asked == FLEET_DIFF || asked == FLEET_GROWTH)
-		sink_format(out, "  %s of %s rows changed by more than chance; the rest is marked \"spread\"\n",
-			    text_count(answer->judged).data, text_count(answer->row_count).data);
+		sink_format(out,
+			    "  %s of %s rows changed by more than chance; \"spread\": no more than hosts differ%s\n",
+			    text_count(answer->judged).data, text_count(answer->row_count).data,
+			    asked == FLEET_GROWTH ? "; each version by itself" : "");
 	if (answer->shown < answer->row_count)
 		sink_format(out, "  the first %s of %s rows\n", text_count(answer->shown).data,
 			    text_count(answer->row_count).data);

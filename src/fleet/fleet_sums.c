@@ -26,11 +26,11 @@ struct group {
 	double change_here;
 	uint64_t sessions, services;
 	int64_t first_ns, last_ns;
-	uint32_t last_session, service, version, host; /* the first ones, but of the session */
+	uint32_t last_session, last_using, service, version, host, kind; /* the first ones, but of the sessions */
 	bool is_here;
 };
 
-/* Hosts of a service, by side. */
+/* Hosts of a service, by side; growth: of each of its versions. */
 struct service {
 	uint64_t hosts[FLEET_SIDES];
 	bool is_here[FLEET_SIDES];
@@ -47,7 +47,8 @@ struct fleet_summing {
 	size_t group_capacity;
 	uint32_t *touched; /* groups of the present host */
 	size_t touched_count, touched_capacity;
-	struct service *services; /* by name */
+	struct intern kinds;      /* services, or their versions, that are judged by themselves */
+	struct service *services; /* by kind */
 	size_t service_count;
 	uint8_t *matches; /* by frame: 0 not looked at, else 1 + whether it is the one that was asked for */
 	size_t match_count;
@@ -56,7 +57,7 @@ struct fleet_summing {
 	uint32_t *key;
 	size_t key_capacity;
 	/* The present session. */
-	uint32_t session, service, version, host;
+	uint32_t session, service, version, host, kind;
 	int64_t pushed_ns;
 };
 
@@ -70,6 +71,7 @@ struct fleet_summing *fleet_summing_new(const struct fleet_question *question)
 void fleet_summing_free(struct fleet_summing *summing)
 {
 	intern_fini(&summing->service_names);
+	intern_fini(&summing->kinds);
 	intern_fini(&summing->texts);
 	intern_fini(&summing->frames);
 	intern_fini(&summing->keys);
@@ -172,7 +174,7 @@ static bool sample_is_asked(struct fleet_summing *summing, const struct pushed_s
 
 /* ---- groups ---- */
 
-/* Versions are compared within a service: its name is a part of the group. */
+/* Versions are compared within a service, and each version grows by itself: that is a part of the group. */
 static bool is_by_service(const struct fleet_question *question)
 {
 	return question->asked == FLEET_DIFF || question->asked == FLEET_GROWTH;
@@ -194,7 +196,7 @@ static size_t key_make(struct fleet_summing *summing, const struct pushed_sample
 	switch (summing->question->by) {
 	case FLEET_BY_STACK:
 	case FLEET_BY_FUNCTION:
-		summing->key[count++] = is_by_service(summing->question) ? summing->service : NONE;
+		summing->key[count++] = is_by_service(summing->question) ? summing->kind : NONE;
 		for (size_t i = 0; i < frames; i++)
 			summing->key[count++] = summing->frame_map[sample->frames[i]];
 		break;
@@ -228,7 +230,9 @@ static struct group *group_find(struct fleet_summing *summing, const struct push
 	struct group *group = &summing->groups[id];
 	if (id == known)
 		*group = (struct group){.last_session = NONE,
+					.last_using = NONE,
 					.service = summing->service,
+					.kind = summing->kind,
 					.version = summing->version,
 					.host = summing->host,
 					.services = 1,
@@ -242,7 +246,7 @@ static struct group *group_find(struct fleet_summing *summing, const struct push
 	if (group->last_session == summing->session)
 		return group;
 	group->last_session = summing->session;
-	group->sessions++;
+	group->sessions += is_of_sessions(summing->question);
 	if (group->service != summing->service) {
 		bool is_new;
 		map_add(&summing->services_of, map_pair(id, summing->service), &is_new);
@@ -253,16 +257,24 @@ static struct group *group_find(struct fleet_summing *summing, const struct push
 
 /* ---- hosts and sessions ---- */
 
-static struct service *service_of(struct fleet_summing *summing, uint32_t name)
+static uint32_t kind_of(struct fleet_summing *summing, const char *service, const char *version)
 {
-	if (name >= summing->service_count) {
-		const size_t count = memory_capacity(summing->service_count, name + 1);
+	const bool has_version = summing->question->asked == FLEET_GROWTH;
+	const uint32_t kind[] = {intern_text(&summing->service_names, service),
+				 has_version ? intern_text(&summing->texts, version) : NONE};
+	return intern_bytes(&summing->kinds, kind, sizeof(kind));
+}
+
+static struct service *service_of(struct fleet_summing *summing, uint32_t kind)
+{
+	if (kind >= summing->service_count) {
+		const size_t count = memory_capacity(summing->service_count, kind + 1);
 		summing->services = memory_resize(summing->services, count, sizeof(*summing->services));
 		memset(summing->services + summing->service_count, 0,
 		       (count - summing->service_count) * sizeof(*summing->services));
 		summing->service_count = count;
 	}
-	return &summing->services[name];
+	return &summing->services[kind];
 }
 
 void fleet_summing_host(struct fleet_summing *summing)
@@ -295,11 +307,12 @@ void fleet_summing_session(struct fleet_summing *summing, const struct pushed_he
 	summing->service = intern_text(&summing->service_names, head->service);
 	summing->version = intern_text(&summing->texts, head->version);
 	summing->host = intern_text(&summing->texts, head->host);
+	summing->kind = kind_of(summing, head->service, head->version);
 	summing->pushed_ns = head->pushed_ns;
-	service_of(summing, summing->service)->is_here[side] = true;
+	service_of(summing, summing->kind)->is_here[side] = true;
 	/* The first push of a growth is on the same hosts as the last one. */
 	if (summing->question->asked == FLEET_GROWTH)
-		service_of(summing, summing->service)->is_here[!side] = true;
+		service_of(summing, summing->kind)->is_here[!side] = true;
 	if (!is_of_sessions(summing->question))
 		return;
 	struct group *group = group_find(summing, NULL);
@@ -310,9 +323,10 @@ void fleet_summing_session(struct fleet_summing *summing, const struct pushed_he
 	group->last_ns = head->pushed_ns > group->last_ns ? head->pushed_ns : group->last_ns;
 }
 
-uint64_t fleet_summing_population(struct fleet_summing *summing, const char *service, enum fleet_side side)
+uint64_t fleet_summing_population(struct fleet_summing *summing, const char *service, const char *version,
+				  enum fleet_side side)
 {
-	return service_of(summing, intern_text(&summing->service_names, service))->hosts[side];
+	return service_of(summing, kind_of(summing, service, version))->hosts[side];
 }
 
 /* ---- samples ---- */
@@ -327,7 +341,8 @@ static double sample_variance(const uint64_t *values, uint64_t period_bytes)
 	return chance > 0 ? (double)bytes * size * (1 - chance) / chance : 0;
 }
 
-static void values_add(struct group *group, const uint64_t *values, double variance, const struct fleet_share *share)
+static void values_add(struct fleet_summing *summing, struct group *group, const uint64_t *values, double variance,
+		       const struct fleet_share *share)
 {
 	struct fleet_sums *side = &group->sides[share->side];
 	if (share->has_made) {
@@ -336,6 +351,11 @@ static void values_add(struct group *group, const uint64_t *values, double varia
 	}
 	if (!share->has_use)
 		return;
+	/* As hosts: those that have it in use. */
+	if (!is_of_sessions(summing->question) && values[INUSE_SPACE] && group->last_using != summing->session) {
+		group->last_using = summing->session;
+		group->sessions++;
+	}
 	side->figures[FLEET_OUTSTANDING_BYTES] += values[INUSE_SPACE];
 	side->figures[FLEET_OUTSTANDING_COUNT] += values[INUSE_OBJECTS];
 	side->variance += variance;
@@ -349,7 +369,7 @@ void fleet_summing_totals(struct fleet_summing *summing, const uint64_t *values,
 {
 	struct group *group = group_find(summing, NULL);
 	if (group)
-		values_add(group, values, variance, share);
+		values_add(summing, group, values, variance, share);
 }
 
 void fleet_summing_frames(struct fleet_summing *summing, const struct pushed_frame *frames, size_t count)
@@ -372,7 +392,7 @@ int fleet_summing_sample(struct fleet_summing *summing, const struct pushed_samp
 	struct group *group = group_find(summing, sample);
 	if (!group)
 		return diag_fail(diag, E2BIG, "more than %d different rows: ask about one service", GROUPS_MAX);
-	values_add(group, values, sample_variance(values, period_bytes), share);
+	values_add(summing, group, values, sample_variance(values, period_bytes), share);
 	return 0;
 }
 
@@ -422,7 +442,7 @@ static void row_make(struct fleet_summing *summing, struct fleet_answer *answer,
 	const char *service = text_of(answer, &summing->service_names, group->service);
 	memcpy(row->sides, group->sides, sizeof(row->sides));
 	for (int side = 0; side < FLEET_SIDES; side++)
-		row->sides[side].population = is_by_service(question) ? service_of(summing, group->service)->hosts[side]
+		row->sides[side].population = is_by_service(question) ? service_of(summing, group->kind)->hosts[side]
 								      : group->sides[side].hosts;
 	row->change_sum = group->change_sum;
 	row->change_squares = group->change_squares;
@@ -434,6 +454,8 @@ static void row_make(struct fleet_summing *summing, struct fleet_answer *answer,
 	if (question->by <= FLEET_BY_FUNCTION) {
 		row->group = group_text(summing, answer, id);
 		row->service = is_by_service(question) ? service : NULL;
+		row->version =
+			question->asked == FLEET_GROWTH ? text_of(answer, &summing->texts, group->version) : NULL;
 		return;
 	}
 	row->service = service;
@@ -442,12 +464,19 @@ static void row_make(struct fleet_summing *summing, struct fleet_answer *answer,
 	row->group = question->by == FLEET_BY_HOST ? row->host : service;
 }
 
+/* A service that has not the version after is not compared; nor are two sides that have nothing. */
+static bool group_counts(struct fleet_summing *summing, const struct group *group)
+{
+	const struct fleet_row row = {.sides = {group->sides[FLEET_BEFORE], group->sides[FLEET_AFTER]}};
+	return !is_by_service(summing->question) ||
+	       (service_of(summing, group->kind)->hosts[FLEET_AFTER] && fleet_row_has_use(&row));
+}
+
 void fleet_summing_end(struct fleet_summing *summing, struct fleet_answer *answer)
 {
 	const uint32_t count = summing->keys.count < GROUPS_MAX ? summing->keys.count : GROUPS_MAX;
 	fleet_summing_host(summing);
 	for (uint32_t id = 0; id < count; id++)
-		if (summing->question->asked != FLEET_DIFF ||
-		    service_of(summing, summing->groups[id].service)->hosts[FLEET_AFTER])
+		if (group_counts(summing, &summing->groups[id]))
 			row_make(summing, answer, id);
 }

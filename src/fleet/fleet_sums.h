@@ -49,8 +49,10 @@ const char *fleet_summing_label(struct fleet_summing *summing, const struct push
 /** Return whether the frame is the one that was asked for. */
 bool fleet_summing_matches(struct fleet_summing *summing, const struct pushed_frame *frame);
 
-/** Return how many hosts of the service have sessions of the side, after fleet_summing_end(). */
-uint64_t fleet_summing_population(struct fleet_summing *summing, const char *service, enum fleet_side side);
+/** Return how many hosts of the service have sessions of the side, after fleet_summing_end(). version: growth: the one
+    that is counted. */
+uint64_t fleet_summing_population(struct fleet_summing *summing, const char *service, const char *version,
+				  enum fleet_side side);
 
 /** Make the rows: the last host is complete. */
 void fleet_summing_end(struct fleet_summing *summing, struct fleet_answer *answer);

@@ -232,6 +232,16 @@ def check_growth():
     leak = rows["web!leaked"]
     expect(leak["state"] == "grew" and abs(leak["growth_per_hour"] / (120 * MIB) - 1) < 0.1 and leak["error"] < 12 * MIB, leak)
     expect(answer["judged"] == 1 and list(rows)[0] == "web!leaked" and leak["hosts"] == 10, answer)
+    # A version without the leak, on three times as many hosts, hides nothing: each is judged by itself.
+    for host in range(30):
+        for index in range(0, 30, 29):
+            values = [(*sampled(chance, SIZE, size / SIZE, PERIOD),) * 2 for size in (40 * MIB * chance.uniform(0.8, 1.2), 2 * MIB)]
+            write(place, stacks, values, host=f"other{host}", index=index, period=PERIOD, version="2")
+    mixed = ask("growth", place)
+    named = [(row["stack"][0], row["version"], row["hosts"]) for row in mixed["rows"] if row["state"] != "spread"]
+    expect(named == [("web!leaked", "1", 10)] and mixed["row_count"] == 4 and mixed["rows"][0] == leak, mixed)
+    said = run("fleet", "growth", place).stdout
+    expect('1 of 4 rows changed by more than chance; "spread": no more than hosts differ; each version by itself' in said, said)
     alone = ask("growth", place, "--host", "h3", "--by", "function")["rows"]
     expect(alone[0]["function"] == "web!leaked" and alone[0]["state"] == "grew" and alone[1]["state"] == "spread", alone)
 

@@ -359,7 +359,7 @@ static const struct cli_verb verbs[] = {
 	 top_run},
 	{"diff", "PLACE --after VERSION [--before VERSION] [OPTIONS]",
 	 "what a version has more in use per host than another one, beyond chance", &diff_grammar, diff_run},
-	{"growth", "PLACE [OPTIONS]", "what grows from push to push", &growth_grammar, growth_run},
+	{"growth", "PLACE [OPTIONS]", "what grows from push to push, in which version", &growth_grammar, growth_run},
 	{"hosts", "PLACE FRAME [OPTIONS]", "which hosts have blocks in use of stacks with a frame", &hosts_grammar,
 	 hosts_run},
 	{"versions", "PLACE [OPTIONS]", "services and versions: on how many hosts, since when, how much in use",
@@ -385,6 +385,8 @@ const struct command command_fleet = {
 	.options = &all_grammar,
 	.help = "PLACE is what xheap push was given: a directory of the files of any number of hosts (file:DIR), or a\n"
 		"database, clickhouse+http://HOST:8123/DATABASE.\n"
+		"diff and growth mark a row as spread if it changed no more than hosts and samples differ by chance;\n"
+		"growth judges each version of a service by itself.\n"
 		"Exit status: 0, or 1 if a row grew by more than --fail-above, 2 for an error.\n\n"
 		"Examples:\n  xheap fleet top profiles --by function --last 1h\n"
 		"  xheap fleet diff profiles --service web --before 1.4 --after 1.5 --fail-above 64K\n"};
