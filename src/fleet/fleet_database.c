@@ -801,11 +801,12 @@ static int question_ask(struct database *database, struct diag *diag)
 static int clickhouse_answer_question(const struct fleet_place *place, const struct fleet_question *question,
 				      struct fleet_answer *answer, struct diag *diag)
 {
-	struct database database = {.place = place,
-				    .server = {.token_file = place->token_file, .shown = place->shown},
-				    .question = question,
-				    .answer = answer,
-				    .summing = fleet_summing_new(question)};
+	struct database database = {
+		.place = place,
+		.server = {.token_file = place->token_file, .most_s = place->most_s, .shown = place->shown},
+		.question = question,
+		.answer = answer,
+		.summing = fleet_summing_new(question)};
 	sink_to_memory(&database.sql);
 	int error = clickhouse_open(&database.server, place->name, diag);
 	if (!error)
@@ -888,7 +889,8 @@ static void names_read(struct clickhouse_answer *names, const struct fleet_quest
 static int names_ask(const struct fleet_place *place, const struct fleet_question *question,
 		     struct fleet_answer *answer, size_t count, struct diag *diag)
 {
-	struct clickhouse_server server = {.token_file = place->token_file, .shown = place->shown};
+	struct clickhouse_server server = {
+		.token_file = place->token_file, .most_s = place->most_s, .shown = place->shown};
 	struct clickhouse_answer names = {.data = NULL};
 	struct fleet_row **rows = memory_zeroed(count, sizeof(*rows));
 	for (size_t i = 0; i < count; i++) {
