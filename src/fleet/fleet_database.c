@@ -20,9 +20,10 @@
 #include "fleet/clickhouse_sessions.h"
 #include "fleet/fleet_sums.h"
 
-/* A branch of a query is about so many sessions at most, if it can be cut by stacks: what it adds up is to stay in a
-   processor's cache. Lists of epochs are written again for each of its parts, so there are not too many. */
-enum { SESSIONS_OF_PART = 25, LISTED_OF_PARTS = 100000 };
+/* A branch of a query is about so many sessions at least, if it can be cut by stacks: what it adds up is to stay in a
+   processor's cache, and rows are read by thousands, of each part of the table. Lists of epochs are written again for
+   each branch, so there are not too many. */
+enum { SESSIONS_OF_PART = 100, LISTED_OF_PARTS = 100000 };
 /* So many branches are one query, at most: the server makes its threads and files for each of them. */
 enum { BRANCHES_AT_ONCE = 256, QUERY_BYTES = 8 << 20 };
 enum { VALUES_OF_PPROF = 4 };
@@ -331,8 +332,8 @@ static void sums_write(const struct branch *branch, struct sink *sql)
 	sink_text(sql, " GROUP BY id HAVING b > 0 OR o > 0 OR made > 0 OR made_count > 0");
 }
 
-/* The key of what adds up: a group on a host. Both numbers are hashes of 64 bits; that two of the 100,000 pairs of a
-   branch are the same has a chance of 3e-10. A single number is found in half the time of two. */
+/* The key of what adds up: a group on a host. Both numbers are hashes of 64 bits; that two of the 200,000 pairs of a
+   branch are the same has a chance of 1e-9. A single number is found in half the time of two. */
 static void key_write(const struct branch *branch, struct sink *sql)
 {
 	size_t at = 0;
@@ -800,11 +801,12 @@ static int question_ask(struct database *database, struct diag *diag)
 static int clickhouse_answer_question(const struct fleet_place *place, const struct fleet_question *question,
 				      struct fleet_answer *answer, struct diag *diag)
 {
-	struct database database = {.place = place,
-				    .server = {.token_file = place->token_file, .shown = place->shown},
-				    .question = question,
-				    .answer = answer,
-				    .summing = fleet_summing_new(question)};
+	struct database database = {
+		.place = place,
+		.server = {.token_file = place->token_file, .most_s = place->most_s, .shown = place->shown},
+		.question = question,
+		.answer = answer,
+		.summing = fleet_summing_new(question)};
 	sink_to_memory(&database.sql);
 	int error = clickhouse_open(&database.server, place->name, diag);
 	if (!error)
@@ -887,7 +889,8 @@ static void names_read(struct clickhouse_answer *names, const struct fleet_quest
 static int names_ask(const struct fleet_place *place, const struct fleet_question *question,
 		     struct fleet_answer *answer, size_t count, struct diag *diag)
 {
-	struct clickhouse_server server = {.token_file = place->token_file, .shown = place->shown};
+	struct clickhouse_server server = {
+		.token_file = place->token_file, .most_s = place->most_s, .shown = place->shown};
 	struct clickhouse_answer names = {.data = NULL};
 	struct fleet_row **rows = memory_zeroed(count, sizeof(*rows));
 	for (size_t i = 0; i < count; i++) {

@@ -392,7 +392,7 @@ static void growth_put(const struct summary_screen *screen)
 			 survey->growth_unknown.data);
 	else if (!survey->grows_count)
 		snprintf(line, sizeof(line), "Growth: no stack grows steadily%s",
-			 has_small_growth(survey) ? " by 1 % of the peak" : "");
+			 has_small_growth(survey) ? " by 1 KiB a second" : "");
 	else
 		snprintf(line, sizeof(line), "Growth: %s%s (bytes a second, 95 %% interval)", growing_text(survey).data,
 			 shown);
