@@ -96,10 +96,7 @@ function drawGrowth(app, link) {
 	if (!growth) return ["Nothing grows steadily."];
 	const selection = {kind: /** @type {const} */ ("window"), from: growth.from_ns, to: growth.to_ns, classes: AIFO};
 	return [
-		link(shortOf(app, growth.function), {
-			selection,
-			item: {kind: "group", by: "inclusive", key: keyOf(growth.function)},
-		}),
+		link(shortOf(app, growth.function), {selection, item: {kind: "group", by: "inclusive", key: keyOf(growth.function)}}),
 		" grows by ",
 		make("b", `${formatBytes(growth.bytes_per_second)}/s`),
 		".",
@@ -141,7 +138,7 @@ function drawState(app) {
 	);
 	const damage = byId("damage");
 	damage.hidden = !trace.damage;
-	damage.textContent = trace.damage ? safeText(trace.damage) : "";
+	damage.textContent = safeText(trace.damage);
 }
 
 /** @param {Cells} cells @returns {string[]} what the page does not tell apart */
