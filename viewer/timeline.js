@@ -641,7 +641,9 @@ export class Timeline {
 		context.lineTo(x, y - 3);
 		context.fill();
 		const room = context.measureText(text).width + 9,
-			isCut = (this.window ?? []).some((time) => this.xOf(time) > x && this.xOf(time) < x + room),
+			{choice, model} = this.app.picture,
+			times = this.window ?? [model.cells.bounds[/** @type {any} */ (choice).at]],
+			isCut = times.some((time) => this.xOf(time) > x && this.xOf(time) < x + room),
 			isRight = x > width - 110 || (isCut && x > LEFT + room);
 		context.textAlign = isRight ? "right" : "left";
 		context.fillStyle = palette.ink2;
