@@ -84,7 +84,7 @@ fuzz: setup-check
 # Hours of what check does in minutes: hundreds of kill rounds, a thousand rounds of hostile targets (live/strangers/hostile), whole test suites, every stack compared, half an
 # hour of long recordings beside 50 busy processes (live/session/long_run), twenty leaks in foreign programs (live/report/seeded), 1,000 looks at a server (live/report/leaking_servers), 200 power cuts (live/boot/power_cuts), all tests
 # beside hostile sessions of another user (live/strangers/beside), a boot of an emulated machine (live/boot/emulated); then a thousand attaches to each of some foreign
-# programs, which continue where they ended, and a thousand looks for their lost blocks (tests/soak); then ten minutes of a busy session in an open page, whose memory stays flat (tests/viewer/soak.mjs).
+# programs, which continue where they ended, and a thousand looks for their lost blocks, and a day of pushes, of which a minute takes a second (tests/soak); then ten minutes of a busy session in an open page, whose memory stays flat (tests/viewer/soak.mjs).
 soak: setup-check all
 	@scripts/setup yama
 	@ninja -C $(BUILD) --quiet unit-programs live-programs

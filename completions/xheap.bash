@@ -192,11 +192,11 @@ _xheap_session() {
 		esac ;;
 	push)
 		case $3 in
-		--token-file | --queue) COMPREPLY=($(compgen -f -- "$2")) ;;
+		--token-file | --queue | --trace) COMPREPLY=($(compgen -f -- "$2")) ;;
 		--every | --service | --label | --queue-size) ;;
 		*)
 			case $2 in
-			-*) _xheap_reply "--every --service --label --token-file --queue --queue-size --lines --wait --once --registered -q --quiet --help" "$2" ;;
+			-*) _xheap_reply "--every --service --label --token-file --queue --queue-size --lines --wait --once --trace --registered -q --quiet --help" "$2" ;;
 			*) _xheap_reply "otlp+http:// otlp+https:// pyroscope+http:// pyroscope+https:// clickhouse+http:// clickhouse+https:// file:" "$2" ;;
 			esac ;;
 		esac ;;

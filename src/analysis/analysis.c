@@ -173,6 +173,7 @@ static int source_filter(struct analysis *analysis, unsigned source, struct diag
 	if (!request->asked) {
 		heap_filter_init_for(filter, to->table);
 		filter->is_cancelled = request->caller.is_cancelled;
+		filter->without_peak = request->without_peak;
 		if (request->forgets_ended)
 			heap_filter_forget_ended(filter, to->table);
 		return 0;

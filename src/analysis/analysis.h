@@ -36,6 +36,7 @@ struct analysis_request {
 	struct heap_names *names; /**< of the one source, the caller's own; NULL: they are made */
 	const char *session;      /**< that records the first source; NULL: none */
 	bool forgets_ended;       /**< heap_filter_forget_ended(), without `asked` */
+	bool without_peak;        /**< that of the filter, without `asked` */
 	bool with_lines;          /**< names have a frame for each line */
 	bool without_windows;     /**< the caller makes its own */
 	bool is_typed;            /**< reasons begin with the option or the path that was typed */

@@ -95,18 +95,20 @@ static void index_announce(const struct index_cache_made *made, const struct ana
 		      text_bytes(made->bytes).data, made->directory, removed, above);
 }
 
-/* Build the table; in an index, if there can be one. Rows as of a time are in a file, too, which has no name. */
+/* Build the table; in an index, if there can be one. Rows as of a time, and those that may take little memory, are in a
+   file, too, which has no name. */
 static int table_build(struct opened_trace *opened, bool wants_index, const struct analysis_caller *caller,
 		       struct diag *diag)
 {
 	struct heap_build how = {.fd = -1,
 				 .progress = caller->progress,
 				 .cookie = caller->context,
+				 .is_small = opened->options.is_small,
 				 .until_ns = opened->options.until_ns ? &opened->options.until_ns : NULL,
 				 .is_cancelled = caller->is_cancelled};
 	struct diag reason = {""};
 	struct index_cache_made made;
-	if (wants_index || how.until_ns) {
+	if (wants_index || how.until_ns || how.is_small) {
 		int fd = index_cache_begin(&reason);
 		how.fd = fd < 0 ? -1 : fd;
 		how.reserved_bytes = fd < 0 ? 0 : HEAP_INDEX_HEAD_BYTES;
@@ -127,7 +129,8 @@ static int table_build(struct opened_trace *opened, bool wants_index, const stru
 
 static int table_make(struct opened_trace *opened, const struct analysis_caller *caller, struct diag *diag)
 {
-	enum index_use use = opened->options.until_ns ? INDEX_UNUSED : opened->options.index;
+	enum index_use use =
+		opened->options.until_ns || opened->options.is_small ? INDEX_UNUSED : opened->options.index;
 	assert(!opened->table && !opened->index_path);
 	bool is_made = use == INDEX_MADE && opened_trace_is_worth_an_index(opened->trace);
 	bool is_read = (is_made || use == INDEX_READ) &&

@@ -21,6 +21,7 @@ struct opened_options {
 	enum index_use index;
 	bool without_files;    /**< names come from the trace alone */
 	bool without_separate; /**< as symbols_leave_separate() */
+	bool is_small;         /**< as in struct heap_build; without an index */
 	int64_t until_ns;      /**< of a trace that is recorded: as of this time, never in an index; 0: all of it */
 };
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/threads.h"
 
+#include <limits.h>
 #include <sched.h>
 #include <signal.h>
 #include <unistd.h>
@@ -54,9 +55,17 @@ void thread_unlock(struct thread_lock *lock)
 	pthread_mutex_unlock(lock->mutex);
 }
 
+static unsigned processors_most = UINT_MAX;
+
+void thread_processors_limit(unsigned most)
+{
+	processors_most = most;
+}
+
 unsigned thread_processors(unsigned most)
 {
 	cpu_set_t usable;
+	most = most < processors_most ? most : processors_most;
 	/* More than fit into the set are no case for a limit. */
 	long count = sched_getaffinity(0, sizeof(usable), &usable) ? sysconf(_SC_NPROCESSORS_ONLN) : CPU_COUNT(&usable);
 	return count < 1 ? 1 : count > (long)most ? most : (unsigned)count;

@@ -27,6 +27,9 @@ struct timespec thread_look_time(void);
 /** Unlock the mutex. */
 void thread_unlock(struct thread_lock *lock);
 
+/** Have this process use at most so many processors from now on. Called by main() before there are threads. */
+void thread_processors_limit(unsigned most);
+
 /** Return how many processors this process may use, at least 1 and at most `most`. */
 unsigned thread_processors(unsigned most);
 

@@ -37,7 +37,7 @@ static void times_settle(struct cell_bounds *bounds)
 void cell_bounds_make(struct cell_bounds *bounds, int64_t from_ns, int64_t to_ns, uint32_t intervals,
 		      const int64_t *wanted, unsigned wanted_count)
 {
-	assert(from_ns < to_ns && intervals > 0 && intervals + wanted_count <= CELL_INTERVALS_MAX);
+	assert(from_ns < to_ns && intervals > 0 && intervals + wanted_count < UINT16_MAX);
 	uint64_t length = (uint64_t)to_ns - (uint64_t)from_ns;
 	intervals = length < intervals ? (uint32_t)length : intervals;
 	*bounds = (struct cell_bounds){.times = memory_zeroed(intervals + 1 + wanted_count, sizeof(*bounds->times))};

@@ -25,8 +25,8 @@ struct cell_bounds {
 };
 
 /** Divide the times behind from_ns, up to to_ns, into `intervals` equal parts, or as many as there are nanoseconds.
-    `wanted`: further bounds; those outside of the range are left out. from_ns < to_ns. All together are at most
-    CELL_INTERVALS_MAX intervals. End it with cell_bounds_fini(). */
+    `wanted`: further bounds; those outside of the range are left out. from_ns < to_ns. All together are less than
+    UINT16_MAX intervals, and at most CELL_INTERVALS_MAX for cells of a picture. End it with cell_bounds_fini(). */
 void cell_bounds_make(struct cell_bounds *bounds, int64_t from_ns, int64_t to_ns, uint32_t intervals,
 		      const int64_t *wanted, unsigned wanted_count);
 

@@ -4,8 +4,19 @@
 #define XHEAP_CELLS_CELL_ROW_H
 
 #include "cells/cell_set.h"
+#include "query/peak.h"
 #include "table/table.h"
 #include "trace/trace.h"
+
+/** What a pass has to read of rows. */
+#define CELL_ROW_COLUMNS (PACK_TIMES | PACK_SIZES | PACK_SITES | PACK_THREADS | PACK_HEAPS)
+
+/** Return the time from which on the end of a process is a detach at the end of the recording: its blocks stay. */
+int64_t cell_row_stays_from(const struct heap_table *table);
+
+/** Find where the times of rows lie among bounds, which are at most UINT16_MAX - 1. */
+void cell_row_moments(struct heap_row_moments *moments, const struct cell_bounds *of, int64_t stays_from_ns,
+		      const struct heap_rows *rows);
 
 /** Return how the row ended. */
 static inline uint8_t cell_row_kind(const struct heap_allocation *row)

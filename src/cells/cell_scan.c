@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "cells/cell_row.h"
 #include "query/folded.h"
 #include "query/peak.h"
 #include "query/scan.h"
@@ -26,7 +27,8 @@ struct scan_part {
 	struct scan_found found;
 	uint64_t *calls;
 	struct heap_peak_search *search;
-	unsigned number;
+	unsigned number, width;
+	struct fine_way *way; /* over fine cells; NULL: over all rows */
 	uint32_t *shared;
 	bool *is_over;                 /* of all parts */
 	uint64_t begun_rows, all_rows; /* that begin in the range: those it has seen, and all; 0: nothing is guessed */
@@ -90,34 +92,6 @@ static inline bool found_add(struct scan_found *found, const struct cell *like, 
 	return true;
 }
 
-static uint8_t kind_of(const struct heap_allocation *row)
-{
-	return heap_end_is_given_back(row->end) ? CELL_FREED : row->end == HEAP_END_OPEN ? CELL_OPEN : CELL_ENDED;
-}
-
-/* From this time on an end of a process is a detach at the end of the recording: its blocks stay. */
-static int64_t stays_from(const struct heap_table *table)
-{
-	return heap_table_ends_detached(table) ? table->duration_ns : INT64_MAX;
-}
-
-/* Where the row's times lie. */
-static void moments_set(struct heap_row_moments *moments, const struct cell_bounds *of, int64_t stays_from_ns,
-			const struct heap_rows *rows)
-{
-	const struct cell_bounds copy = *of, *bounds = &copy; /* which no write here can change */
-	const uint64_t *begins_ns = rows->columns.numbers[PACK_BIRTH], *ends_ns = rows->columns.numbers[PACK_END],
-		       *states = rows->columns.numbers[PACK_STATE];
-	heap_rows_each (rows, i) {
-		unsigned end = states[i] & PACK_END_MASK;
-		bool is_earlier = states[i] >> PACK_FLAGS_SHIFT & HEAP_EARLIER,
-		     is_open = end == HEAP_END_OPEN || (end == HEAP_END_EXIT && (int64_t)ends_ns[i] >= stays_from_ns);
-		moments->begins[i] = (uint16_t)(is_earlier ? 0 : cell_bounds_moment(bounds, (int64_t)begins_ns[i]));
-		moments->ends[i] =
-			(uint16_t)(is_open ? bounds->count : cell_bounds_moment(bounds, (int64_t)ends_ns[i]));
-	}
-}
-
 /* Return the keys of the cell of a row that begins and ends at these moments. Times of a damaged trace may be
    anything. */
 static inline struct cell_keys keys_of(const struct cell_scan *scan, const struct heap_allocation *row, uint32_t begin,
@@ -130,7 +104,7 @@ static inline struct cell_keys keys_of(const struct cell_scan *scan, const struc
 						  : CELL_NO_HEAP,
 				  .birth = begin,
 				  .end = end > begin ? end : begin,
-				  .kind = kind_of(row)};
+				  .kind = cell_row_kind(row)};
 }
 
 static inline void classes_set(struct cell *cell, const struct cell_scan *scan, const struct heap_allocation *row,
@@ -170,13 +144,13 @@ static void sample_guess(struct scan_part *part, const struct heap_rows *rows)
 		found_thin(&part->found, GUESSED_LEVEL);
 }
 
-/* Return false if there are too many cells. */
-static bool rows_add(struct scan_part *part, const struct heap_rows *rows, const struct heap_row_moments *moments)
+/* calls: they are counted there; NULL: they are not. Return false if there are too many cells. */
+static bool rows_add(struct scan_part *part, const struct heap_rows *rows, const struct heap_row_moments *moments,
+		     uint64_t *calls)
 {
 	const struct cell_scan *scan = part->found.of;
 	const uint32_t behind = scan->bounds->count;
 	const bool is_sample = scan->table->sample_bytes;
-	uint64_t *calls = part->calls;
 	heap_rows_each (rows, i) {
 		const uint32_t begin = moments->begins[i], end = moments->ends[i];
 		if (begin >= behind || !end)
@@ -202,40 +176,204 @@ static bool rows_add(struct scan_part *part, const struct heap_rows *rows, const
 	return true;
 }
 
-static struct heap_scan_plan plan_of(const struct cell_scan *scan)
+static struct heap_scan_plan plan_of(const struct cell_scan *scan, const struct cell_bounds *bounds)
 {
-	const struct cell_bounds *bounds = scan->bounds;
-	return (struct heap_scan_plan){
-		bounds->times[0], bounds->times[bounds->count - 1],
-		bounds->times[0], PACK_TIMES | PACK_SIZES | PACK_SITES | PACK_THREADS | PACK_HEAPS,
-		scan->filter,     scan->sites};
+	return (struct heap_scan_plan){bounds->times[0], bounds->times[bounds->count - 1],
+				       bounds->times[0], CELL_ROW_COLUMNS,
+				       scan->filter,     scan->sites};
+}
+
+/* ---- fine cells ---- */
+
+/* An interval of fine cells in which bounds lie: its blocks are looked at one by one. */
+struct fine_cut {
+	struct cell_bounds bounds; /* of it, and those in it */
+	uint32_t birth;            /* the moment of what begins in it */
+	uint32_t first;            /* of its blocks among the bounds that are wanted */
+	struct heap_peak_search *search;
+};
+
+/* How moments of fine cells become those that are wanted. */
+struct fine_way {
+	uint32_t *moments; /* by fine moment, where none of its interval is a cut */
+	bool *is_cut;      /* by fine moment: of an interval that is one */
+	struct fine_cut *cuts;
+	uint32_t cut_count;
+	size_t cut_capacity;
+};
+
+static void way_make(struct fine_way *way, const struct cell_scan *scan)
+{
+	const struct cell_bounds *fine = &scan->fine->bounds, *bounds = scan->bounds;
+	uint32_t first = 0, behind;
+	way->moments = memory_zeroed((size_t)fine->count + 1, sizeof(*way->moments));
+	way->is_cut = memory_zeroed((size_t)fine->count + 1, sizeof(*way->is_cut));
+	for (uint32_t i = 1; i < fine->count; i++) {
+		while (first < bounds->count && bounds->times[first] <= fine->times[i - 1])
+			first++;
+		for (behind = first; behind < bounds->count && bounds->times[behind] < fine->times[i];)
+			behind++;
+		way->moments[i] = first;
+		if (behind == first)
+			continue;
+		way->is_cut[i] = true;
+		memory_grow(way->cuts, way->cut_count, way->cut_capacity);
+		struct fine_cut *cut = &way->cuts[way->cut_count++];
+		*cut = (struct fine_cut){.birth = i, .first = first};
+		cell_bounds_make(&cut->bounds, fine->times[i - 1], fine->times[i], 1, &bounds->times[first],
+				 behind - first);
+	}
+	way->moments[fine->count] = bounds->count;
+	for (uint32_t i = 0; i < way->cut_count && scan->node_count; i++)
+		way->cuts[i].search = heap_peak_search_new_between(
+			scan->table, scan->filter, NULL, way->cuts[i].bounds.times, way->cuts[i].bounds.count - 1);
+}
+
+static void way_fini(struct fine_way *way)
+{
+	for (uint32_t i = 0; i < way->cut_count; i++)
+		cell_bounds_fini(&way->cuts[i].bounds);
+	free(way->cuts);
+	free(way->moments);
+	free(way->is_cut);
+}
+
+/* Return false if there are too many cells. */
+static bool fine_add(struct scan_part *part)
+{
+	const struct cell_scan *scan = part->found.of;
+	const struct fine_way *way = part->way;
+	const uint32_t count = scan->fine->count, behind = scan->bounds->count,
+		       from = (uint32_t)((uint64_t)count * part->number / part->width),
+		       to = (uint32_t)((uint64_t)count * (part->number + 1) / part->width);
+	for (uint32_t i = from; i < to; i++) {
+		const struct cell *cell = &scan->fine->cells[i];
+		const uint32_t birth = fine_cell_birth(cell), death = fine_cell_end(cell), begin = way->moments[birth],
+			       end = way->moments[death], site = cell->place >> 32;
+		if (way->is_cut[birth] || way->is_cut[death] || begin >= behind || !end)
+			continue;
+		struct cell like = fine_cell_at(cell, scan->nodes[site], begin, end > begin ? end : begin);
+		if (scan->is_plain && scan->is_plain[site])
+			like.moments = (like.moments & ~CELL_CLASSES) | CELL_CLASSES_ANY;
+		if (!found_add(&part->found, &like, &cell->sums))
+			return false;
+	}
+	return true;
+}
+
+/* Keep those rows that the cut is responsible for: begun in it, or, if no other cut has the beginning, ended in it. */
+static void cut_rows_keep(struct scan_part *part, const struct fine_cut *cut, struct heap_rows *rows,
+			  const struct heap_row_moments *moments)
+{
+	const struct cell_scan *scan = part->found.of;
+	const uint32_t behind = scan->bounds->count, parts = cut->bounds.count - 1;
+	struct heap_row_moments own;
+	cell_row_moments(&own, &cut->bounds, cell_row_stays_from(scan->table), rows);
+	if (cut->search)
+		heap_peak_search_add_between(cut->search, 0, rows, &own);
+	heap_rows_each (rows, i) {
+		const struct heap_allocation row = heap_rows_get(rows, i);
+		const uint32_t begin = moments->begins[i], end = moments->ends[i];
+		const bool begins = own.begins[i] - 1u < parts, ends = own.ends[i] - 1u < parts;
+		const uint32_t birth = ends && !begins && !(row.flags & HEAP_EARLIER)
+					       ? cell_bounds_moment(&scan->fine->bounds, row.birth_ns)
+					       : 0;
+		if (part->calls && begins && begin && begin < behind)
+			part->calls[begin - 1]++;
+		if (part->calls && ends && row.end == HEAP_END_FREE && end && end < behind)
+			part->calls[end - 1]++;
+		if (!begins && (!ends || part->way->is_cut[birth]))
+			rows->passes[i / 64] &= ~(UINT64_C(1) << i % 64);
+	}
+}
+
+/* Return false if there are too many cells. */
+static bool cut_add(struct scan_part *part, const struct fine_cut *cut)
+{
+	const struct cell_scan *of = part->found.of;
+	const struct heap_scan_plan plan = plan_of(of, &cut->bounds);
+	struct heap_row_moments moments;
+	struct heap_scan scan;
+	bool is_good = true;
+	heap_scan_begin(&scan, of->table, &plan, NULL);
+	while (is_good && heap_scan_next(&scan)) {
+		cell_row_moments(&moments, of->bounds, cell_row_stays_from(of->table), &scan.rows);
+		cut_rows_keep(part, cut, &scan.rows, &moments);
+		is_good = rows_add(part, &scan.rows, &moments, NULL);
+	}
+	heap_scan_end(&scan);
+	return is_good;
+}
+
+static bool fine_run(struct scan_part *part)
+{
+	bool is_good = fine_add(part);
+	for (uint32_t i = part->number; i < part->way->cut_count && is_good; i += part->width)
+		is_good = cut_add(part, &part->way->cuts[i]);
+	return is_good;
+}
+
+static void interval_add(const struct cell_scan *scan, struct cell_scan_result *result, uint32_t birth, uint64_t calls,
+			 uint64_t max_bytes)
+{
+	if (!birth || birth >= scan->bounds->count)
+		return;
+	uint64_t *most = &result->max_bytes[birth - 1];
+	*most = *most < max_bytes ? max_bytes : *most;
+	result->calls[birth - 1] += calls;
+}
+
+/* What is known of whole intervals, and of the parts of cuts. */
+static void way_take(const struct fine_way *way, const struct cell_scan *scan, struct cell_scan_result *result)
+{
+	const struct fine_cells *fine = scan->fine;
+	result->max_bytes = memory_zeroed(scan->bounds->count, sizeof(*result->max_bytes));
+	for (uint32_t i = 1; i < fine->bounds.count; i++)
+		if (!way->is_cut[i])
+			interval_add(scan, result, way->moments[i], fine->calls[i - 1], fine->max_bytes[i - 1]);
+	for (uint32_t i = 0; i < way->cut_count; i++) {
+		const struct fine_cut *cut = &way->cuts[i];
+		struct heap_peak *peaks = memory_zeroed(cut->bounds.count, sizeof(*peaks));
+		heap_peak_search_finish(cut->search, peaks);
+		for (uint32_t k = 0; k + 1 < cut->bounds.count; k++)
+			interval_add(scan, result, cut->first + k, 0, peaks[k].bytes);
+		free(peaks);
+	}
+}
+
+/* ---- a pass ---- */
+
+/* Return false if there are too many cells. */
+static bool all_run(struct scan_part *part)
+{
+	const struct cell_scan *of = part->found.of;
+	const struct heap_scan_plan plan = plan_of(of, of->bounds);
+	const int64_t stays_from_ns = cell_row_stays_from(of->table);
+	struct heap_scan scan;
+	const struct heap_rows *rows;
+	struct heap_row_moments moments;
+	bool is_good = true;
+	heap_scan_begin(&scan, of->table, &plan, part->shared);
+	while (is_good && !__atomic_load_n(part->is_over, __ATOMIC_RELAXED) && (rows = heap_scan_next(&scan))) {
+		cell_row_moments(&moments, of->bounds, stays_from_ns, rows);
+		if (part->search)
+			heap_peak_search_add_between(part->search, part->number, rows, &moments);
+		is_good = rows_add(part, rows, &moments, part->calls);
+		sample_guess(part, rows);
+	}
+	heap_scan_end(&scan);
+	return is_good;
 }
 
 static void part_run(void *context)
 {
 	struct scan_part *part = context;
-	const struct heap_scan_plan plan = plan_of(part->found.of);
-	struct heap_scan scan;
-	const struct heap_rows *rows;
-	const struct cell_bounds *bounds = part->found.of->bounds;
-	struct heap_row_moments moments;
-	const int64_t stays_from_ns = stays_from(part->found.of->table);
-	bool is_good = true;
 	if (part->found.of->node_count) {
-		part->calls = memory_zeroed(bounds->count, sizeof(*part->calls));
+		part->calls = memory_zeroed(part->found.of->bounds->count, sizeof(*part->calls));
 		part->found.weights = memory_table(part->found.of->node_count, sizeof(*part->found.weights));
 	}
-	heap_scan_begin(&scan, part->found.of->table, &plan, part->shared);
-	while (is_good && !__atomic_load_n(part->is_over, __ATOMIC_RELAXED) && (rows = heap_scan_next(&scan))) {
-		moments_set(&moments, bounds, stays_from_ns, rows);
-		if (part->search)
-			heap_peak_search_add_between(part->search, part->number, rows, &moments);
-		is_good = rows_add(part, rows, &moments);
-		sample_guess(part, rows);
-	}
-	if (!is_good)
+	if (!(part->way ? fine_run(part) : all_run(part)))
 		__atomic_store_n(part->is_over, true, __ATOMIC_RELAXED);
-	heap_scan_end(&scan);
 }
 
 /* Return false if there are too many. */
@@ -339,15 +477,21 @@ static bool scan_run(const struct cell_scan *scan, uint64_t all_rows, struct cel
 	bool is_guessed = false;
 	uint32_t shared = 0;
 	struct scan_part *parts = memory_zeroed(width, sizeof(*parts));
+	struct fine_way way = {.moments = NULL};
 	struct heap_peak_search *search =
-		scan->node_count ? heap_peak_search_new_between(scan->table, scan->filter, scan->sites,
-								scan->bounds->times, scan->bounds->count - 1)
-				 : NULL;
+		scan->node_count && !scan->fine
+			? heap_peak_search_new_between(scan->table, scan->filter, scan->sites, scan->bounds->times,
+						       scan->bounds->count - 1)
+			: NULL;
 	*result = (struct cell_scan_result){.is_over = false};
+	if (scan->fine)
+		way_make(&way, scan);
 	for (unsigned i = 0; i < width; i++) {
 		parts[i] = (struct scan_part){.found = {.of = scan},
 					      .search = search,
 					      .number = i,
+					      .width = width,
+					      .way = scan->fine ? &way : NULL,
 					      .shared = &shared,
 					      .is_over = &result->is_over,
 					      .all_rows = all_rows,
@@ -366,6 +510,9 @@ static bool scan_run(const struct cell_scan *scan, uint64_t all_rows, struct cel
 	result->weights = parts[0].found.weights;
 	if (search)
 		peaks_take(search, scan->bounds, result);
+	else if (scan->node_count)
+		way_take(&way, scan, result);
+	way_fini(&way);
 	free(parts);
 	return !is_guessed || result->level > GUESSED_LEVEL;
 }
@@ -373,7 +520,7 @@ static bool scan_run(const struct cell_scan *scan, uint64_t all_rows, struct cel
 void cell_scan(const struct cell_scan *scan, struct cell_scan_result *result)
 {
 	/* If many groups may be left out, it is not known how far a pass has come. */
-	bool is_known = scan->node_count && !scan->sites && !scan->filter->selection,
+	bool is_known = scan->node_count && !scan->fine && !scan->sites && !scan->filter->selection,
 	     can_guess = is_known && (uint64_t)scan->sample_most << GUESSED_LEVEL > scan->most;
 	if (scan_run(scan, can_guess ? rows_between(&scan->table->groups, scan->bounds) : 0, result))
 		return;

@@ -5,6 +5,7 @@
 
 #include "cells/cell_bounds.h"
 #include "cells/cell_set.h"
+#include "cells/fine_cells.h"
 #include "query/filter.h"
 
 /** What a pass goes over, and how. */
@@ -21,6 +22,8 @@ struct cell_scan {
 	    0: cells alone */
 	uint32_t node_count;
 	uint32_t moment; /**< for weights */
+	/** of the whole run, where the filter and the sites let all blocks pass; NULL: all blocks are looked at */
+	const struct fine_cells *fine;
 };
 
 /** Sums of the blocks of a node. */

@@ -9,10 +9,6 @@
 enum { BITS_FIRST = 12 };
 _Static_assert(CELL_INTERVALS_MAX + 2 < 1 << CELL_MOMENT_BITS, "every moment has its number");
 
-/* Both classes, and what stands for all of them. */
-static const uint64_t CLASSES = (UINT64_C(1) << CELL_KIND_SHIFT) - 1,
-		      CLASSES_ANY = (uint64_t)CELL_SIZE_ANY << CELL_SIZE_SHIFT | CELL_LIFE_ANY;
-
 static uint32_t node_of(const struct cell *cell)
 {
 	return (uint32_t)(cell->place >> 32);
@@ -91,7 +87,7 @@ bool cell_set_add_changed(struct cell_set *set, const struct cell_set *from, con
 		uint32_t node = node_of(&like);
 		like.place = (uint64_t)change->nodes[node] << 32 | (uint32_t)like.place;
 		if (change->is_plain[node])
-			like.moments = (like.moments & ~CLASSES) | CLASSES_ANY;
+			like.moments = (like.moments & ~CELL_CLASSES) | CELL_CLASSES_ANY;
 		if (!cell_add(set, &like, &from->cells[i].sums, most))
 			return false;
 	}

@@ -28,6 +28,10 @@ enum {
 };
 _Static_assert(CELL_HEAP_SHIFT + CELL_HEAP_BITS == 64, "moments, classes and the heap are one number");
 
+/** Both classes, and what stands for all of them. */
+#define CELL_CLASSES ((UINT64_C(1) << CELL_KIND_SHIFT) - 1)
+#define CELL_CLASSES_ANY ((uint64_t)CELL_SIZE_ANY << CELL_SIZE_SHIFT | CELL_LIFE_ANY)
+
 /** A heap that is not known. */
 #define CELL_NO_HEAP ((UINT32_C(1) << CELL_HEAP_BITS) - 1)
 

@@ -27,6 +27,7 @@ struct cells_making {
 	const struct cells_source *source;
 	const struct cells_request *request;
 	struct cell_bounds bounds;
+	const struct fine_cells *fine; /* the bounds lie among theirs; NULL: anywhere */
 	uint32_t peak;                 /* a bound */
 	bool *sites;                   /* by site: whether it is asked for; NULL: all are */
 	const uint32_t *nodes;         /* by site: a node of the names */
@@ -59,7 +60,12 @@ static int bounds_make(struct cells_making *making, uint32_t intervals, struct d
 	struct heap_peak peak = cell_peak_find(making->source->table, making->source->filter);
 	if (peak.bytes)
 		wanted[count++] = peak.time_ns;
-	cell_bounds_make(&making->bounds, from_ns, to_ns, intervals, wanted, count);
+	const struct fine_cells *fine = making->source->fine;
+	bool is_fine = fine && !making->sites && fine_cells_pass(making->source->filter) &&
+		       fine_cells_bounds(fine, &making->bounds, from_ns, to_ns, intervals, wanted, count);
+	making->fine = is_fine ? fine : NULL;
+	if (!is_fine)
+		cell_bounds_make(&making->bounds, from_ns, to_ns, intervals, wanted, count);
 	making->peak = peak.bytes ? cell_bounds_find(&making->bounds, peak.time_ns) : CELL_NO_BOUND;
 	return 0;
 }
@@ -222,6 +228,7 @@ static bool cells_take(struct cells_making *making)
 				       .nodes = nodes,
 				       .is_plain = is_plain,
 				       .sites = making->sites,
+				       .fine = making->fine,
 				       .most = SCANNED_MAX};
 	struct cell_scan_result result;
 	cell_scan(&scan, &result);
@@ -304,6 +311,7 @@ static int cells_scan(struct cells_making *making, uint32_t intervals, struct di
 				       .bounds = &making->bounds,
 				       .nodes = making->nodes,
 				       .sites = making->sites,
+				       .fine = making->fine,
 				       .most = SCANNED_MAX,
 				       .sample_most = SAMPLE_MAX,
 				       .node_count = heap_names_node_count(source->names),

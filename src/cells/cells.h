@@ -15,6 +15,7 @@
 #include "query/cull.h"
 #include "query/filter.h"
 
+struct fine_cells;
 struct growing_cells;
 
 /** What an answer may have: a page draws so much in the time of a picture. */
@@ -32,6 +33,8 @@ struct cells_source {
 	struct heap_cull *cull; /**< NULL: nothing is culled, so each stack is its own asker */
 	/** of cells_name_sites(), for who asks more than once; NULL: they are made */
 	const uint32_t *nodes;
+	/** of the table: for long ranges without a filter; NULL, or with no cells: none */
+	const struct fine_cells *fine;
 	/** of a trace that goes on, whose table has no rows: its cells. Only the whole run can be asked for, without a
 	    filter. NULL: a pass over the table finds the cells */
 	struct growing_cells *growing;

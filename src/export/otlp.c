@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "base/protobuf.h"
 #include "export/export.h"
+#include "export/export_links.h"
 #include "export/export_tree.h"
 #include "query/by.h"
 #include "base/text.h"
@@ -49,7 +50,7 @@ enum {
 	PROFILE_ID = 7
 };
 enum { TYPE_NAME = 1, TYPE_UNIT = 2 };
-enum { SAMPLE_STACK = 1, SAMPLE_ATTRIBUTES = 2, SAMPLE_VALUES = 4 };
+enum { SAMPLE_STACK = 1, SAMPLE_ATTRIBUTES = 2, SAMPLE_LINK = 3, SAMPLE_VALUES = 4 };
 enum { STACK_LOCATIONS = 1 };
 enum { LOCATION_MAPPING = 1, LOCATION_ADDRESS = 2, LOCATION_LINE = 3 };
 enum { LINE_FUNCTION = 1, LINE_LINE = 2 };
@@ -68,7 +69,8 @@ struct otlp {
 	struct sink samples[SHOWN]; /* of each profile */
 	struct sink tables;         /* rows of the dictionary, in any order of the tables */
 	struct sink message, inner; /* under construction */
-	struct intern texts, functions, attributes, stacks;
+	struct intern texts, functions, attributes, stacks, spans;
+	struct export_links links;
 	uint32_t mapping_count;
 	uint32_t *mapping_ids; /* by image: its row; 0: none yet */
 	struct export_places locations;
@@ -209,6 +211,18 @@ static uint32_t leaf_stack(struct otlp *otlp, uint32_t leaf, const struct export
 	return stack_of(otlp, otlp->numbers, depth);
 }
 
+/* Write a row of the table of links, unless it is there. */
+static uint32_t link_of(struct otlp *otlp, const struct thread_context *context)
+{
+	const uint32_t known = otlp->spans.count, id = intern_bytes(&otlp->spans, context, sizeof(*context));
+	if (id == known) {
+		protobuf_bytes(&otlp->inner, LINK_TRACE, (const char *)context->trace_id, TRACE_ID_BYTES);
+		protobuf_bytes(&otlp->inner, LINK_SPAN, (const char *)&context->span_id, SPAN_ID_BYTES);
+		protobuf_message(&otlp->tables, DICTIONARY_LINK, &otlp->inner);
+	}
+	return id + 1;
+}
+
 static void leaf_write(struct otlp *otlp, uint32_t leaf)
 {
 	const struct export_node *node = &otlp->tree.nodes[leaf];
@@ -221,14 +235,19 @@ static void leaf_write(struct otlp *otlp, uint32_t leaf)
 	const uint32_t stack = leaf_stack(otlp, leaf, &split);
 	const char *key = split ? heap_by_name(otlp->tree.source->window->by) : NULL;
 	const uint64_t attribute = split ? attribute_of(otlp, key, split->text) : 0;
-	for (unsigned i = 0; i < SHOWN; i++) {
-		const uint64_t value = node->values[shown[i]];
-		if (!value)
-			continue;
-		protobuf_number(&otlp->message, SAMPLE_STACK, stack);
-		protobuf_packed(&otlp->message, SAMPLE_ATTRIBUTES, &attribute, split != NULL);
-		protobuf_packed(&otlp->message, SAMPLE_VALUES, &value, 1);
-		protobuf_message(&otlp->samples[i], PROFILE_SAMPLE, &otlp->message);
+	for (unsigned part = 0; part < export_links_parts(&otlp->links, leaf); part++) {
+		uint64_t values[EXPORT_FIGURE_COUNT];
+		const struct thread_context *context = export_links_part(&otlp->links, &otlp->tree, leaf, part, values);
+		const uint32_t link = context ? link_of(otlp, context) : 0;
+		for (unsigned i = 0; i < SHOWN; i++) {
+			if (!values[shown[i]])
+				continue;
+			protobuf_number(&otlp->message, SAMPLE_STACK, stack);
+			protobuf_packed(&otlp->message, SAMPLE_ATTRIBUTES, &attribute, split != NULL);
+			protobuf_number(&otlp->message, SAMPLE_LINK, link);
+			protobuf_packed(&otlp->message, SAMPLE_VALUES, &values[shown[i]], 1);
+			protobuf_message(&otlp->samples[i], PROFILE_SAMPLE, &otlp->message);
+		}
 	}
 }
 
@@ -343,6 +362,7 @@ void export_otlp(const struct report *report, struct sink *out)
 		sink_to_memory(&otlp.samples[i]);
 	tables_begin(&otlp);
 	export_tree_make(&otlp.tree, report);
+	export_links_make(&otlp.links, &otlp.tree, out);
 	otlp.mappings = export_mappings(&otlp.tree);
 	otlp.mapping_ids = memory_zeroed((size_t)otlp.dictionary->image_count + 1, sizeof(*otlp.mapping_ids));
 	request_write(&otlp, out);
@@ -351,8 +371,9 @@ void export_otlp(const struct report *report, struct sink *out)
 	for (unsigned i = 0; i < SHOWN; i++)
 		sink_end(&otlp.samples[i]);
 	export_tree_fini(&otlp.tree);
+	export_links_fini(&otlp.links);
 	export_places_fini(&otlp.locations);
-	struct intern *const interns[] = {&otlp.texts, &otlp.functions, &otlp.attributes, &otlp.stacks};
+	struct intern *const interns[] = {&otlp.texts, &otlp.functions, &otlp.attributes, &otlp.stacks, &otlp.spans};
 	for (size_t i = 0; i < sizeof(interns) / sizeof(*interns); i++)
 		intern_fini(interns[i]);
 	free(otlp.numbers);

@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "base/protobuf.h"
 #include "export/export.h"
+#include "export/export_links.h"
 #include "export/export_tree.h"
 #include "export/gzip.h"
 #include "export/pprof_fields.h"
@@ -30,6 +31,7 @@ struct pprof {
 	struct sink *out;
 	struct sink message, inner; /* under construction */
 	struct intern strings, functions;
+	struct export_links links;
 	uint32_t written_strings;
 	struct export_places locations;
 	uint64_t *numbers; /* room for the longest stack */
@@ -117,13 +119,25 @@ static void label_number(struct pprof *pprof, const char *key, uint64_t number, 
 	protobuf_message(&pprof->message, SAMPLE_LABEL, &pprof->inner);
 }
 
-/* Label a sample with the mean size of its blocks, as heap profiles of Go have it, and with the part of the split. */
-static void labels_add(struct pprof *pprof, const struct export_node *node, const struct export_frame *split)
+static void label_id(struct pprof *pprof, const char *key, const void *id, size_t size)
+{
+	char digits[THREAD_CONTEXT_DIGITS_MAX + 1];
+	thread_context_digits(id, size, digits);
+	label_text(pprof, key, digits);
+}
+
+/* Label a sample with the mean size of its blocks, as heap profiles of Go have it, with what they are for, and with the
+   part of the split. */
+static void labels_add(struct pprof *pprof, const uint64_t *values, const struct thread_context *context,
+		       const struct export_frame *split)
 {
 	const struct action_source *source = pprof->tree.source;
-	if (node->values[EXPORT_TOTAL_COUNT])
-		label_number(pprof, "bytes", node->values[EXPORT_TOTAL_BYTES] / node->values[EXPORT_TOTAL_COUNT],
-			     "bytes");
+	if (values[EXPORT_TOTAL_COUNT])
+		label_number(pprof, "bytes", values[EXPORT_TOTAL_BYTES] / values[EXPORT_TOTAL_COUNT], "bytes");
+	if (context && !pprof->tree.report->without_trace_ids)
+		label_id(pprof, "trace_id", context->trace_id, THREAD_CONTEXT_TRACE_BYTES);
+	if (context)
+		label_id(pprof, "span_id", &context->span_id, THREAD_CONTEXT_SPAN_BYTES);
 	if (!split)
 		return;
 	const uint32_t thread = heap_by_thread(source->window, source->table, split->by);
@@ -135,16 +149,31 @@ static void labels_add(struct pprof *pprof, const struct export_node *node, cons
 		label_number(pprof, "pid", pprof->dictionary->processes[process].pid, "");
 }
 
+/* Write a part of a leaf, if it is not nothing. Its places are known. */
+static void part_write(struct pprof *pprof, uint32_t leaf, unsigned part, size_t depth,
+		       const struct export_frame *split)
+{
+	uint64_t figures[EXPORT_FIGURE_COUNT], values[SHOWN], any = 0;
+	const struct thread_context *context = export_links_part(&pprof->links, &pprof->tree, leaf, part, figures);
+	for (unsigned i = 0; i < SHOWN; i++)
+		any |= values[i] = figures[shown[i]];
+	if (!any)
+		return;
+	protobuf_packed(&pprof->message, SAMPLE_LOCATIONS, pprof->numbers, depth);
+	protobuf_packed(&pprof->message, SAMPLE_VALUES, values, SHOWN);
+	labels_add(pprof, figures, context, split);
+	protobuf_message(pprof->out, PROFILE_SAMPLE, &pprof->message);
+}
+
 static void sample_write(struct pprof *pprof, uint32_t leaf)
 {
 	const struct export_tree *tree = &pprof->tree;
 	const struct export_node *node = &tree->nodes[leaf];
 	const struct export_frame *split = NULL;
-	uint64_t values[SHOWN];
 	size_t depth = 0;
 	bool has_value = false;
 	for (unsigned i = 0; i < SHOWN; i++)
-		has_value |= (values[i] = node->values[shown[i]]) != 0;
+		has_value |= node->values[shown[i]] != 0;
 	if (!has_value)
 		return;
 	for (uint32_t at = leaf; at; at = tree->nodes[at].parent) {
@@ -159,10 +188,8 @@ static void sample_write(struct pprof *pprof, uint32_t leaf)
 		pprof->numbers[depth++] = place.number;
 		at = place.last;
 	}
-	protobuf_packed(&pprof->message, SAMPLE_LOCATIONS, pprof->numbers, depth);
-	protobuf_packed(&pprof->message, SAMPLE_VALUES, values, SHOWN);
-	labels_add(pprof, node, split);
-	protobuf_message(pprof->out, PROFILE_SAMPLE, &pprof->message);
+	for (unsigned part = 0; part < export_links_parts(&pprof->links, leaf); part++)
+		part_write(pprof, leaf, part, depth, split);
 }
 
 /* ---- the rest ---- */
@@ -251,12 +278,14 @@ void export_pprof(const struct report *report, struct sink *out)
 	sink_to_memory(&pprof.message);
 	sink_to_memory(&pprof.inner);
 	export_tree_make(&pprof.tree, report);
+	export_links_make(&pprof.links, &pprof.tree, out);
 	pprof.mappings = export_mappings(&pprof.tree);
 	profile_write(&pprof);
 	gzip_end(gzip);
 	sink_end(&pprof.message);
 	sink_end(&pprof.inner);
 	export_tree_fini(&pprof.tree);
+	export_links_fini(&pprof.links);
 	intern_fini(&pprof.strings);
 	intern_fini(&pprof.functions);
 	export_places_fini(&pprof.locations);

@@ -35,6 +35,7 @@ struct report {
 	bool has_range;                     /**< a range was asked for */
 	bool is_reversed;                   /**< folded: the innermost frame first */
 	struct export_past *past;           /**< pprof, otlp: totals are of what came since; NULL: since the start */
+	bool without_trace_ids;             /**< pprof: of a link, the span only */
 	struct clickhouse_past *clickhouse; /**< clickhouse: what earlier pushes had */
 	const struct report_label *labels;  /**< otlp: in place of what the first process says; pprof: comments */
 	size_t label_count;

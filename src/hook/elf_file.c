@@ -80,6 +80,9 @@ static void take_segment(struct elf *elf, Elf64_Phdr segment)
 		elf->interpreter = segment.p_offset;
 		elf->interpreter_bytes = segment.p_filesz;
 	}
+	/* The file may have no bytes of it. */
+	if (segment.p_type == PT_TLS)
+		elf->thread_variables = segment;
 	if (!clip(elf, &segment))
 		return;
 	if (segment.p_type == PT_LOAD && elf->load_count < ELF_LOAD_MAX)

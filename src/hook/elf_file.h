@@ -33,6 +33,7 @@ struct elf {
 	Elf64_Phdr load[ELF_LOAD_MAX];
 	uint32_t load_count;
 	Elf64_Phdr dynamic, unwind;      /**< PT_DYNAMIC and PT_GNU_EH_FRAME; p_filesz 0: none */
+	Elf64_Phdr thread_variables;     /**< PT_TLS; p_memsz 0: none */
 	Elf64_Phdr notes[ELF_NOTES_MAX]; /**< PT_NOTE */
 	uint32_t notes_count;
 	bool has_interpreter;

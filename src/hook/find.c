@@ -23,6 +23,7 @@
 #include "base/bisect.h"
 #include "base/order.h"
 #include "hook/branches.h"
+#include "hook/context_symbol.h"
 #include "hook/displace.h"
 #include "hook/elf_file.h"
 #include "hook/entry_names.h"
@@ -697,6 +698,8 @@ int hook_image_read(struct hook_image *image, const void *data, size_t size, boo
 		image->is_dynamic = !finder->is_static;
 		take_symbols(finder, &finder->dynamic, true);
 		take_symbols(finder, &finder->full, false);
+		image->contexts = context_symbol_find(&finder->elf,
+						      finder->is_static ? &finder->full : &finder->dynamic, is_main);
 		take_annotations(finder);
 		take_requests(finder);
 		describe(finder);

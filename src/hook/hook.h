@@ -13,6 +13,7 @@
 #include "arch/patch_bytes.h"
 #include "base/diag.h"
 #include "base/events.h"
+#include "base/thread_context.h"
 
 enum {
 	HOOK_PATCH_BYTES = CPU_JUMP_BYTES,
@@ -97,6 +98,12 @@ struct hook_python {
 	struct hook_python_objects objects;
 };
 
+/** The image's own variable with the contexts of threads. */
+struct hook_context_symbol {
+	uint8_t access;        /**< enum context_access */
+	uint64_t slot, offset; /**< address in the file of the loader's words; the offset where it is constant */
+};
+
 /** The facts about an image file that hooking uses. Made once per build-id and cached by the caller. */
 struct hook_image {
 	struct hook_target *targets;
@@ -120,6 +127,7 @@ struct hook_image {
 	struct hook_range silent[4];
 	uint32_t silent_count;
 	struct hook_python python;
+	struct hook_context_symbol contexts;
 };
 
 /**

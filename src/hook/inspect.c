@@ -124,7 +124,8 @@ static int open_file(struct inspection *inspection, int dirfd, const char *path,
 	if (error)
 		return error;
 	const char *gained = privilege_gained(inspection);
-	return gained ? diag_fail(diag, EPERM, "%s", gained) : 0;
+	return gained ? diag_fail(diag, EPERM, "%s; record it as root, or a copy of the file, which is not so", gained)
+		      : 0;
 }
 
 /* Take the path after "#!", up to the next space; empty if there is none. */

@@ -36,6 +36,8 @@
 
 #include "inject/crowd.h"
 #include "inject/detach.h"
+#include "inject/jumps.h"
+#include "inject/patches.h"
 #include "inject/remote.h"
 #include "inject/thread_stacks.h"
 #include "os/clock.h"
@@ -144,6 +146,8 @@ static int crowd_patch_once(struct crowd *crowd, struct patching *patching, stru
 	if (patching->is_done && !jumps_write(inject->memory, inject->jump, inject->jump_count))
 		return diag_fail(diag, EBUSY, "the code of process %d has just changed, or cannot be written",
 				 (int)crowd->pid);
+	if (patching->is_done)
+		patches_check_words(inject);
 	return 0;
 }
 

@@ -27,7 +27,6 @@
  */
 #include "inject/detach.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -38,6 +37,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "inject/jumps.h"
 #include "inject/thread_stacks.h"
 #include "os/monotonic.h"
 #include "os/proc.h"
@@ -55,44 +55,6 @@ enum {
 };
 
 /* ---- patches ---- */
-
-/* Replace the old bytes by the new ones. An image that is gone, or was patched again by others, is left alone; that is
-   a success, too. */
-static bool bytes_replace(int memory, uint64_t address, const void *old, const void *new, uint32_t size)
-{
-	assert(size <= PATCH_BYTES_MAX);
-	unsigned char now[PATCH_BYTES_MAX];
-	if (!remote_read(memory, address, now, size) || memcmp(now, old, size) != 0)
-		return true;
-	return remote_write(memory, address, new, size);
-}
-
-bool jumps_write(int memory, const struct inject_jump *jumps, uint32_t count)
-{
-	unsigned char now[HOOK_PATCH_BYTES];
-	for (uint32_t i = 0; i < count; i++)
-		if (!remote_read(memory, jumps[i].address, now, sizeof(now)) ||
-		    memcmp(now, jumps[i].original, sizeof(now)) != 0)
-			return false;
-	for (uint32_t i = 0; i < count; i++) {
-		if (remote_write(memory, jumps[i].address, jumps[i].jump, HOOK_PATCH_BYTES))
-			continue;
-		while (i-- > 0)
-			remote_write(memory, jumps[i].address, jumps[i].original, HOOK_PATCH_BYTES);
-		return false;
-	}
-	return true;
-}
-
-static bool jumps_undo(int memory, const struct inject_jump *jumps, uint32_t count, bool for_unwinders)
-{
-	bool is_done = true;
-	for (uint32_t i = 0; i < count; i++)
-		if (for_unwinders || !jumps[i].is_for_unwinders)
-			is_done &= bytes_replace(memory, jumps[i].address, jumps[i].jump, jumps[i].original,
-						 HOOK_PATCH_BYTES);
-	return is_done;
-}
 
 static bool patches_undo(int memory, const struct patches *patches, bool is_door)
 {

@@ -7,9 +7,6 @@
 #include "inject/inject.h"
 #include "inject/remains.h"
 
-/** Write the jumps, all or none. Return false if the present bytes are unexpected or cannot be written. */
-bool jumps_write(int memory, const struct inject_jump *jumps, uint32_t count);
-
 /** The code from before the recording, and how to restore it. */
 struct originals {
 	/** Restore the entries while all threads are paused, without those that unwinders need if for_unwinders is

@@ -15,6 +15,7 @@
 #include "arch/registers.h"
 #include "base/order.h"
 #include "inject/images.h"
+#include "inject/jumps.h"
 #include "inject/mapping.h"
 #include "inject/program.h"
 #include "inject/seccomp.h"
@@ -379,14 +380,6 @@ void inject_begin(struct inject *inject)
 	__atomic_store_n(&inject->region->header->state, REGION_LIVE, __ATOMIC_RELEASE);
 }
 
-/* Write the original bytes back. No thread is in the recorder. */
-static void restore_entries(const struct inject *inject)
-{
-	for (uint32_t i = 0; i < inject->jump_count; i++)
-		remote_write(inject->memory, inject->jump[i].address, inject->jump[i].original,
-			     sizeof(inject->jump[i].original));
-}
-
 /* Check that an allocator is patched. A dynamic program has only its loader so far. */
 static int check_patches(const struct inject *inject, struct diag *diag)
 {
@@ -441,7 +434,7 @@ int inject_at_exec(struct inject *inject, pid_t pid, struct region *region, cons
 		inject_settle(inject, &remote);
 		inject_begin(inject);
 	} else {
-		restore_entries(inject);
+		jumps_undo(inject->memory, inject->jump, inject->jump_count, true);
 		inject_fini(inject);
 	}
 	remote_end(&remote);

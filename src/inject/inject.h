@@ -61,6 +61,9 @@ struct inject_jump {
 	uint64_t moved;                    /**< address of the copy of its first instructions */
 	int16_t offsets[HOOK_PATCH_BYTES]; /**< offset in that copy of the instruction that begins at byte i, or -1 */
 	bool is_for_unwinders;             /**< its hook knows the recorder's frames, which an exception may pass */
+	/** it is no entry, but the word of a table, to which the program may write at any time: where it is not
+	    `original`, it is left alone */
+	bool is_word;
 };
 
 /** Most spans of inject_spans(). */

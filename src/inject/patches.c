@@ -8,6 +8,7 @@
 #include "arch/patch_bytes.h"
 #include "base/grow.h"
 #include "base/requests.h"
+#include "inject/jumps.h"
 #include "inject/recorder_blob.h"
 #include "inject/stub.h"
 #include "inject/target_fields.h"
@@ -105,14 +106,43 @@ static void tell_internal_calls(struct inject *inject, const struct hook_image *
 		caller_add(inject, &caller_returns, &(uint64_t){hooks->internal_returns[i] + image->bias});
 }
 
-/* Give the recorder the Python interpreter of an image. Of several in a process the first one counts. */
-static void tell_python(struct inject *inject, const struct hook_python *python, const struct inject_image *image)
+static uint64_t python_field(uint32_t place)
 {
-	struct recorder_python known;
-	if (!python->version || !context_read(inject, offsetof(struct recorder, python), &known, sizeof(known)) ||
-	    known.version)
-		return;
-	known = (struct recorder_python){
+	return offsetof(struct recorder, python) + place * sizeof(struct recorder_python);
+}
+
+static struct recorder_python python_get(struct inject *inject, uint32_t place)
+{
+	struct recorder_python python;
+	return context_read(inject, python_field(place), &python, sizeof(python)) ? python
+										  : (struct recorder_python){0};
+}
+
+/* Return the place of an interpreter in the recorder: the one that it has, or a free one. RECORDER_PYTHONS: none is
+   left. */
+static uint32_t python_place(struct inject *inject, uint64_t eval)
+{
+	uint32_t free_place = RECORDER_PYTHONS;
+	for (uint32_t place = RECORDER_PYTHONS; place-- > 0;) {
+		struct recorder_python python = python_get(inject, place);
+		if (python.version && python.eval_low == eval)
+			return place;
+		free_place = python.version ? free_place : place;
+	}
+	return free_place;
+}
+
+/* Give the recorder the Python interpreter of an image. Return its place. */
+static uint32_t tell_python(struct inject *inject, const struct hook_python *python, const struct inject_image *image,
+			    const char *path)
+{
+	uint32_t place = python->version ? python_place(inject, python->eval + image->bias) : RECORDER_PYTHONS,
+		 count = 0;
+	if (python->version && place == RECORDER_PYTHONS)
+		inject_refuse(inject, "Python's frames", path, "the process has too many interpreters");
+	if (place == RECORDER_PYTHONS)
+		return place;
+	struct recorder_python known = {
 		.eval_low = python->eval + image->bias,
 		.eval_high = python->eval + python->eval_bytes + image->bias,
 		.cold_low = python->cold ? python->cold + image->bias : 0,
@@ -123,22 +153,52 @@ static void tell_python(struct inject *inject, const struct hook_python *python,
 		.text_type = python->text_type + image->bias,
 		.bytes_type = python->bytes_type + image->bias,
 	};
-	RECORDER_WRITE(inject, python, known);
-	RECORDER_WRITE(inject, python.version, python->version);
+	uint32_t version = python->version;
+	context_write(inject, python_field(place), &known, sizeof(known));
+	context_write(inject, python_field(place) + offsetof(struct recorder_python, version), &version,
+		      sizeof(version));
+	context_read(inject, offsetof(struct recorder, python_count), &count, sizeof(count));
+	if (count <= place)
+		RECORDER_WRITE(inject, python_count, place + 1);
+	return place;
 }
 
 /* Take it away if its image is unloaded. */
 static void python_forget(struct inject *inject, const struct inject_image *image)
 {
-	uint64_t eval = 0;
-	if (context_read(inject, offsetof(struct recorder, python.eval_low), &eval, sizeof(eval)) &&
-	    eval - image->base < image->end - image->base)
-		RECORDER_WRITE(inject, python.version, 0);
+	const uint32_t version = 0;
+	for (uint32_t place = 0; place < RECORDER_PYTHONS; place++)
+		if (python_get(inject, place).eval_low - image->base < image->end - image->base)
+			context_write(inject, python_field(place) + offsetof(struct recorder_python, version), &version,
+				      sizeof(version));
+}
+
+/* Give the recorder the variable with the contexts of threads. Of several in a process the first one counts. */
+static void tell_contexts(struct inject *inject, const struct hook_context_symbol *symbol,
+			  const struct inject_image *image)
+{
+	struct recorder_contexts known;
+	if (!inject->is_sampling || symbol->access == CONTEXT_ACCESS_NONE || symbol->access >= CONTEXT_ACCESS_COUNT ||
+	    !context_read(inject, offsetof(struct recorder, contexts), &known, sizeof(known)) || known.access)
+		return;
+	RECORDER_WRITE(inject, contexts.slot, symbol->slot + image->bias);
+	RECORDER_WRITE(inject, contexts.offset, symbol->offset);
+	RECORDER_WRITE(inject, contexts.access, symbol->access);
+}
+
+/* Take it away if its image is unloaded. */
+static void contexts_forget(struct inject *inject, const struct inject_image *image)
+{
+	struct recorder_contexts known;
+	if (context_read(inject, offsetof(struct recorder, contexts), &known, sizeof(known)) && known.access &&
+	    known.slot - image->base < image->end - image->base)
+		RECORDER_WRITE(inject, contexts.access, CONTEXT_ACCESS_NONE);
 }
 
 void patches_forget(struct inject *inject, const struct inject_image *image)
 {
 	python_forget(inject, image);
+	contexts_forget(inject, image);
 	uint32_t kept = 0;
 	for (uint32_t i = 0; i < inject->jump_count; i++)
 		if (inject->jump[i].address < image->base || inject->jump[i].address >= image->end)
@@ -272,7 +332,7 @@ static bool jump_add(struct inject *inject, const struct inject_jump *jump)
 {
 	if (!grow_by_one(inject->jump, inject->jump_count, inject->jump_capacity))
 		return false;
-	if (!inject->is_gathering && !remote_write(inject->memory, jump->address, jump->jump, sizeof(jump->jump)))
+	if (!inject->is_gathering && !jumps_write(inject->memory, jump, 1))
 		return false;
 	inject->jump[inject->jump_count++] = *jump;
 	return true;
@@ -389,6 +449,7 @@ struct image_patching {
 	struct inject_image *image;
 	const char *path;
 	bool is_main;
+	uint32_t python;     /* place of its interpreter in the recorder; RECORDER_PYTHONS: it has none */
 	bool has_objects;    /* its functions for Python's objects are hooked, too */
 	uint64_t *originals; /* by target: where each can be called without its hook */
 };
@@ -553,24 +614,65 @@ static bool ways_write(const struct image_patching *patching)
 	return remote_write(patching->inject->memory, way_of_object(patching, 0), bytes, sizeof(bytes));
 }
 
-/* Have a word of a table name the way in place of the function. Only its lower bytes differ. A library that was mapped
-   just now has other words still: then the recorder does it. Return false if a running program has chosen another
-   allocator. */
-static bool table_word_patch(const struct image_patching *patching, uint64_t at, uint64_t function, uint64_t way)
+/* Have the words of a table name the ways in place of the functions, or remember to. Only their lower bytes differ.
+   Another word stays: a library that was mapped just now has others still, and a program may have chosen another
+   allocator. If a function's address comes there later, the recorder replaces it. Return false if that cannot be. */
+static bool table_patch(const struct image_patching *patching, const struct recorder_object_tables *known, uint64_t at)
 {
-	struct inject *inject = patching->inject;
-	struct inject_jump jump = {.address = at, .moved = function};
-	uint64_t now;
-	if ((function ^ way) >> (8 * HOOK_PATCH_BYTES) || !remote_read(inject->memory, at, &now, sizeof(now)))
-		return false;
-	memset(jump.offsets, -1, sizeof(jump.offsets));
-	memcpy(jump.original, &function, sizeof(jump.original));
-	memcpy(jump.jump, &way, sizeof(jump.jump));
-	if (now == function)
-		return jump_add(inject, &jump);
-	if (!inject->is_gathering && grow_by_one(inject->jump, inject->jump_count, inject->jump_capacity))
-		inject->jump[inject->jump_count++] = jump;
-	return !inject->is_gathering || now == way;
+	for (unsigned i = 0; i < HOOK_PYTHON_FUNCTIONS; i++) {
+		uint64_t function = known->function[i], way = known->way[i];
+		struct inject_jump jump = {.address = at + i * sizeof(uint64_t), .moved = function, .is_word = true};
+		if ((function ^ way) >> (8 * HOOK_PATCH_BYTES))
+			return false;
+		memset(jump.offsets, -1, sizeof(jump.offsets));
+		memcpy(jump.original, &function, sizeof(jump.original));
+		memcpy(jump.jump, &way, sizeof(jump.jump));
+		if (!jump_add(patching->inject, &jump))
+			return false;
+	}
+	return true;
+}
+
+static bool is_table(const struct recorder_object_tables *known, uint64_t at)
+{
+	return at == known->table[0] + sizeof(uint64_t) || at == known->table[1] + sizeof(uint64_t);
+}
+
+/* Have copies of a table in the image's data name the ways, too: an allocator that a program has put above, such as
+   tracemalloc's, calls the functions by its copy. Return false if one cannot be changed. */
+static bool copies_patch(const struct image_patching *patching, const struct recorder_object_tables *known)
+{
+	enum {
+		WORD = sizeof(uint64_t),
+		BYTES = sizeof(known->function),
+		STEP = 4096,
+		BYTES_MAX = 64 << 20,
+		COPIES_MAX = 16
+	};
+	Elf64_Ehdr header;
+	Elf64_Phdr segments[REMOTE_SEGMENT_MAX];
+	unsigned char bytes[STEP + BYTES - WORD];
+	unsigned count = 0;
+	bool is_done = true;
+	if (!remote_read_segments(patching->inject->memory, patching->image->base, &header, segments))
+		return true;
+	for (unsigned i = 0; i < header.e_phnum; i++) {
+		uint64_t end = segments[i].p_vaddr + patching->image->bias + segments[i].p_memsz;
+		bool is_data = segments[i].p_type == PT_LOAD && (segments[i].p_flags & PF_W) &&
+			       segments[i].p_memsz <= BYTES_MAX;
+		for (uint64_t at = (end - segments[i].p_memsz) & ~(uint64_t)(WORD - 1); is_data && at < end;
+		     at += STEP) {
+			uint64_t left = end - at, size = left < sizeof(bytes) ? left : sizeof(bytes);
+			bool is_read = remote_read(patching->inject->memory, at, bytes, size);
+			for (uint64_t j = 0; is_read && j + BYTES <= size && count < COPIES_MAX; j += WORD) {
+				if (memcmp(bytes + j, known->function, BYTES) != 0 || is_table(known, at + j))
+					continue;
+				is_done &= table_patch(patching, known, at + j);
+				count++;
+			}
+		}
+	}
+	return is_done;
 }
 
 /* Lead all calls by way of the tables to the functions' entries. Calls that do not come that way are no events: of an
@@ -579,21 +681,52 @@ static void tables_patch(const struct image_patching *patching)
 {
 	const struct hook_python_objects *objects = &patching->hooks->python.objects;
 	struct recorder_object_tables known = {.base = patching->image->base};
-	bool is_usual = true;
+	bool is_done = true;
 	for (unsigned i = 0; i < HOOK_PYTHON_FUNCTIONS; i++) {
 		known.function[i] = objects->functions[i] + patching->image->bias;
 		known.way[i] = way_of_object(patching, i);
-		for (unsigned table = 0; table < HOOK_PYTHON_TABLES; table++)
-			is_usual &= table_word_patch(
-				patching, objects->tables[table] + patching->image->bias + (i + 1) * sizeof(uint64_t),
-				known.function[i], known.way[i]);
 	}
-	for (unsigned table = 0; table < HOOK_PYTHON_TABLES && !patching->inject->is_gathering; table++)
+	for (unsigned table = 0; table < HOOK_PYTHON_TABLES; table++) {
 		known.table[table] = objects->tables[table] + patching->image->bias;
-	RECORDER_WRITE(patching->inject, objects.tables, known);
-	if (!is_usual && has_memory(patching->inject))
+		is_done &= table_patch(patching, &known, known.table[table] + sizeof(uint64_t));
+	}
+	if (patching->inject->is_gathering)
+		is_done &= copies_patch(patching, &known);
+	if (patching->python < RECORDER_PYTHONS)
+		context_write(patching->inject,
+			      offsetof(struct recorder, objects.tables) + patching->python * sizeof(known), &known,
+			      sizeof(known));
+	if (!is_done && has_memory(patching->inject))
 		inject_refuse(patching->inject, "Python's objects", patching->path,
+			      "its tables of allocators cannot be changed");
+}
+
+/* Return whether words are to be changed in the image, and fewer are than its tables have: copies of these count. */
+static bool lacks_words(const struct inject *inject, const struct inject_image *image)
+{
+	unsigned char now[HOOK_PATCH_BYTES];
+	uint32_t count = 0, changed = 0;
+	for (uint32_t i = 0; i < inject->jump_count; i++) {
+		const struct inject_jump *jump = &inject->jump[i];
+		if (!jump->is_word || jump->address - image->base >= image->end - image->base)
+			continue;
+		count++;
+		changed += remote_read(inject->memory, jump->address, now, sizeof(now)) &&
+			   memcmp(now, jump->jump, sizeof(now)) == 0;
+	}
+	return count && changed < HOOK_PYTHON_TABLES * HOOK_PYTHON_FUNCTIONS;
+}
+
+void patches_check_words(struct inject *inject)
+{
+	for (uint32_t i = 0; i < inject->image_count; i++) {
+		struct inject_image *image = &inject->image[i];
+		if (!lacks_words(inject, image))
+			continue;
+		inject_refuse(inject, "Python's objects", region_file(inject->region, image->file)->path,
 			      "the program has chosen another allocator");
+		image->refused++;
+	}
 }
 
 /* Decide whether the objects of an image's interpreter are recorded. */
@@ -607,19 +740,35 @@ static bool objects_begin(const struct image_patching *patching)
 		why = has_memory(patching->inject) ? "its memory cannot be written" : "";
 	if (why && why[0])
 		inject_refuse(patching->inject, "Python's objects", patching->path, why);
+	if (!why)
+		RECORDER_WRITE(patching->inject, objects.are_hooked, 1);
 	return !why;
+}
+
+/* Give the recorder what the C library's threads are like. It verifies where the thread id is. */
+static void tell_library(struct inject *inject, enum hook_flavour flavour)
+{
+	static const struct {
+		uint32_t tid_offset, dtv_row_bytes;
+	} libraries[] = {
+		[HOOK_FLAVOUR_GLIBC] = {0x2d0, CONTEXT_GLIBC_ROW}, [HOOK_FLAVOUR_MUSL] = {0x30, CONTEXT_MUSL_ROW}};
+	if (flavour != HOOK_FLAVOUR_GLIBC && flavour != HOOK_FLAVOUR_MUSL)
+		return;
+	RECORDER_WRITE(inject, tid_offset, libraries[flavour].tid_offset);
+	RECORDER_WRITE(inject, contexts.dtv_row_bytes, libraries[flavour].dtv_row_bytes);
 }
 
 void patch_image(struct inject *inject, const struct hook_image *hooks, struct inject_image *image, const char *path,
 		 bool is_main)
 {
-	tell_python(inject, &hooks->python, image);
+	uint32_t python = tell_python(inject, &hooks->python, image, path);
+	tell_contexts(inject, &hooks->contexts, image);
 	uint64_t *originals = hooks->target_count ? calloc(hooks->target_count, sizeof(*originals)) : NULL;
 	if (!originals && hooks->target_count)
 		inject_refuse(inject, "all functions", path, "no memory");
 	if (!originals)
 		return;
-	struct image_patching patching = {inject, hooks, image, path, is_main, false, originals};
+	struct image_patching patching = {inject, hooks, image, path, is_main, python, false, originals};
 	for (uint32_t i = 0; i < hooks->target_count; i++)
 		originals[i] = hooks->targets[i].address + image->bias;
 	for (uint32_t i = 0; i < inject->island_count; i++)
@@ -639,8 +788,5 @@ void patch_image(struct inject *inject, const struct hook_image *hooks, struct i
 	free(originals);
 	for (uint32_t i = 0; i < inject->island_count; i++)
 		image->stubs[i].high = inject->island[i].next;
-	if (hooks->flavour == HOOK_FLAVOUR_GLIBC)
-		RECORDER_WRITE(inject, tid_offset, 0x2d0); /* struct pthread's tid; the recorder verifies it */
-	else if (hooks->flavour == HOOK_FLAVOUR_MUSL)
-		RECORDER_WRITE(inject, tid_offset, 0x30);
+	tell_library(inject, hooks->flavour);
 }

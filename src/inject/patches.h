@@ -26,6 +26,9 @@ void doors_open(struct inject *inject, const struct region_image *executable, ui
 void patch_image(struct inject *inject, const struct hook_image *hooks, struct inject_image *image, const char *path,
 		 bool is_main);
 
+/** Note whether a running program has other words where the tables of Python's allocators would be changed. */
+void patches_check_words(struct inject *inject);
+
 /** Forget the patches of an image that is unloaded: no thread is in its functions. Their memory is used again. */
 void patches_forget(struct inject *inject, const struct inject_image *image);
 

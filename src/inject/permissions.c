@@ -47,8 +47,10 @@ int inject_cannot_trace_thread(pid_t pid, pid_t tid, int error, struct diag *dia
 	if (scope)
 		return diag_fail(diag, EPERM, "process %d may not be traced: kernel.yama.ptrace_scope is %u: %s",
 				 (int)pid, scope, yama_scopes[scope]);
-	return diag_fail(diag, EPERM,
-			 "process %d may not be traced: it is another user's, or has privileges of its own", (int)pid);
+	return diag_fail(
+		diag, EPERM,
+		"process %d may not be traced: it is another user's, or has privileges of its own; root may record it",
+		(int)pid);
 }
 
 int inject_cannot_trace(pid_t pid, int error, struct diag *diag)

@@ -401,7 +401,10 @@ static uint64_t duration_ticks(const struct folding *folding, int64_t duration_n
 static void event_copy(struct folding *folding, const struct trace_block *block, uint32_t i, uint8_t flags)
 {
 	struct writer_events *events = &folding->lanes[block->thread].events;
-	if (writer_events_reserve(events, 1))
+	static const struct thread_context none;
+	const struct thread_context *context = trace_block_context(block, i);
+	if (writer_events_reserve(events, 1) ||
+	    writer_events_set_context(events, events->count, context ? context : &none))
 		memory_exhausted(0);
 	uint32_t at = events->count++;
 	events->process = block->process;
@@ -482,6 +485,7 @@ static int lane_write(struct folding *folding, struct fold_lane *lane, struct di
 		struct writer_events part = *all;
 		part.count = all->count - from < BLOCK_EVENTS ? all->count - from : BLOCK_EVENTS;
 		part.first_sequence = 1;
+		part.context_first = from;
 #define FROM(column) part.column += from;
 		/* clang-format off */
 		FROM(kind) FROM(flags) FROM(entry) FROM(heap) FROM(stack) FROM(time) FROM(duration)

@@ -285,6 +285,8 @@ struct matching *matching_new(const struct heap_build *how)
 	if (how->has_chart)
 		matching->level.chart = memory_zeroed(1, sizeof(*matching->level.chart));
 	groups_begin(&table->groups, how->fd, how->reserved_bytes);
+	if (how->is_small)
+		table->groups.chunk_bytes = GROUPS_CHUNK_BYTES_SMALL;
 	table->is_damaged = memory_zeroed(1, sizeof(*table->is_damaged));
 	matching->passed.time_ns = INT64_MIN;
 	matching->ring = memory_resize(NULL, RING_ROWS, sizeof(*matching->ring));
@@ -378,8 +380,8 @@ static int matching_go_on(struct matching *matching, const struct trace *trace, 
 	if (error)
 		return error;
 	/* A sample can only be matched with the whole table. */
-	matching->is_by_points =
-		matching->table->sample_bytes || matching->how.until_ns || BLOCK_MATCH_MIN == UINT32_MAX;
+	matching->is_by_points = matching->table->sample_bytes || matching->how.until_ns || matching->how.is_small ||
+				 BLOCK_MATCH_MIN == UINT32_MAX;
 	matching->until_ns = is_part ? heap_stream_cut(trace, &matching->passed, until_ns) : until_ns;
 	matching->stream = heap_stream_go_on(trace, matching->is_by_points ? HEAP_ORDER_POINTS : HEAP_ORDER_MATCHED,
 					     &matching->passed, matching->until_ns);
@@ -463,7 +465,7 @@ static void matching_find_peak(struct matching *matching)
 	struct heap_filter all;
 	level_settle(&matching->level);
 	table->peak = matching->level.peak;
-	if (!matching->level.has_gone_back && !matching->level.has_earlier)
+	if (matching->how.is_small || (!matching->level.has_gone_back && !matching->level.has_earlier))
 		return;
 	heap_filter_init_for(&all, table);
 	all.is_cancelled = matching->how.is_cancelled;

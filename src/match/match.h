@@ -35,10 +35,12 @@ struct heap_build {
 	/** called now and then with the points matched so far and all that can come; or NULL */
 	void (*progress)(void *cookie, uint64_t done, uint64_t all);
 	void *cookie;
-	const int64_t *until_ns;       /**< ignore all later points; NULL: match all */
-	const bool *is_cancelled;      /**< as in base/cancel.h: matching fails with -ECANCELED then */
-	bool has_chart;                /**< sums have the chart */
-	bool without_rows;             /**< rows are not kept: there are sums and the watch, but never a table */
+	const int64_t *until_ns;  /**< ignore all later points; NULL: match all */
+	const bool *is_cancelled; /**< as in base/cancel.h: matching fails with -ECANCELED then */
+	bool has_chart;           /**< sums have the chart */
+	bool without_rows;        /**< rows are not kept: there are sums and the watch, but never a table */
+	/** takes more time and less memory; the peak is not searched for if the points alone do not give it */
+	bool is_small;
 	const struct row_watch *watch; /**< NULL: nobody follows rows */
 };
 

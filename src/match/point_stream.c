@@ -58,7 +58,7 @@ struct reader {
 	struct trace_cursor *cursor;
 	struct trace_block block;
 	struct point_place *places, *scratch;
-	size_t capacity;
+	size_t capacity, scratch_capacity;
 	uint32_t place_count;
 	bool is_crowded;   /* two places have one time */
 	bool is_row_order; /* the places did not have to be sorted */
@@ -479,7 +479,6 @@ static void reader_make_places(struct reader *reader, enum heap_order order)
 	if (most > reader->capacity) {
 		reader->capacity = most;
 		reader->places = memory_resize(reader->places, most, sizeof(*reader->places));
-		reader->scratch = memory_resize(reader->scratch, most, sizeof(*reader->scratch));
 	}
 	uint32_t filled =
 		order == HEAP_ORDER_EVENTS ? block_events(block, reader->places) : block_places(block, reader->places);
@@ -493,6 +492,10 @@ static void reader_make_places(struct reader *reader, enum heap_order order)
 	reader->is_row_order = is_sorted;
 	if (is_sorted)
 		return;
+	if (reader->scratch_capacity < reader->capacity) {
+		reader->scratch_capacity = reader->capacity;
+		reader->scratch = memory_resize(reader->scratch, reader->capacity, sizeof(*reader->scratch));
+	}
 	struct point_place *sorted = places_sort(reader->places, reader->scratch, filled);
 	if (sorted != reader->places) {
 		reader->scratch = reader->places;

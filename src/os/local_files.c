@@ -169,18 +169,22 @@ int local_find(int directory, const char *path)
 	return fd < 0 ? -errno : fd;
 }
 
-/* Return whether the file is one of the kernel's own in memory (memfd_create()), whose mount is in no table. */
+/* Return the device of the kernel's own files in memory (memfd_create()), whose mount is in no table; 0: unknown. */
+static uint64_t memory_device(void)
+{
+	struct stat status;
+	int fd = memfd_create("x", MFD_CLOEXEC);
+	bool is_known = fd >= 0 && fstat(fd, &status) == 0;
+	if (fd >= 0)
+		close(fd);
+	return is_known ? mount_device(major(status.st_dev), minor(status.st_dev)) : 0;
+}
+
 static bool is_in_memory(int found)
 {
 	struct statx facts;
-	struct stat status;
-	int fd = memfd_create("x", MFD_CLOEXEC);
-	bool is_same = fd >= 0 && fstat(fd, &status) == 0 &&
-		       statx(found, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &facts) == 0 &&
-		       makedev(facts.stx_dev_major, facts.stx_dev_minor) == status.st_dev;
-	if (fd >= 0)
-		close(fd);
-	return is_same;
+	return statx(found, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &facts) == 0 &&
+	       mount_device(facts.stx_dev_major, facts.stx_dev_minor) == memory_device();
 }
 
 bool local_is(int found, pid_t pid)
@@ -191,5 +195,6 @@ bool local_is(int found, pid_t pid)
 
 bool local_has_device(pid_t pid, uint32_t major, uint32_t minor)
 {
-	return key_is_local(&(struct mount_key){.device = mount_device(major, minor)}, pid);
+	const uint64_t device = mount_device(major, minor);
+	return key_is_local(&(struct mount_key){.device = device}, pid) || device == memory_device();
 }

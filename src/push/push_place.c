@@ -98,6 +98,11 @@ void (*push_place_writer(const struct push_place *place))(const struct report *r
 	return rows[place->kind].writer;
 }
 
+bool push_place_has_series(const struct push_place *place)
+{
+	return rows[place->kind].scheme && rows[place->kind].writer == export_pprof;
+}
+
 bool push_place_is_clickhouse(const struct push_place *place)
 {
 	return rows[place->kind].writer == export_clickhouse;

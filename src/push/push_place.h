@@ -56,6 +56,9 @@ int push_place_parse(struct push_place *place, const char *text, struct diag *di
 /** Return what writes profiles as the place takes them. */
 void (*push_place_writer(const struct push_place *place))(const struct report *report, struct sink *out);
 
+/** Return whether the place makes a series of each value of a label, but for span_id: Pyroscope. */
+bool push_place_has_series(const struct push_place *place);
+
 /** Return whether the place is a database of ClickHouse. Its address has the database, and takes "&query=". */
 bool push_place_is_clickhouse(const struct push_place *place);
 

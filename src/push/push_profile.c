@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "push/push_profile.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -157,6 +158,9 @@ static int past_take(struct profile *profile, int64_t start_ns, struct diag *dia
 	/* Of a queue, pushed is what was sent. */
 	if (!push_place_is_remote(maker->place) && number > maker->queue->counts.pushed)
 		maker->queue->counts.pushed = number;
+	if (maker->needs_past && !maker->past.stacks.count)
+		return diag_fail(diag, ENODATA,
+				 "nothing is known of pushes of this session to this place: all of it may be there");
 	return error;
 }
 
@@ -274,6 +278,10 @@ static int profile_make(void *context, struct diag *diag)
 	clock_gettime(CLOCK_REALTIME, &now);
 	profile->pushed_ns = (int64_t)now.tv_sec * NS_OF_SECOND + now.tv_nsec;
 	const int past_error = past_take(profile, dictionary->start_realtime_ns, &past_diag);
+	if (past_error == -ENODATA) {
+		*diag = past_diag;
+		return past_error;
+	}
 	/* First: nobody else says which push it is. */
 	if (!push_place_is_remote(maker->place))
 		labels_add_push(&labels, maker, dictionary->start_realtime_ns, profile->pushed_ns);
@@ -286,6 +294,7 @@ static int profile_make(void *context, struct diag *diag)
 					  .parts = &profile->part,
 					  .part_count = 1,
 					  .past = &maker->past,
+					  .without_trace_ids = push_place_has_series(maker->place),
 					  .clickhouse = &maker->clickhouse,
 					  .labels = labels.items,
 					  .label_count = labels.count};
@@ -315,11 +324,12 @@ int push_profile_make(struct push_maker *maker, const char *trace, struct diag *
 	heap_cull_use_default(&cull);
 	const struct analysis_request request = {.source_count = 1,
 						 .words = &word,
-						 .options = {.index = INDEX_UNUSED},
+						 .options = {.is_small = true},
 						 .parts = &profile.part,
 						 .part_count = 1,
 						 .cull = &cull,
 						 .forgets_ended = true,
+						 .without_peak = true,
 						 .with_lines = maker->with_lines,
 						 .layout = {.has_full_names = true}};
 	int error = analysis_open(&profile.analysis, &request, diag);

@@ -16,6 +16,8 @@ struct push_maker {
 	const char *session;
 	struct push_queue *queue;
 	bool with_lines;
+	/** refuse a trace of which an earlier process has not left a past: its totals would come twice */
+	bool needs_past;
 	struct export_past past;
 	bool has_past; /**< that of an earlier process was looked for */
 	struct clickhouse_past clickhouse;

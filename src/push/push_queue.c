@@ -230,10 +230,12 @@ void push_queue_close(struct push_queue *queue)
 
 /* ---- profiles ---- */
 
+/* It is counted first: if this process is killed in between, one too many was dropped, and never one too few. */
 static void oldest_drop(struct push_queue *queue)
 {
-	first_remove(queue);
 	queue->counts.dropped++;
+	push_queue_tell(queue);
+	first_remove(queue);
 }
 
 /* Write the new file. Return its size, or a negative errno. */
@@ -320,7 +322,10 @@ int push_queue_first(struct push_queue *queue, char **url)
 
 void push_queue_done(struct push_queue *queue, bool is_refused)
 {
+	if (is_refused) {
+		oldest_drop(queue);
+		return;
+	}
 	first_remove(queue);
-	queue->counts.pushed += !is_refused;
-	queue->counts.dropped += is_refused;
+	queue->counts.pushed++;
 }

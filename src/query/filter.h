@@ -81,6 +81,7 @@ struct heap_filter {
 	uint8_t *thread;           /* by thread of the trace */
 	uint8_t *heap;             /* by heap of the trace, the last one: of none */
 	uint32_t heap_none;
+	bool without_peak;      /**< nobody asks what was live at the peak */
 	uint8_t *gone;          /**< by thread: its process has ended, and has nothing outstanding; NULL: it may have */
 	uint8_t unwanted_flags; /**< enum heap_allocation_flag: allocations with one of them do not pass */
 	bool has_overhead;      /**< what remains of blocks with others in them is counted */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "query/library_frames.h"
 
+#include <fnmatch.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -70,38 +71,53 @@ bool library_is_interpreter(const char *image)
 }
 
 #define NODE_ADVICE "record with --jit-names, or start it with NODE_OPTIONS=--perf-basic-prof"
+#define RUBY_ADVICE "start it with --yjit-perf, which Ruby has from 3.3 on"
+#define PHP_ADVICE "record with --jit-names, or start it with -d opcache.jit_debug=0x10"
+#define LUA_ADVICE "only a LuaJIT that was built with -DLUAJIT_USE_PERFTOOLS writes them; -joff keeps stacks whole"
 
-/* Programs and libraries of runtimes that compile code, and how such a runtime is asked to name it. */
+/* Programs and libraries of runtimes that compile code, by patterns, and how such a runtime is asked to name it. */
 static const struct runtime_image {
 	const char *image;
 	const char *advice; /* NULL: another image of the runtime has it */
+	bool is_folded;     /* beside functions that it has compiled and named, as an interpreter's own ones */
 } runtime_images[] = {
-	{"node", NODE_ADVICE},
-	{"nodejs", NODE_ADVICE},
-	{"libnode.so", NODE_ADVICE},
-	{"libv8.so", "start it with --perf-basic-prof"},
-	{"libjvm.so", "record with --jit-names, or ask the running one: jcmd PID Compiler.perfmap"},
-	{"libjava.so", NULL},
-	{"libjli.so", NULL},
-	{"libnio.so", NULL},
-	{"libcoreclr.so", "set DOTNET_PerfMapEnabled=3"},
-	{"libclrjit.so", NULL},
+	{"node", NODE_ADVICE, true},
+	{"nodejs", NODE_ADVICE, true},
+	{"libnode.so*", NODE_ADVICE, true},
+	{"libv8.so*", "start it with --perf-basic-prof", true},
+	{"libjvm.so", "record with --jit-names, or ask the running one: jcmd PID Compiler.perfmap", true},
+	{"libjava.so", NULL, true},
+	{"libjli.so", NULL, true},
+	{"libnio.so", NULL, true},
+	{"libcoreclr.so", "set DOTNET_PerfMapEnabled=3, or COMPlus_PerfMapEnabled=1 before .NET 6", true},
+	{"libclrjit.so", NULL, true},
+	{"ruby", RUBY_ADVICE, true},
+	{"ruby[1-9]*", RUBY_ADVICE, true},
+	{"libruby*.so*", RUBY_ADVICE, true},
+	{"php", PHP_ADVICE, true},
+	{"php[1-9]*", PHP_ADVICE, true},
+	{"php-fpm*", PHP_ADVICE, true},
+	{"libphp*.so*", PHP_ADVICE, true},
+	{"luajit*", LUA_ADVICE, true},
+	{"libluajit*.so*", LUA_ADVICE, true},
+	{"libpypy*.so*", "PyPy has no option that writes them; --jit off keeps stacks whole", false},
+	{"libjulia*.so*", "set ENABLE_JITPROFILING=1", false},
+	{"libLLVM*.so*", "let it compile with debug information, which LLVM keeps for gdb", false},
 };
 
-/* Return the image's row, also of a library with a version behind its name; NULL: it is of no such runtime. */
+/* Return the image's row; NULL: it is of no such runtime. */
 static const struct runtime_image *runtime_image_find(const char *image)
 {
-	for (size_t i = 0; i < COUNT_OF(runtime_images); i++) {
-		size_t length = strlen(runtime_images[i].image);
-		if (!strncmp(image, runtime_images[i].image, length) && (!image[length] || image[length] == '.'))
+	for (size_t i = 0; i < COUNT_OF(runtime_images); i++)
+		if (!fnmatch(runtime_images[i].image, image, 0))
 			return &runtime_images[i];
-	}
 	return NULL;
 }
 
 bool library_is_runtime(const char *image)
 {
-	return runtime_image_find(image) != NULL;
+	const struct runtime_image *found = runtime_image_find(image);
+	return found && found->is_folded;
 }
 
 const char *library_runtime_advice(const char *image)

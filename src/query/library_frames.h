@@ -13,7 +13,7 @@ bool library_frame(const struct heap_name *name);
 bool library_is_interpreter(const char *image);
 
 /** Return whether an image is the program or a library of a runtime that compiles code, by its file name: node,
-    libjvm.so. */
+    libjvm.so. Its functions are folded beside those that it has compiled and named. */
 bool library_is_runtime(const char *image);
 
 /** Return what a user of such a runtime does for names of the code that it compiles; NULL: it is no such image. */

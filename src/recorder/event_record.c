@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "recorder/event_record.h"
 
+#include "recorder/context_record.h"
 #include "recorder/python.h"
 
 /* Capture a signal handler's whole stack into the signal stream's own memory (ids written over the walk, outermost
@@ -105,7 +106,12 @@ __attribute__((noinline)) uint32_t event_write_special(struct call *call, const 
 	} else if (call->is_signal && call->options & stack_option) {
 		change_of_stream(call, &change);
 	}
-	return event_write_slowly(call, context, event, change);
+	if (!(call->options & OPTION_SAMPLE))
+		return event_write_slowly(call, context, event, change);
+	struct thread_context own = context_record_put(call, event, &change);
+	uint32_t bytes = event_write_slowly(call, context, event, change);
+	context_record_settle(call, &own, bytes);
+	return bytes;
 }
 
 __attribute__((noinline)) void leave_with_python(const struct call *call, const struct hook_context *context,

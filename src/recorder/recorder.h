@@ -24,6 +24,7 @@
 
 #include <stdint.h>
 
+#include "base/thread_context.h"
 #include "region/access.h"
 #include "region/layout.h"
 #include "unwind/unwind_rows.h"
@@ -51,6 +52,7 @@ enum {
 	RECORDER_HEAP_PROBES = 64,
 	PYTHON_MINOR_FIRST = 8, /* as HOOK_PYTHON_FIRST, HOOK_PYTHON_LAST */
 	PYTHON_MINOR_LAST = 14,
+	RECORDER_PYTHONS = 4, /**< interpreters of a process */
 	PYTHON_PAGES = 256,
 	PYTHON_ID_BITS = 14,
 	PYTHON_IDS = 1 << PYTHON_ID_BITS,
@@ -147,6 +149,12 @@ struct event_stream {
 	uint16_t is_lent;
 };
 
+/** What a reader of a stream knows, as long as the stream's next record begins at `end`. */
+struct stream_context {
+	struct thread_context context;
+	const uint8_t *end;
+};
+
 /** The state for calls of a signal handler that interrupts a hook. */
 struct signal_stream {
 	struct event_stream stream;
@@ -155,11 +163,12 @@ struct signal_stream {
 	uint32_t id[256];
 };
 
-/** A frame of the interpreter: the function, the place in it, a sum of words in which other code at the same address
-    differs, and the id in stacks: PYTHON_ID_HIDDEN if they shall not have it. */
+/** A frame of the interpreter: its address, the function, the place in it, a sum of words in which other code at the
+    same address differs, and the id in stacks: PYTHON_ID_HIDDEN if they shall not have it, 0 before it is known. */
 struct python_frame {
-	uint64_t code, instruction, check;
-	uint32_t id, reserved;
+	uint64_t address, code, instruction, check;
+	uint32_t id;
+	uint32_t stack_end; /**< in the last stack, behind its id */
 };
 enum { PYTHON_ID_HIDDEN = 1 };
 
@@ -172,7 +181,7 @@ struct python_evaluation {
 
 /** What a thread remembers of its Python frames. */
 struct python_thread {
-	struct python_frame *frame;     /**< of the last stack, outermost first */
+	struct python_frame *frame;     /**< of the last stack, outermost first; frame[-1] is a sentinel of zeros */
 	struct python_frame *fresh;     /**< found by a walk, innermost first */
 	uint32_t *end;                  /**< of the parts of the chain, found by a walk */
 	uint32_t frame_count, capacity; /**< capacity: of these three */
@@ -185,7 +194,7 @@ struct python_thread {
 	uint32_t failures;     /**< walks in a row that failed */
 	uint32_t page_turn;    /**< which of several pages the next one replaces */
 	uint32_t walks;        /**< since the pages were probed for the first time */
-	uint32_t reserved;
+	uint32_t interpreter;  /**< whose evaluations the last stack has: index in recorder.python */
 	/** numbers of pages that were readable when they were read first, inverted; 0: none */
 	uint64_t page[PYTHON_PAGES];
 };
@@ -233,9 +242,11 @@ struct thread {
 	uint64_t nested_block;        /**< that the last nested call returned */
 	struct python_thread *python; /**< NULL: it had no event with Python frames yet */
 	uint64_t resizing;            /**< the frame of hook_python_realloc() under way; 0: none */
+	/** in a session that samples; [1]: of the signal stream */
+	struct stream_context context[2];
 };
 
-/** A Python interpreter: its functions and types, as addresses. `version` is written last. */
+/** A Python interpreter: its functions and types, as addresses. `version` is written last. 0: free, or unloaded. */
 struct recorder_python {
 	uint64_t eval_low, eval_high, cold_low, cold_high; /**< _PyEval_EvalFrameDefault(), and the rest of it */
 	uint64_t own_state;                                /**< PyGILState_GetThisThreadState() */
@@ -245,16 +256,25 @@ struct recorder_python {
 	uint32_t reserved;
 };
 
+/** Where a thread finds its context. `access` is written last. */
+struct recorder_contexts {
+	uint64_t slot, offset; /**< slot: address of the loader's words */
+	uint32_t access;       /**< enum context_access */
+	/** of a thread's table of modules: glibc's, or musl's; 0: unknown */
+	uint32_t dtv_row_bytes;
+};
+
 /** Which objects of Python are recorded: a bit for each 16 bytes of memory, in a tree by address
     (src/recorder/python_objects.c). */
 struct recorder_objects {
-	uint64_t root; /**< address of the tree's first node; 0: none yet */
-	/** the interpreter's tables of allocators, in which ways replace functions; 0: none has to be watched */
+	uint64_t root;       /**< address of the tree's first node; 0: none yet */
+	uint64_t are_hooked; /**< hooks call the allocator of an interpreter */
+	/** by interpreter: tables of allocators, in which ways replace functions; 0: none has to be watched */
 	struct recorder_object_tables {
 		uint64_t base; /**< of the interpreter's image */
 		uint64_t table[2];
 		uint64_t function[4], way[4]; /**< that allocate objects; addresses behind which these are called */
-	} tables;
+	} tables[RECORDER_PYTHONS];
 };
 
 /** The id of a Python frame. Threads read and write it at any time: a value holds for the key only if its upper half is
@@ -396,9 +416,12 @@ struct recorder {
 
 	struct row_slot row[RECORDER_ROW_COUNT];
 	struct heap_place heap[RECORDER_HEAP_TABLE];
-	struct recorder_python python;
+	uint32_t python_count; /**< interpreters, with unloaded ones; written behind them */
+	uint32_t reserved_count;
+	struct recorder_python python[RECORDER_PYTHONS];
 	struct python_id python_id[PYTHON_IDS];
 	struct recorder_objects objects;
+	struct recorder_contexts contexts;
 
 	/* In a session that samples: the recorded live blocks by address (annotated ones: sample_key()). A forked child
 	   has its own copy. */

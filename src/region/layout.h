@@ -69,6 +69,7 @@
  *                         32), process (high 32). The stack is empty after it. It may come again in a
  *                         buffer: for another thread, or after a long pause.
  *                NO_STACKS  value = number of events before this one whose stacks were dropped (drop mode)
+ *                CONTEXT  words 1 to 3: the trace id and the span id that the thread has from here on; 0 after BEGIN
  */
 #ifndef XHEAP_REGION_LAYOUT_H
 #define XHEAP_REGION_LAYOUT_H
@@ -110,7 +111,7 @@ enum record_flag {
 };
 
 /** Control records: values of the entry byte. */
-enum { RECORD_CONTROL = 0xf0, RECORD_BEGIN = 0xf0, RECORD_NO_STACKS = 0xf1 };
+enum { RECORD_CONTROL = 0xf0, RECORD_BEGIN = 0xf0, RECORD_NO_STACKS = 0xf1, RECORD_CONTEXT = 0xf2 };
 
 /** The live options: one word, read once per hook. */
 enum region_option {

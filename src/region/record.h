@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/thread_context.h"
 #include "region/atomic.h"
 #include "region/layout.h"
 
@@ -20,6 +21,8 @@ enum {
 	RECORD_EVENT_WORDS = 3, /**< words of each event */
 	RECORD_BEGIN_WORDS = 3,
 	RECORD_BEGIN_BYTES = RECORD_BEGIN_WORDS * RECORD_WORD_BYTES,
+	RECORD_CONTEXT_WORDS = 4,
+	RECORD_CONTEXT_BYTES = RECORD_CONTEXT_WORDS * RECORD_WORD_BYTES,
 	RECORD_EVENT_BYTES_MIN = RECORD_EVENT_WORDS * RECORD_WORD_BYTES,
 	RECORD_LONG_STACK = 255, /**< pop and push of an event that has them in a word of their own */
 	RECORD_NO_DURATION = 0xffff,
@@ -145,6 +148,16 @@ static inline uint64_t *record_put_begin(uint64_t *word, const struct record_beg
 	return word + RECORD_BEGIN_WORDS;
 }
 
+/** Put a CONTEXT record. */
+static inline uint64_t *record_put_context(uint64_t *word, const struct thread_context *context)
+{
+	STORE(&word[0], (uint64_t)RECORD_CONTEXT | RECORD_CONTEXT_WORDS << 8);
+	STORE(&word[1], context->trace_id[0]);
+	STORE(&word[2], context->trace_id[1]);
+	STORE(&word[3], context->span_id);
+	return word + RECORD_CONTEXT_WORDS;
+}
+
 /** Set the duration of an event that was put and not committed (region_duration_encode()). A plain store: no thread
     reads the record yet, and gcc makes one more instruction of an atomic one. */
 static inline void record_set_duration(uint8_t *event, uint16_t duration)
@@ -196,6 +209,12 @@ static inline struct record_begin record_get_begin(const uint8_t *at)
 	uint64_t head = record_get_word(at), who = record_get_word(at + 16);
 	return (struct record_begin){record_get_word(at + 8), record_control_value(head), (uint32_t)who,
 				     (uint32_t)(who >> 32), head >> 16 & ((1u << RECORD_SEQUENCE_BITS) - 1)};
+}
+
+/** Get the CONTEXT record of RECORD_CONTEXT_BYTES at `at`. */
+static inline struct thread_context record_get_context(const uint8_t *at)
+{
+	return (struct thread_context){{record_get_word(at + 8), record_get_word(at + 16)}, record_get_word(at + 24)};
 }
 
 /** Return the entry of an event by its first word. */

@@ -44,7 +44,7 @@ static void move_to_memory(struct heap_groups *groups)
 
 void groups_begin(struct heap_groups *groups, int fd, uint64_t end)
 {
-	*groups = (struct heap_groups){.fd = fd, .end = fd < 0 ? 0 : end};
+	*groups = (struct heap_groups){.fd = fd, .chunk_bytes = GROUPS_CHUNK_BYTES, .end = fd < 0 ? 0 : end};
 }
 
 /* ---- writing ---- */
@@ -91,7 +91,7 @@ static void strips_close(struct heap_groups *groups)
 			(struct heap_strip){column->begun, (uint32_t)size,
 					    size ? (uint32_t)XXH3_64bits(column->bytes.data + column->begun, size) : 0};
 		column->begun = column->bytes.size;
-		if (column->begun >= GROUPS_CHUNK_BYTES && i != PACK_LATE_ENDS)
+		if (column->begun >= groups->chunk_bytes && i != PACK_LATE_ENDS)
 			column_write(groups, (enum pack_column)i);
 	}
 }

@@ -80,8 +80,9 @@ struct heap_groups {
 	int fd;           /**< -1: in memory */
 	bool is_borrowed; /**< the file is another one's: it stays open, and what cannot be written is given up */
 	struct bytes memory;
-	int error;    /**< why the groups are in memory and not in the file, a positive errno; 0: none */
-	uint64_t end; /**< of the written part */
+	int error;          /**< why the groups are in memory and not in the file, a positive errno; 0: none */
+	size_t chunk_bytes; /**< of a column that are written at a time */
+	uint64_t end;       /**< of the written part */
 	struct heap_group *items;
 	uint32_t count;
 	uint32_t reserved; /**< items that exist, including future groups of which only ends are known */
@@ -97,8 +98,9 @@ struct heap_groups {
 };
 
 enum {
-	GROUPS_CHUNK_BYTES = 512 << 10, /* of a column that are written at a time */
-	GROUPS_STRIP_MOST = 1 << 20     /* more than a strip can have */
+	GROUPS_CHUNK_BYTES = 512 << 10,
+	GROUPS_CHUNK_BYTES_SMALL = 32 << 10, /* of a table that takes little memory */
+	GROUPS_STRIP_MOST = 1 << 20          /* more than a strip can have */
 };
 
 /** Begin to write to fd, behind `end` bytes that are kept free; -1: to memory. The groups own the file from now on. */

@@ -4,6 +4,7 @@
 #define XHEAP_TRACE_COLUMNS_H
 
 #include "trace/bytes.h"
+#include "trace/reader.h"
 #include "trace/writer.h"
 
 /** Values that many events of a block share. The encoder is given ids of the trace; the file has numbers of the
@@ -30,6 +31,8 @@ struct columns {
 	uint32_t *heap, *stack;
 	uint64_t *time, *duration, *address, *previous, *size, *usable, *argument, *argument2;
 	int32_t *result;
+	struct trace_context *contexts; /**< in the order of their events */
+	uint32_t context_count, context_capacity;
 	const struct columns_descriptor *descriptors; /**< what of this each event has is one of these */
 	uint32_t *uses;                               /**< by descriptor: how many events have it */
 	uint32_t descriptor_count;

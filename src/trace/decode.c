@@ -3,6 +3,7 @@
 
 #include <zstd.h>
 
+#include "base/grow.h"
 #include "trace/columns.h"
 #include "trace/format.h"
 #include "trace/model.h"
@@ -19,8 +20,8 @@ struct stored_stream {
 
 struct columns_decoder {
 	struct model model;
-	struct bytes unpacked[STREAM_COUNT];
-	struct reading streams[STREAM_COUNT];
+	struct bytes unpacked[STREAM_COUNT], unpacked_contexts;
+	struct reading streams[STREAM_COUNT], contexts;
 	struct columns_descriptor *descriptors;
 	uint32_t descriptor_count;
 	struct columns columns;
@@ -66,6 +67,7 @@ static void columns_fini(struct columns_decoder *decoder)
 	decoder->descriptors = NULL;
 	decoder->rests = NULL;
 	decoder->lanes = NULL;
+	free(decoder->columns.contexts);
 	decoder->columns = (struct columns){0};
 	decoder->capacity = decoder->rest_count = 0;
 }
@@ -76,6 +78,7 @@ void columns_decoder_free(struct columns_decoder *decoder)
 		return;
 	for (int i = 0; i < STREAM_COUNT; i++)
 		bytes_fini(&decoder->unpacked[i]);
+	bytes_fini(&decoder->unpacked_contexts);
 	columns_fini(decoder);
 	model_fini(&decoder->model);
 	ZSTD_freeDCtx(decoder->zstd);
@@ -105,9 +108,9 @@ static bool columns_reserve(struct columns_decoder *decoder, uint32_t count)
 
 /* ---- streams ---- */
 
-static const char *unpack_stream(struct columns_decoder *decoder, const struct stored_stream *stream)
+static const char *unpack(struct columns_decoder *decoder, const struct stored_stream *stream, struct bytes *bytes,
+			  struct reading *reading)
 {
-	struct bytes *bytes = &decoder->unpacked[stream->id];
 	const uint8_t *data = stream->data;
 	if (stream->stored != stream->raw) {
 		bytes->size = 0;
@@ -118,13 +121,20 @@ static const char *unpack_stream(struct columns_decoder *decoder, const struct s
 			return "a column cannot be unpacked";
 		data = bytes->data;
 	}
-	decoder->streams[stream->id] = (struct reading){.at = data, .end = data + stream->raw};
+	*reading = (struct reading){.at = data, .end = data + stream->raw};
 	return NULL;
+}
+
+static const char *unpack_stream(struct columns_decoder *decoder, const struct stored_stream *stream)
+{
+	return unpack(decoder, stream, &decoder->unpacked[stream->id], &decoder->streams[stream->id]);
 }
 
 /* Unpack the stream, unless only columns that are left out need it. */
 static const char *take_stream(struct columns_decoder *decoder, const struct stored_stream *stream, unsigned left_out)
 {
+	if (stream->id == STREAM_CONTEXTS)
+		return unpack(decoder, stream, &decoder->unpacked_contexts, &decoder->contexts);
 	bool is_of_addresses = stream->id == STREAM_ADDRESS || stream->id == STREAM_BIRTHS;
 	if (is_of_addresses && left_out & TRACE_WITHOUT_ADDRESSES)
 		return NULL;
@@ -144,6 +154,7 @@ static const char *unpack_streams(struct columns_decoder *decoder, struct readin
 	uint64_t stream_count = reading_number(payload),
 		 raw_max = (uint64_t)count * STREAM_RAW_PER_EVENT + STREAM_RAW_PER_EVENT;
 	memset(decoder->streams, 0, sizeof(decoder->streams));
+	decoder->contexts = (struct reading){.at = NULL};
 	decoder->of_times_count = 0;
 	if (stream_count > sizeof(heads) / sizeof(heads[0]))
 		return "too many columns";
@@ -157,11 +168,13 @@ static const char *unpack_streams(struct columns_decoder *decoder, struct readin
 		head->data = reading_bytes(payload, head->stored);
 		if (payload->has_failed)
 			return "columns longer than their block";
-		if (head->id >= STREAM_COUNT && head->id & STREAM_OPTIONAL)
+		const bool is_optional = head->id >= STREAM_COUNT && head->id & STREAM_OPTIONAL;
+		if (is_optional && head->id != STREAM_CONTEXTS)
 			continue;
-		if (head->id == STREAM_PADDING || head->id >= STREAM_COUNT)
+		if (!is_optional && (head->id == STREAM_PADDING || head->id >= STREAM_COUNT))
 			return "a column that this version does not know";
-		if (head->raw > raw_max || head->stored > head->raw || decoder->streams[head->id].at)
+		if (head->raw > raw_max || head->stored > head->raw ||
+		    (is_optional ? &decoder->contexts : &decoder->streams[head->id])->at)
 			return "a column of an impossible length";
 		const char *error = take_stream(decoder, head, left_out);
 		if (error)
@@ -188,6 +201,27 @@ static const char *read_descriptors(struct columns_decoder *decoder, uint32_t co
 	}
 	decoder->descriptor_count = read;
 	memset(decoder->columns.uses, 0, read * sizeof(*decoder->columns.uses));
+	return NULL;
+}
+
+/* Each is of a later event than the one before, but the first, which may be of event 0. */
+static const char *read_contexts(struct columns_decoder *decoder, uint32_t count)
+{
+	struct columns *columns = &decoder->columns;
+	struct reading *stream = &decoder->contexts;
+	uint64_t event = 0;
+	for (columns->context_count = 0; stream->at < stream->end; columns->context_count++) {
+		const uint64_t more = reading_number(stream);
+		const uint8_t *context = reading_bytes(stream, sizeof(struct thread_context));
+		if (!context || more >= count - event || (!more && columns->context_count))
+			return "contexts that are not valid";
+		if (!grow_by_one(columns->contexts, columns->context_count, columns->context_capacity))
+			return "no memory";
+		event += more;
+		struct trace_context *row = &columns->contexts[columns->context_count];
+		row->event = (uint32_t)event;
+		memcpy(&row->context, context, sizeof(row->context));
+	}
 	return NULL;
 }
 
@@ -398,6 +432,8 @@ const char *columns_decode(struct columns_decoder *decoder, const uint8_t *paylo
 	const char *error = unpack_streams(decoder, &reading, count, left_out);
 	if (!error)
 		error = read_descriptors(decoder, count, scope);
+	if (!error)
+		error = read_contexts(decoder, count);
 	if (error)
 		return error;
 	if ((size_t)(decoder->streams[STREAM_CONTROL].end - decoder->streams[STREAM_CONTROL].at) != count)

@@ -282,6 +282,16 @@ bool trace_has_python(const struct trace_dictionary *dictionary)
 	return false;
 }
 
+bool trace_has_nameless(const struct trace_dictionary *dictionary)
+{
+	for (uint32_t i = 0; i < dictionary->frame_count; i++)
+		if (dictionary->frames[i].image == TRACE_NONE &&
+		    dictionary->frames[i].offset > TRACE_FRAME_UNWINDLESS &&
+		    !(dictionary->frames[i].offset & TRACE_FRAME_NAMED))
+			return !trace_has_jit(dictionary);
+	return false;
+}
+
 bool trace_has_jit(const struct trace_dictionary *dictionary)
 {
 	for (uint32_t i = 0; i < dictionary->symbol_count; i++)

@@ -23,6 +23,7 @@ enum { EVENT_BYTES_MAX = 1 + NUMBER_BYTES_MAX, EVENT_REST_MAX = 1 + 4 * NUMBER_B
 struct columns_encoder {
 	struct model model;
 	struct bytes streams[STREAM_COUNT];
+	struct bytes contexts; /* STREAM_CONTEXTS */
 	struct columns_descriptor *descriptors;
 	uint32_t descriptor_count;
 	uint32_t cells[1 << DESCRIPTOR_CELL_BITS]; /* descriptors found lately, by hash */
@@ -65,6 +66,7 @@ void columns_encoder_free(struct columns_encoder *encoder)
 		return;
 	for (int i = 0; i < STREAM_COUNT; i++)
 		bytes_fini(&encoder->streams[i]);
+	bytes_fini(&encoder->contexts);
 	bytes_fini(&encoder->packed);
 	model_fini(&encoder->model);
 	free(encoder->descriptors);
@@ -224,6 +226,23 @@ static void encode_event(struct columns_encoder *encoder, const struct writer_ev
 	streams[STREAM_CONTROL].data[streams[STREAM_CONTROL].size++] = control;
 }
 
+/* A context that an event of these has is told with the number of events since the one before. */
+static void encode_contexts(struct columns_encoder *encoder, const struct writer_events *events)
+{
+	uint32_t at = 0;
+	encoder->contexts.size = 0;
+	for (uint32_t i = 0; i < events->context_count; i++) {
+		const struct writer_context *row = &events->contexts[i];
+		const uint32_t next = i + 1 < events->context_count ? row[1].event : UINT32_MAX;
+		if (next <= events->context_first || row->event >= events->context_first + events->count)
+			continue;
+		const uint32_t from = row->event < events->context_first ? 0 : row->event - events->context_first;
+		bytes_number(&encoder->contexts, from - at);
+		bytes_add(&encoder->contexts, &row->context, sizeof(row->context));
+		at = from;
+	}
+}
+
 int columns_encode(struct columns_encoder *encoder, const struct writer_events *events, const uint32_t *nodes,
 		   uint32_t node_count, uint32_t cut_bits)
 {
@@ -244,6 +263,7 @@ int columns_encode(struct columns_encoder *encoder, const struct writer_events *
 		encode_event(encoder, events, nodes[i], i, &expected);
 		encode_time(encoder, events, nodes[i], i, &end, cut_bits);
 	}
+	encode_contexts(encoder, events);
 	return 0;
 }
 
@@ -254,9 +274,8 @@ struct columns_descriptor *columns_descriptors(struct columns_encoder *encoder, 
 }
 
 /* Add the stream's head to `heads` and its bytes to encoder->packed. */
-static void pack_stream(struct columns_encoder *encoder, enum stream_id id, struct bytes *heads)
+static void pack_stream(struct columns_encoder *encoder, unsigned id, const struct bytes *stream, struct bytes *heads)
 {
-	const struct bytes *stream = &encoder->streams[id];
 	uint8_t id_byte = (uint8_t)id;
 	size_t stored = stream->size;
 	if (!stream->size)
@@ -264,7 +283,7 @@ static void pack_stream(struct columns_encoder *encoder, enum stream_id id, stru
 	if (!bytes_reserve(&encoder->packed, ZSTD_compressBound(stream->size)))
 		return;
 	uint8_t *to = encoder->packed.data + encoder->packed.size;
-	ZSTD_CCtx *zstd = id >= STREAM_GAP ? encoder->zstd_times : encoder->zstd;
+	ZSTD_CCtx *zstd = id >= STREAM_GAP && id < STREAM_COUNT ? encoder->zstd_times : encoder->zstd;
 	if (encoder->compression >= 0 && stream->size >= SMALL_STREAM_BYTES)
 		stored = ZSTD_compress2(zstd, to, encoder->packed.capacity - encoder->packed.size, stream->data,
 					stream->size);
@@ -289,15 +308,17 @@ int columns_finish(struct columns_encoder *encoder, struct bytes *out)
 		bytes_number(table, ((uint64_t)descriptors[i].heap + 1) & UINT32_MAX);
 	}
 	encoder->packed.size = 0;
-	uint32_t count = 0;
-	for (int i = 0; i < STREAM_COUNT; i++) {
+	uint32_t count = encoder->contexts.size > 0;
+	for (unsigned i = 0; i < STREAM_COUNT; i++) {
 		count += encoder->streams[i].size > 0;
-		pack_stream(encoder, (enum stream_id)i, &heads);
+		pack_stream(encoder, i, &encoder->streams[i], &heads);
 	}
+	pack_stream(encoder, STREAM_CONTEXTS, &encoder->contexts, &heads);
 	bytes_number(out, count);
 	bytes_add(out, heads.data, heads.size);
 	bytes_add(out, encoder->packed.data, encoder->packed.size);
-	bool has_failed = heads.has_failed || encoder->packed.has_failed || table->has_failed || out->has_failed;
+	bool has_failed = heads.has_failed || encoder->packed.has_failed || table->has_failed ||
+			  encoder->contexts.has_failed || out->has_failed;
 	bytes_fini(&heads);
 	return has_failed ? -ENOMEM : 0;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "base/bisect.h"
 #include "trace/code_rows.h"
 #include "trace/decode.h"
 #include "trace/gap_rows.h"
@@ -451,7 +452,17 @@ int trace_cursor_read(struct trace_cursor *cursor, uint32_t i, struct trace_bloc
 #undef X
 		block->time_ns = (const int64_t *)columns.time;
 	block->duration_ns = (const int64_t *)columns.duration;
+	block->contexts = columns.contexts;
+	block->context_count = columns.context_count;
 	return 0;
+}
+
+const struct thread_context *trace_block_context(const struct trace_block *block, uint32_t i)
+{
+	size_t behind;
+	BISECT(behind, block->context_count, k, block->contexts[k].event <= i);
+	const struct thread_context *context = behind ? &block->contexts[behind - 1].context : NULL;
+	return context && !thread_context_is_none(context) ? context : NULL;
 }
 
 int trace_cursor_read_times(struct trace_cursor *cursor, struct diag *diag)

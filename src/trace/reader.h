@@ -13,9 +13,16 @@
 #include <stdint.h>
 
 #include "base/diag.h"
+#include "base/thread_context.h"
 
 /** Events of a block, at most. */
 enum { TRACE_BLOCK_EVENTS_MAX = 1 << 16 };
+
+/** From an event of a block on, its thread had this context. */
+struct trace_context {
+	uint32_t event;
+	struct thread_context context;
+};
 
 /** A block of events: of one thread, in the order of the calls' returns. Columns of `count` values each. */
 struct trace_block {
@@ -40,6 +47,9 @@ struct trace_block {
 	    old block, while earlier blocks were being found; else 0 */
 	const uint64_t *argument2;
 	const int32_t *result; /**< error number of a failed call; else 0 */
+	/** of a sample: contexts of the thread, where they change; before the first one there is none */
+	const struct trace_context *contexts;
+	uint32_t context_count;
 };
 
 struct trace; /* opaque but for trace_dictionary() */
@@ -100,6 +110,9 @@ void trace_cursor_free(struct trace_cursor *cursor);
 
 /** Decode block i. Valid until the cursor's next call. 0, or a negative errno with the offset in diag. */
 int trace_cursor_read(struct trace_cursor *cursor, uint32_t i, struct trace_block *block, struct diag *diag);
+
+/** Return the context that the thread had at event i of a block that was read; NULL: none is known. */
+const struct thread_context *trace_block_context(const struct trace_block *block, uint32_t i);
 
 /** Set the times that were left out of the block that was read last. Return as trace_cursor_read(). */
 int trace_cursor_read_times(struct trace_cursor *cursor, struct diag *diag);

@@ -53,6 +53,7 @@ static inline uint64_t stream_after(bool is_free, uint64_t duration)
 
 enum {
 	STREAM_OPTIONAL = 0x80,   /* set in the id: a reader that does not know it leaves it out */
+	STREAM_CONTEXTS = 0x80,   /* contexts of the thread, where they change */
 	STREAM_RAW_PER_EVENT = 64 /* a stream has no more bytes for each event, and for none */
 };
 

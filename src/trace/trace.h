@@ -95,4 +95,7 @@ bool trace_has_python(const struct trace_dictionary *dictionary);
 /** Return whether stacks have functions that a runtime has compiled and named. */
 bool trace_has_jit(const struct trace_dictionary *dictionary);
 
+/** Return whether stacks have code of no image, of which no function has a name. */
+bool trace_has_nameless(const struct trace_dictionary *dictionary);
+
 #endif

@@ -65,7 +65,24 @@ void writer_events_fini(struct writer_events *events)
 	events->column = NULL;
 	EVENT_COLUMNS(X)
 #undef X
+	free(events->contexts);
+	events->contexts = NULL;
+	events->context_count = events->context_capacity = 0;
 	events->count = events->capacity = 0;
+}
+
+int writer_events_set_context(struct writer_events *events, uint32_t at, const struct thread_context *context)
+{
+	static const struct thread_context none;
+	while (events->context_count && events->contexts[events->context_count - 1].event >= at)
+		events->context_count--;
+	const uint32_t count = events->context_count;
+	if (thread_context_is_same(context, count ? &events->contexts[count - 1].context : &none))
+		return 0;
+	if (!grow_by_one(events->contexts, count, events->context_capacity))
+		return -ENOMEM;
+	events->contexts[events->context_count++] = (struct writer_context){at, *context};
+	return 0;
 }
 
 /* ---- events ---- */
@@ -378,6 +395,7 @@ static struct writer_events events_behind(const struct writer_events *events, ui
 {
 	struct writer_events behind = *events;
 	behind.count -= count;
+	behind.context_first += count;
 #define X(column) behind.column += count;
 	EVENT_COLUMNS(X)
 #undef X

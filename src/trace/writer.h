@@ -10,6 +10,7 @@
 
 #include <stddef.h>
 
+#include "base/thread_context.h"
 #include "trace/code_rows.h"
 
 struct diag;
@@ -67,6 +68,12 @@ struct writer_clock {
 	int64_t start_realtime_ns;
 };
 
+/** From an event on, the thread had this context. */
+struct writer_context {
+	uint32_t event; /**< its number; that of row 0 is `context_first` */
+	struct thread_context context;
+};
+
 /** Columns of one thread's events, as the logger collects them. Times are raw ticks; the reader converts. */
 struct writer_events {
 	uint32_t process, thread; /**< ids from writer_add_* */
@@ -77,6 +84,9 @@ struct writer_events {
 	uint64_t *time, *duration; /**< ticks */
 	uint64_t *address, *previous, *size, *usable, *argument, *argument2;
 	int32_t *result;
+	/* Contexts, where they change: before the first one there is none (writer_events_set_context()). */
+	struct writer_context *contexts;
+	uint32_t context_count, context_capacity, context_first;
 	/* Their place in the region, so that recovery writes no event twice. */
 	uint64_t region;                        /**< random id of the region */
 	uint32_t slot;                          /**< thread slot */
@@ -88,6 +98,9 @@ struct writer_events {
 
 /** Make room for at least `more` further events. 0 or -ENOMEM. */
 int writer_events_reserve(struct writer_events *events, uint32_t more);
+
+/** The thread has this context from row `at` on; what was set from there on is forgotten. 0 or -ENOMEM. */
+int writer_events_set_context(struct writer_events *events, uint32_t at, const struct thread_context *context);
 
 /** Free the columns. */
 void writer_events_fini(struct writer_events *events);

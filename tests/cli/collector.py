@@ -10,8 +10,8 @@ import sys
 import threading
 import time
 
-from export import expect, figures_of_heap, many, plain, read_otlp, xheap
-from protobuf import fields
+from export import expect, figures_of_heap, plain, read_otlp, xheap
+from protobuf import fields, many
 
 COLLECTOR = pathlib.Path(os.environ["BUILD"]).absolute() / "collector/collector"
 PATIENCE_S = 60

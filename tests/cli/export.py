@@ -17,7 +17,7 @@ import subprocess
 import sys
 import time
 
-from protobuf import fields, numbers
+from protobuf import fields, many, numbers
 
 XHEAP, BUILD, SOURCE = os.environ["XHEAP"], os.environ["BUILD"], pathlib.Path(os.environ["SOURCE"])
 TRACES = SOURCE / "tests/golden/traces"
@@ -91,14 +91,6 @@ def read_pprof(data):
 
 
 # ---- otlp ----
-
-def many(data):
-    """A message whose fields may be there several times."""
-    message = collections.defaultdict(list)
-    for field, value in fields(data):
-        message[field].append(value)
-    return message
-
 
 def read_otlp(data):
     request = many(data)

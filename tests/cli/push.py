@@ -5,7 +5,6 @@ a queue that is full; words that are wrong."""
 import collections
 import contextlib
 import gzip
-import http.server
 import json
 import os
 import pathlib
@@ -24,69 +23,12 @@ sys.path.insert(0, str(SOURCE / "tests/live"))
 sys.path.insert(0, str(SOURCE / "tests/python"))
 import packages  # noqa: E402
 from protobuf import fields, numbers  # noqa: E402
+from pushing import PROGRAM, Server, Target, answer_of, expect, nonsense, of_otlp, run, until  # noqa: E402
 
 os.environ["XDG_STATE_HOME"] = str(pathlib.Path("state").absolute())
 os.environ.pop("OTEL_RESOURCE_ATTRIBUTES", None)
 os.environ.pop("http_proxy", None)
 SENDER = pathlib.Path(XHEAP).with_name("xheap-send")
-# Blocks of two functions: one keeps all, one a tenth. Each line of the input is a step.
-PROGRAM = r"""
-#define _GNU_SOURCE
-#include <fcntl.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
-/* What an SDK of OpenTelemetry publishes: a message that is in this file. */
-static void publish(const char *path)
-{
-	struct { char mark[8]; uint32_t version, size; uint64_t published; char *payload; } *head, made = {"OTEL_CTX", 2, 0, 1, malloc(4096)};
-	int file = memfd_create("OTEL_CTX", MFD_CLOEXEC), from = open(path, O_RDONLY);
-	made.size = read(from, made.payload, 4096);
-	close(from);
-	ftruncate(file, sizeof(*head));
-	head = mmap(NULL, sizeof(*head), PROT_READ | PROT_WRITE, MAP_PRIVATE, file, 0);
-	memcpy(head, &made, sizeof(made));
-	close(file);
-}
-__attribute__((noinline)) void *kept(void) { return malloc(3000); }
-__attribute__((noinline)) void *dropped(void) { return malloc(500); }
-/* From a second place later, which earlier profiles do not know. */
-__attribute__((noinline)) void *keep(int is_late)
-{
-	void *block;
-	if (is_late) {
-		block = kept();
-		__asm__ volatile("nop");
-	} else {
-		block = kept();
-		__asm__ volatile("");
-	}
-	return block;
-}
-int main(int count_of, char **words)
-{
-	if (count_of > 1)
-		publish(words[1]);
-	char line[16];
-	static void *volatile all[1 << 20];
-	int count = 0;
-	while (fgets(line, sizeof(line), stdin)) {
-		for (int i = 0; i < 1000; i++) {
-			all[count] = keep(count % 2 && count > 1000);
-			count++;
-			void *volatile block = dropped();
-			if (i % 10)
-				free(block);
-		}
-		puts("done");
-		fflush(stdout);
-	}
-}
-"""
-
 
 # Kills the program it is loaded into at its KILL_AT-th change of a file, once its queue is open.
 KILLER = r"""
@@ -137,96 +79,7 @@ int unlinkat(int directory, const char *name, int flags)
 """
 
 
-def expect(condition, what):
-    if not condition:
-        sys.exit(what)
-
-
-def run(*words, status=0):
-    done = subprocess.run([str(word) for word in (XHEAP, *words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    expect(done.returncode == status, f"{words}: {done.returncode}: {done.stderr}")
-    return done
-
-
-class Target:
-    """A session with one process, which allocates when it is told to."""
-
-    def __init__(self, name, *options, words=()):
-        self.name = name
-        self.process = subprocess.Popen(["./steps", *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        run("start", name, "-q", "-p", self.process.pid, *options)
-
-    def step(self):
-        self.process.stdin.write("\n")
-        self.process.stdin.flush()
-        expect(self.process.stdout.readline() == "done\n", "the target ended")
-
-    def stop(self, *options):
-        said = run("stop", self.name, *options).stderr
-        self.process.stdin.close()
-        self.process.wait()
-        return said
-
-    def query(self):
-        return json.loads(run("query", self.name, "-format", "json").stdout).get("push")
-
-
-class Server:
-    """Takes profiles; `answers` has the first answers: a status, (status, headers), or a function of the connection. Afterwards it is 200."""
-
-    def __init__(self, answers=(), port=0):
-        self.requests, self.answers = [], list(answers)
-        outer = self
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_POST(self):
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                answer = outer.answers.pop(0) if outer.answers else 200
-                if callable(answer):
-                    answer(self)
-                    return
-                status, headers = answer if isinstance(answer, tuple) else (answer, {})
-                if status < 300:
-                    outer.requests.append((self.path, dict(self.headers), body))
-                self.send_response(status)
-                for key, value in headers.items():
-                    self.send_header(key, value)
-                self.end_headers()
-
-            def log_message(self, *_):
-                pass
-
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", port), Handler)
-        self.port = self.server.server_port
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-
-    def close(self):
-        self.server.shutdown()
-        self.server.server_close()
-
-
-def until(condition, what, seconds=60):
-    end = time.monotonic() + seconds
-    while not condition():
-        expect(time.monotonic() < end, f"after {seconds} s: {what()}")
-        time.sleep(0.1)
-
-
 # ---- what arrives ----
-
-def of_otlp(body):
-    """By figure, of the functions `kept` and `dropped`: sums of the samples below them; the labels."""
-    from opentelemetry.proto.collector.profiles.v1development import profiles_service_pb2
-    request = profiles_service_pb2.ExportProfilesServiceRequest.FromString(body)
-    dictionary, texts, found = request.dictionary, request.dictionary.string_table, collections.Counter()
-    for profile in request.resource_profiles[0].scope_profiles[0].profiles:
-        for sample in profile.samples:
-            names = {texts[dictionary.function_table[line.function_index].name_strindex] for at in dictionary.stack_table[sample.stack_index].location_indices
-                     for line in dictionary.location_table[at].lines}
-            for name in names & {"kept", "dropped"}:
-                found[texts[profile.sample_type.type_strindex], name] += sample.values[0]
-    return found, {one.key: one.value.string_value for one in request.resource_profiles[0].resource.attributes}
-
 
 def figures_of_heap(trace):
     report = json.loads(run("heap", trace, "-frames", "-inclusive", "-format", "json").stdout)
@@ -519,21 +372,94 @@ def check_kills_of_sending():
     server.close()
 
 
+def check_kills_of_refusals():
+    """Killed at each change of a file: a profile that the server refuses waits still, or is counted."""
+    target, refusals = Target("refused", "-o", "refused.xht"), 0
+    environment = os.environ | {"LD_PRELOAD": os.path.abspath("killer.so"), "ASAN_OPTIONS": "verify_asan_link_order=0"}
+    for kill_at in range(1, 1000):
+        server, queue = Server([400]), pathlib.Path(f"refused{kill_at}")
+        words = ["push", "refused", f"otlp+http://127.0.0.1:{server.port}", "--once", "-q", "--queue", queue]
+        killed = subprocess.run([XHEAP, *words], env=environment | {"KILL_AT": str(kill_at)})
+        waiting = len(list(queue.glob("*.profile")))
+        dropped = int(re.search(r"dropped=(\d+)", (queue / "status").read_text()).group(1)) if (queue / "status").exists() else 0
+        refusals += not server.answers
+        expect(server.answers or waiting + dropped, f"killed at change {kill_at}: {waiting} wait, {dropped} were dropped")
+        server.close()
+        if killed.returncode >= 0:
+            break
+    expect(refusals > 2 and dropped == 1, f"{refusals} refusals, {dropped} dropped")
+    target.stop()
+
+
+# ---- a logger that is killed ----
+
+def check_logger_killed():
+    """What came since the last profile counts as one that was dropped, and the pusher says so. What is recovered can be pushed, once."""
+    os.mkdir("orphan")
+    target = Target("orphan", "-o", "orphan.xht")
+    logger = json.loads(run("query", "orphan", "-format", "json").stdout)["logger_pid"]
+    push = subprocess.Popen([XHEAP, "push", "orphan", f"file:{os.path.abspath('orphan')}", "--every", "2s"], stderr=subprocess.PIPE, text=True)
+    target.step()
+    until(lambda: os.listdir("orphan"), lambda: "no profile")
+    target.step()
+    os.kill(logger, signal.SIGKILL)
+    said = push.communicate(timeout=60)[1]
+    status = pathlib.Path("state/xheap/push/orphan/status").read_text()
+    expect(push.returncode == 2 and "no trace" in said and "dropped=1" in status and 2000 <= pushed_objects("orphan") < 2100, f"{push.returncode}: {said} {status} {pushed_objects('orphan')}")
+    place = f"file:{os.path.abspath('orphan')}"
+    run("recover", "orphan.xht")
+    run("push", "orphan", place, "--trace", "orphan.xht")
+    expect(4000 <= pushed_objects("orphan") < 4100, f"{pushed_objects('orphan')} with what was recovered")
+    said = run("push", "orphan", place, "--trace", "orphan.xht", status=2).stderr
+    expect("nothing is known" in said and pushed_objects("orphan") < 4100, said)
+    expect(os.path.exists("orphan.xht") and sorted(os.listdir("state/xheap/push/orphan")) == ["lock", "status"], os.listdir("state/xheap/push/orphan"))
+    target.process.stdin.close()
+    target.process.wait()
+
+
+def check_ending():
+    """A session that ends while a profile is made: the last one follows, and no logger is said to be gone."""
+    os.mkdir("ending")
+    target = Target("ending", "-o", "ending.xht", "--keep", "live")
+    target.step()
+    logger = json.loads(run("query", "ending", "-format", "json").stdout)["logger_pid"]
+    push = subprocess.Popen([XHEAP, "push", "ending", f"file:{os.path.abspath('ending')}", "--every", "1s"], stderr=subprocess.PIPE, text=True)
+    until(lambda: os.listdir("ending"), lambda: "no profile")
+    # Both ask the logger while it stands still.
+    os.kill(logger, signal.SIGSTOP)
+    time.sleep(1.5)
+    stop = subprocess.Popen([XHEAP, "stop", "ending", "-q"])
+    time.sleep(0.5)
+    os.kill(logger, signal.SIGCONT)
+    said = push.communicate(timeout=60)[1]
+    expect(not stop.wait() and not push.returncode and not said and 2000 <= pushed_objects("ending") < 2100, f"{push.returncode}: {said} {pushed_objects('ending')}")
+    target.process.stdin.close()
+    target.process.wait()
+
+
+# ---- memory ----
+
+def check_memory():
+    """A window of a million calls, whose rows are in a file."""
+    if "asan" in subprocess.run(["ldd", XHEAP], stdout=subprocess.PIPE, text=True).stdout:
+        return
+    os.mkdir("much")
+    target = Target("much", "-o", "much.xht", "--keep", "live")
+    for _ in range(250):
+        target.step()
+    push = subprocess.Popen([XHEAP, "push", "much", f"file:{os.path.abspath('much')}", "--every", "1s"])
+    until(lambda: os.listdir("much"), lambda: "no profile")
+    push.send_signal(signal.SIGSTOP)
+    status = pathlib.Path(f"/proc/{push.pid}/status").read_text()
+    push.send_signal(signal.SIGCONT)
+    target.stop()
+    push.wait()
+    expect(pushed_objects("much") >= 500000, f"{pushed_objects('much')} objects")
+    most = int(re.search(r"VmHWM:\s+(\d+)", status).group(1))
+    expect(most < 36 << 10, f"{most} KiB at most")
+
+
 # ---- servers ----
-
-def nonsense(handler):
-    handler.wfile.write(b"\xff\xfe\x00garbage\r\n\r\n" * 100)
-    handler.close_connection = True
-
-
-def answer_of(body):
-    def handle(handler):
-        handler.send_response(200)
-        handler.send_header("Content-Length", str(len(body)))
-        handler.end_headers()
-        handler.wfile.write(body)
-    return handle
-
 
 def check_partial():
     """A server that answers 200 and takes only a part, as OpenTelemetry's may: that is dropped, with its reason. Any other answer of 200 is a success."""
@@ -632,6 +558,7 @@ def check_words():
         (["push", "words", "clickhouse+http://h/a-b"], "name of a database"), (["push", "words", "clickhouse+http://u:p@h/"], "--token-file"),
         (["push", "words", "file:"], "a directory is missing"), (["push", "words", "file:.", "--every", "10ms"], "--every"), (["push", "words", "file:.", "--label", "a"], "KEY=VALUE"),
         (["push", "words", "file:.", "--label", "a b=c"], "KEY=VALUE"), (["push", "words", "file:.", "--token-file", "/nosuch"], "cannot be read"), (["push", "words", "file:.", "x"], "not expected"),
+        (["push", "words", "file:.", "--trace", "nosuch"], "--trace nosuch: No such file"),
         (["start", "other", "--push", "ftp://h"], "begins with"), (["start", "other", "--service", "x"], "--push PLACE"),
         (["start", "other", "--push-every", "2s"], "--push PLACE"),
         (["push", "words", f"file:{os.path.abspath('nowhere')}", "--once"], "nowhere"),
@@ -660,6 +587,9 @@ def main():
     check_directory()
     check_ended()
     check_kills_of_files()
+    check_logger_killed()
+    check_ending()
+    check_memory()
     if not SENDER.exists():
         skipped.append("not checked: there is no xheap-send, which needs libcurl")
     elif not packages.use():
@@ -674,6 +604,7 @@ def main():
         check_hanging()
         check_restart()
         check_kills_of_sending()
+        check_kills_of_refusals()
         check_words()
     print(*skipped, sep="\n")
     sys.exit(77 if skipped else 0)

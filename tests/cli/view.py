@@ -768,10 +768,42 @@ def kept():
     expect(answers("./kept.xht")[1:] == before[1:] and index.read_bytes() != bytes(changed), "a damaged answer stays")
 
 
+def class_sums(head, columns):
+    """Of the window of all intervals: blocks and bytes by class, thread, innermost function and classes of size and lifetime."""
+    last, sums = len(head["bounds"]) - 1, {}
+    for i, node in enumerate(columns["node"]):
+        is_freed = columns["kind"][i] == 0 and columns["end"][i] <= last
+        key = (columns["birth"][i] > 0, is_freed, columns["thread"][i], columns["function"][node], columns["size"][i], columns["life"][i])
+        blocks, size = sums.get(key, (0, 0))
+        sums[key] = (blocks + columns["blocks"][i], size + columns["bytes"][i])
+    return sums
+
+
+def fine():
+    """Cells of a long range are sums of finer ones, with the same sums as a pass over its blocks; its inner bounds are theirs."""
+    environment = os.environ | {"XHEAP_INDEX_EVENTS": "1000", "XDG_CACHE_HOME": os.path.abspath("fine-cache"), "PYTHONMALLOC": "malloc"}
+    subprocess.run([XHEAP, "record", "-q", "-o", "fine.xht", "--", sys.executable, "-c", "for _ in range(2000000): bytearray(600)"], check=True, env=environment)
+    everything = urllib.parse.quote("-size\n0\n1000000000000")
+    for _ in ("made", "kept"):  # the second server reads them
+        with served("--no-open", "fine.xht", environment=environment) as server:
+            duration = server.json("/trace?trace=0")["duration_ns"]
+            within = duration // 2 + 1
+            for begin, end in ((-1, duration), (duration // 7, duration), (duration // 3, duration // 3 * 2)):
+                target = f"/cells?trace=0&n=100&from={begin}&to={end}&bounds={within}"
+                found, wanted = (decode(server.ask(target + words)[2]) for words in ("", f"&filter={everything}"))
+                expect(class_sums(*found) == class_sums(*wanted), f"{target}: other sums")
+                for name, whole in (("max_bytes", max), ("calls", sum)):
+                    expect(whole(found[1][name]) == whole(wanted[1][name]), f"{target}: {name}")
+                bounds = set(found[0]["bounds"])
+                expect({begin, end, within} <= bounds, f"{target}: {bounds}")
+                parts = {(duration + 1) * i // 16384 - 1 for i in range(16385)}
+                expect(len(bounds - parts) <= 4 < len(set(wanted[0]["bounds"]) - parts), f"{target}: bounds are not those of finer cells")
+
+
 def main():
     failed, most_files = 0, resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most_files, most_files))
-    for test in (files, others, bad_requests, oversized, crowd, strangers, disturbed, numbers, large, marks, evidence, frees, frees_of_functions, blocks, maps, lines, runs, several, kept, ends, html):
+    for test in (files, others, bad_requests, oversized, crowd, strangers, disturbed, numbers, large, marks, evidence, frees, frees_of_functions, blocks, maps, lines, runs, several, kept, fine, ends, html):
         if sys.argv[1:] and test.__name__ not in sys.argv[1:]:
             continue
         try:

@@ -53,3 +53,6 @@ grep property same.xml
 check losses.xht plain.xht --fail-above 64K
 check losses.xht plain.xht -- --fail-above
 check plain.xht losses.xht plain.xht --fail-above 5%
+# Where both would read alike, all digits are there.
+echo 'bytes <= 70,250' >close.budget
+check plain.xht --budget close.budget --top 0

@@ -14,5 +14,7 @@ ask actions.xht -g '@$cursession.TTD.Data.Allocations().Select(b => new { b.Addr
 ask actions.xht -g '@$cursession.TTD.Calls("*!*").Select(c => new { c.Function, c.ReturnValue, c.TimeStart, c.TimeEnd })'
 ask actions.xht -g '@$curprocess.Heaps'
 ask sampled.xht -g '@$cursession.TTD.Data.Heap().Select(h => new { h.Action, h.Size, h.Weight })'
+ask sampled.xht -g '@$cursession.TTD.Data.Heap().Select(h => new { h.Action, h.TraceId, h.SpanId })'
+ask sampled.xht -g '@$cursession.TTD.Data.Allocations().Select(b => new { b.Size, b.TraceId, b.SpanId })'
 ask sampled.xht '@$cursession.TTD.Data.Leaks()'
 ask sampled.xht '@$curprocess.Heap'

@@ -278,9 +278,9 @@ static void random_calls(struct scene *scene, uint32_t seed, int calls)
 		scene_end(scene, 3, now + 500, TRACE_END_SIGNAL, 9);
 }
 
-/* A minute: a leak of one block each 100 ms, a cache that fills in 20 s and stops, blocks that another thread frees at
+/* A minute: a leak of one block of so many bytes each 100 ms, a cache that fills in 20 s and stops, blocks that another thread frees at
    once, and a buffer that grows by realloc. */
-static void growing(struct scene *scene)
+static void leaking(struct scene *scene, uint64_t bytes)
 {
 	enum { STEP_NS = 20000000, STEPS = 3000, BUFFER = 0x10000 };
 	uint32_t process = scene_process(scene, 100, TRACE_NONE, 0), thread = scene_thread(scene, process, 100),
@@ -297,7 +297,7 @@ static void growing(struct scene *scene)
 		scene_free(scene, other, now + 2000, 0x7d0000000000);
 		scene->stack = leak;
 		if (i % 5 == 0)
-			scene_alloc(scene, thread, now + 4000, 0x7f0000000000 + (uint64_t)i * 1024, 200);
+			scene_alloc(scene, thread, now + 4000, 0x7f0000000000 + (uint64_t)i * 1024, bytes);
 		scene->stack = cache;
 		if (i < STEPS / 3)
 			scene_alloc(scene, thread, now + 6000, 0x7c0000000000 + (uint64_t)i * 4096, 2000);
@@ -307,6 +307,11 @@ static void growing(struct scene *scene)
 		address += i && i % 600 == 0 ? BUFFER : 0;
 		size *= i && i % 600 == 0 ? 4 : 1;
 	}
+}
+
+static void growing(struct scene *scene)
+{
+	leaking(scene, 200);
 }
 
 /* Two stacks whose blocks stay. */
@@ -461,7 +466,7 @@ static void limited(struct scene *scene)
 			 &(struct trace_limit){0, UINT64_C(1) << 40, UINT64_C(1) << 33, 12 << 20, UINT64_C(1) << 34});
 }
 
-/* The same, which then needs far more for a moment, by a function that many paths lead to, and exits. It has mapped more
+/* One that leaks less, which then needs far more for a moment, by a function that many paths lead to, and exits. It has mapped more
    by itself than all of its blocks. */
 static void exited(struct scene *scene)
 {
@@ -471,7 +476,7 @@ static void exited(struct scene *scene)
 		{TRACE_MAPPING_ANONYMOUS, 0x600000000000, 0x600004000000, 64 * MIB, ""}};
 	const struct trace_resident row = {
 		.time_ns = now, .bytes = {[TRACE_MAPPING_ANONYMOUS] = 64 * MIB}, .mapping_count = 1, .spread = 1};
-	growing(scene);
+	leaking(scene, 90);
 	for (int i = 0; i < PATHS; i++) {
 		scene->stack = scene_stack(scene, 0x1000, 0x2100 + i, 0x8000, 0);
 		scene_alloc(scene, 0, now - 2000 + i, 0x7a0000000000 + (uint64_t)i * MIB, MIB / 2);
@@ -579,7 +584,9 @@ static void sampled(struct scene *scene)
 	writer_add_option(scene->writer, "sample", "1000");
 	scene->stack = scene_stack(scene, 0x1000, 0x2000, 0);
 	scene_alloc(scene, thread, 1000, 0x7f0000100010, 100);
+	scene_context(scene, thread, UINT64_C(0xefcdab8967452301), UINT64_C(0x8877665544332211));
 	scene_alloc(scene, thread, 2000, 0x7f0000200010, 50000);
+	scene_context(scene, thread, 0, 0);
 	scene_free(scene, thread, 3000, 0x7f0000100010);
 }
 

@@ -23,7 +23,7 @@ export LC_ALL=C
 "$BUILD/tests/golden/make_trace" limited limited.xht
 "$XHEAP" report limited.xht | sed -n '/^Growth/,/^$/p'
 "$XHEAP" report limited.xht -format json | sed -n '/"forecast": {/,/^  }/p'
-# A growth of less than 1 % of the peak is none if the program exited, and one of less than a fourth is not the first finding.
+# A growth of less than 1 % of the peak and 1 KiB a second is none if the program exited.
 "$BUILD/tests/golden/make_trace" exited exited.xht
 "$XHEAP" report exited.xht | sed -n '/^Peak/,/^All/p'
 "$XHEAP" report exited.xht -format json | sed -n '/"verdict"/p'

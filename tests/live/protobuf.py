@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Messages of protocol buffers, as far as tests read what xheap writes."""
+import collections
+
 from live import expect
 
 
@@ -31,6 +33,14 @@ def fields(data):
             yield key >> 3, data[at:at + size]
             at += size
     expect(at == len(data), "a message is cut")
+
+
+def many(data):
+    """A message whose fields may be there several times."""
+    message = collections.defaultdict(list)
+    for field, value in fields(data):
+        message[field].append(value)
+    return message
 
 
 def numbers(data):

@@ -300,17 +300,33 @@ static void moments_compare(const struct subject *subject, const struct cell_bou
 
 static void calls_compare(const struct subject *subject, const struct cell_bounds *bounds, const uint64_t *calls)
 {
-	uint64_t found = 0, wanted = 0;
-	int64_t from_ns = bounds->times[0], to_ns = bounds->times[bounds->count - 1];
-	for (uint32_t i = 0; i + 1 < bounds->count; i++)
-		found += calls[i];
+	uint64_t *wanted = memory_zeroed(bounds->count + 1, sizeof(*wanted)); /* by moment */
 	for (size_t i = 0; i < subject->blocks.count; i++) {
 		const struct heap_allocation *row = &subject->blocks.items[i];
-		bool is_earlier = row->flags & HEAP_EARLIER;
-		wanted += !is_earlier && row->birth_ns > from_ns && row->birth_ns <= to_ns;
-		wanted += row->end == HEAP_END_FREE && row->end_ns > from_ns && row->end_ns <= to_ns;
+		wanted[row->flags & HEAP_EARLIER ? 0 : cell_bounds_moment(bounds, row->birth_ns)]++;
+		wanted[row->end == HEAP_END_FREE ? cell_bounds_moment(bounds, row->end_ns) : 0]++;
 	}
-	assert_int_equal(found, wanted);
+	assert_memory_equal(calls, &wanted[1], (bounds->count - 1) * sizeof(*calls));
+	free(wanted);
+}
+
+/* Cells with these bounds, from all blocks or from fine cells. */
+static void scan_compare(const struct subject *subject, const struct cell_bounds *bounds, const struct fine_cells *fine)
+{
+	struct cell_scan_result result;
+	const struct cell_scan scan = {.table = subject->table,
+				       .filter = &subject->filter,
+				       .bounds = bounds,
+				       .nodes = subject->nodes,
+				       .most = UINT32_MAX,
+				       .node_count = subject->table->site_count,
+				       .fine = fine};
+	cell_scan(&scan, &result);
+	assert_false(result.is_over);
+	windows_compare(subject, bounds, &result.set);
+	moments_compare(subject, bounds, &result);
+	calls_compare(subject, bounds, result.calls);
+	cell_scan_result_fini(&result);
 }
 
 static void cells_are_sums_of_blocks(void **state)
@@ -321,22 +337,48 @@ static void cells_are_sums_of_blocks(void **state)
 		subject_make(&subject);
 		for (unsigned round = 0; round < 3; round++) {
 			struct cell_bounds bounds;
-			struct cell_scan_result result;
 			bounds_any(&bounds, subject.table);
-			const struct cell_scan scan = {.table = subject.table,
-						       .filter = &subject.filter,
-						       .bounds = &bounds,
-						       .nodes = subject.nodes,
-						       .most = UINT32_MAX,
-						       .node_count = subject.table->site_count};
-			cell_scan(&scan, &result);
-			assert_false(result.is_over);
-			windows_compare(&subject, &bounds, &result.set);
-			moments_compare(&subject, &bounds, &result);
-			calls_compare(&subject, &bounds, result.calls);
-			cell_scan_result_fini(&result);
+			scan_compare(&subject, &bounds, NULL);
 			cell_bounds_fini(&bounds);
 		}
+		subject_fini(&subject);
+	}
+}
+
+static void fine_make(struct fine_cells *fine, const struct subject *subject, uint32_t intervals)
+{
+	assert_true(fine_cells_make(fine, subject->table, &subject->filter, intervals, UINT32_MAX));
+	assert_true(fine->count);
+}
+
+/* Any bounds, most of which lie within the fine intervals, and those that a picture has. */
+static void fine_cells_are_sums_of_blocks(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < SCENES; i++) {
+		struct subject subject;
+		struct fine_cells fine;
+		struct cell_bounds bounds;
+		subject_make(&subject);
+		const int64_t last_ns = subject.table->duration_ns, from_ns = last_ns / 7, wanted = last_ns / 3;
+		fine_make(&fine, &subject, 1 + (uint32_t)any(1000));
+		bounds_any(&bounds, subject.table);
+		scan_compare(&subject, &bounds, &fine);
+		cell_bounds_fini(&bounds);
+		assert_false(fine_cells_bounds(&fine, &bounds, from_ns, last_ns, 300, &wanted, 1));
+		fine_cells_fini(&fine);
+		fine_make(&fine, &subject, 1000);
+		assert_true(fine_cells_bounds(&fine, &bounds, from_ns, last_ns, 200, &wanted, 1));
+		assert_in_range(bounds.count, 200, 202);
+		assert_int_equal(bounds.times[0], from_ns);
+		assert_int_equal(bounds.times[bounds.count - 1], last_ns);
+		assert_int_not_equal(cell_bounds_find(&bounds, wanted), CELL_NO_BOUND);
+		scan_compare(&subject, &bounds, &fine);
+		cell_bounds_fini(&bounds);
+		fine_cells_fini(&fine);
+		assert_true(fine_cells_make(&fine, subject.table, &subject.filter, 1000, 100));
+		assert_int_equal(fine.count, 0);
+		fine_cells_fini(&fine);
 		subject_fini(&subject);
 	}
 }
@@ -709,15 +751,11 @@ static void cancelled_cells_are_not_written(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(cells_are_sums_of_blocks),
-		cmocka_unit_test(moments_count_bounds),
-		cmocka_unit_test(classes_of_lifetimes_are_two_a_power),
-		cmocka_unit_test(lumping_loses_the_path_only),
-		cmocka_unit_test(samples_are_parts_of_all_cells),
-		cmocka_unit_test(samples_are_spread_over_times),
-		cmocka_unit_test(a_guess_changes_no_sample),
-		cmocka_unit_test(what_is_too_much_is_lumped),
-		cmocka_unit_test(cancelled_cells_are_not_written),
+		cmocka_unit_test(cells_are_sums_of_blocks),      cmocka_unit_test(fine_cells_are_sums_of_blocks),
+		cmocka_unit_test(moments_count_bounds),          cmocka_unit_test(classes_of_lifetimes_are_two_a_power),
+		cmocka_unit_test(lumping_loses_the_path_only),   cmocka_unit_test(samples_are_parts_of_all_cells),
+		cmocka_unit_test(samples_are_spread_over_times), cmocka_unit_test(a_guess_changes_no_sample),
+		cmocka_unit_test(what_is_too_much_is_lumped),    cmocka_unit_test(cancelled_cells_are_not_written),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

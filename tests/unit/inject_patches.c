@@ -17,6 +17,7 @@
 
 #include "arch/patch_bytes.h"
 #include "base/requests.h"
+#include "inject/jumps.h"
 #include "inject/patches.h"
 #include "inject/recorder_blob.h"
 #include "inject/remote.h"
@@ -356,6 +357,81 @@ static void test_requests(void **state)
 	process_end(&process);
 }
 
+static void words_write(const struct process *process, uint64_t table, uint64_t first)
+{
+	for (unsigned i = 0; i < HOOK_PYTHON_FUNCTIONS; i++) {
+		uint64_t word = first + i * ENTRY_BYTES;
+		assert_true(remote_write(process->inject.memory, IMAGE + table + (i + 1) * sizeof(word), &word,
+					 sizeof(word)));
+	}
+}
+
+static uint64_t word_read(const struct process *process, uint64_t table, unsigned i)
+{
+	uint64_t word = 0;
+	assert_true(remote_read(process->inject.memory, IMAGE + table + (i + 1) * sizeof(word), &word, sizeof(word)));
+	return word;
+}
+
+/* Words of Python's tables, and of copies of these, are changed where they name the functions when the jumps are
+   written. The program may write others before and after that. */
+static void test_python_tables(void **state)
+{
+	enum { OBJECTS = 0x2000, MEMORY = 0x2040, COPY = 0x2ff8, OTHER = 0x600, WAYS = 0x1800, WORDS = 4 };
+	const uint64_t function = IMAGE + ENTRY, way = IMAGE + WAYS, other = IMAGE + OTHER;
+	const Elf64_Phdr data = {.p_type = PT_LOAD, .p_flags = PF_R | PF_W, .p_vaddr = OBJECTS, .p_memsz = 2 * PAGE};
+	const Elf64_Ehdr header = {.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT},
+				   .e_phoff = sizeof(header),
+				   .e_phentsize = sizeof(data),
+				   .e_phnum = 1};
+	struct process process;
+	struct inject *inject = &process.inject;
+	(void)state;
+	process_begin(&process, IMAGE);
+	assert_true(remote_write(inject->memory, IMAGE, &header, sizeof(header)));
+	assert_true(remote_write(inject->memory, IMAGE + sizeof(header), &data, sizeof(data)));
+	inject->with_objects = inject->is_gathering = true;
+	process.hooks.python.version = HOOK_PYTHON_FIRST;
+	process.hooks.python.objects = (struct hook_python_objects){.tables = {OBJECTS, MEMORY}, .ways = WAYS};
+	for (unsigned i = 0; i < HOOK_PYTHON_FUNCTIONS; i++)
+		process.hooks.python.objects.functions[i] = ENTRY + i * ENTRY_BYTES;
+	words_write(&process, OBJECTS, function);
+	words_write(&process, MEMORY, other);
+	words_write(&process, COPY, function);
+	words_write(&process, COPY + PAGE - 4 * WORDS, function + 8);
+	patch(&process);
+	assert_int_equal(inject->refused, 0);
+	assert_int_equal(inject->jump_count, 2 + 3 * WORDS);
+	assert_int_equal(word_read(&process, OBJECTS, 0), function);
+	/* The program has put another allocator above, and taken one away. */
+	words_write(&process, OBJECTS, other);
+	words_write(&process, MEMORY, function);
+	assert_true(jumps_write(inject->memory, inject->jump, inject->jump_count));
+	for (unsigned i = 0; i < WORDS; i++) {
+		assert_int_equal(word_read(&process, OBJECTS, i), other + i * ENTRY_BYTES);
+		assert_int_equal(word_read(&process, MEMORY, i), way + i * PATCH_MARKED_JUMP_BYTES);
+		assert_int_equal(word_read(&process, COPY, i), way + i * PATCH_MARKED_JUMP_BYTES);
+	}
+	inject->image = &process.image;
+	inject->image_count = 1;
+	patches_check_words(inject);
+	assert_int_equal(inject->refused, 0);
+	words_write(&process, COPY, other);
+	patches_check_words(inject);
+	assert_int_equal(inject->refused, 1);
+	assert_non_null(strstr(inject->refusal, "another allocator"));
+	assert_true(jumps_undo(inject->memory, inject->jump, inject->jump_count, true));
+	for (unsigned i = 0; i < WORDS; i++) {
+		assert_int_equal(word_read(&process, OBJECTS, i), other + i * ENTRY_BYTES);
+		assert_int_equal(word_read(&process, MEMORY, i), function + i * ENTRY_BYTES);
+		assert_int_equal(word_read(&process, COPY, i), other + i * ENTRY_BYTES);
+	}
+	/* Other bytes at an entry are no change of its own. */
+	assert_true(remote_write(inject->memory, function, "x", 1));
+	assert_false(jumps_write(inject->memory, inject->jump, inject->jump_count));
+	process_end(&process);
+}
+
 /* Write the headers of an executable in low memory, whose code leaves `spare` bytes of its last page. */
 static void write_headers(const struct process *process, uint64_t spare)
 {
@@ -465,19 +541,13 @@ static void test_freed(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_entries),
-		cmocka_unit_test(test_again),
-		cmocka_unit_test(test_gathered),
-		cmocka_unit_test(test_breakpoint),
-		cmocka_unit_test(test_patched_by_parent),
-		cmocka_unit_test(test_not_movable),
-		cmocka_unit_test(test_out_of_reach),
-		cmocka_unit_test(test_not_writable),
-		cmocka_unit_test(test_too_many_entries),
-		cmocka_unit_test(test_requests),
-		cmocka_unit_test(test_doors),
-		cmocka_unit_test(test_doors_fit),
-		cmocka_unit_test(test_freed),
+		cmocka_unit_test(test_entries),           cmocka_unit_test(test_again),
+		cmocka_unit_test(test_gathered),          cmocka_unit_test(test_breakpoint),
+		cmocka_unit_test(test_patched_by_parent), cmocka_unit_test(test_not_movable),
+		cmocka_unit_test(test_out_of_reach),      cmocka_unit_test(test_not_writable),
+		cmocka_unit_test(test_too_many_entries),  cmocka_unit_test(test_requests),
+		cmocka_unit_test(test_python_tables),     cmocka_unit_test(test_doors),
+		cmocka_unit_test(test_doors_fit),         cmocka_unit_test(test_freed),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -103,9 +103,13 @@ static void crates(void **state)
 
 static void runtimes(void **state)
 {
-	static const char *const are[] = {"node", "nodejs", "libnode.so", "libnode.so.108", "libjvm.so"};
-	static const char *const are_not[] = {"",       "node-gyp",    "nodes",      "mynode",
-					      "libjvm", "libzip.so.5", "libnode.so2"};
+	static const char *const are[] = {"node",      "nodejs",  "libnode.so", "libnode.so.108",
+					  "libjvm.so", "ruby3.1", "php8.2",     "luajit-2.1"};
+	static const char *const are_not[] = {"",        "node-gyp",        "nodes",
+					      "mynode",  "libjvm",          "libzip.so.5",
+					      "rubyfmt", "libLLVM-14.so.1", "libpypy3.9-c.so"};
+	static const char *const advised[] = {"libruby-3.1.so.3.1.2", "libLLVM.so.19.1", "libpypy3.9-c.so",
+					      "libluajit-5.1.so.2",   "php-fpm8.2",      "libjulia-internal.so.1.10"};
 	static const char *const own[] = {"Builtin:RecordWrite", "StubRoutines (1)", "Interpreter"};
 	static const char *const others[] = {"", "load", "Shop.serve(int)", "(top level)", "RegExp:a+"};
 	(void)state;
@@ -115,6 +119,8 @@ static void runtimes(void **state)
 		assert_false(library_is_runtime(are_not[i]));
 	assert_string_equal(library_runtime_advice("libjvm.so"),
 			    "record with --jit-names, or ask the running one: jcmd PID Compiler.perfmap");
+	for (size_t i = 0; i < sizeof(advised) / sizeof(*advised); i++)
+		assert_non_null(library_runtime_advice(advised[i]));
 	assert_null(library_runtime_advice("libjava.so"));
 	assert_null(library_runtime_advice("libc.so.6"));
 	for (size_t i = 0; i < sizeof(own) / sizeof(*own); i++)

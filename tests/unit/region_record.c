@@ -143,6 +143,19 @@ static void a_begin_record_comes_back(void **state)
 	assert_int_equal(got.sequence, 0x5678);
 }
 
+static void a_context_comes_back(void **state)
+{
+	(void)state;
+	const struct thread_context context = {{0x0123456789abcdef, 0xfedcba9876543210}, 0x1122334455667788};
+	uint64_t words[RECORD_CONTEXT_WORDS];
+	record_put_context(words, &context);
+	assert_true(record_is_control(words[0]));
+	assert_int_equal(record_control_kind(words[0]), RECORD_CONTEXT);
+	assert_int_equal(record_control_bytes(words[0]), sizeof(words));
+	const struct thread_context got = record_get_context((const uint8_t *)words);
+	assert_memory_equal(&got, &context, sizeof(context));
+}
+
 /* What layout.h says, byte by byte. */
 static void a_free_with_two_frames_has_these_bytes(void **state)
 {
@@ -181,6 +194,7 @@ int main(void)
 		cmocka_unit_test(events_come_back_as_they_were_put),
 		cmocka_unit_test(an_event_longer_than_its_room_is_refused),
 		cmocka_unit_test(a_begin_record_comes_back),
+		cmocka_unit_test(a_context_comes_back),
 		cmocka_unit_test(a_free_with_two_frames_has_these_bytes),
 		cmocka_unit_test(an_exit_status_is_its_own_process_s),
 	};

@@ -155,6 +155,12 @@ void scene_alloc(struct scene *scene, uint32_t thread, int64_t time_ns, uint64_t
 	events->usable[i] = address ? (size + 7) / 8 * 8 : 0;
 }
 
+void scene_context(struct scene *scene, uint32_t thread, uint64_t trace_id, uint64_t span_id)
+{
+	struct writer_events *events = &scene->events[thread];
+	check(writer_events_set_context(events, events->count, &(struct thread_context){{0, trace_id}, span_id}));
+}
+
 void scene_free(struct scene *scene, uint32_t thread, int64_t time_ns, uint64_t address)
 {
 	struct writer_events *events = event_add(scene, thread, EVENT_FREE, time_ns);

@@ -58,6 +58,9 @@ void scene_lasted(struct scene *scene, uint32_t thread, int64_t duration_ns);
 /** What the thread's last event, a Free or a ReAlloc, says that its block had. */
 void scene_measure(struct scene *scene, uint32_t thread, uint64_t usable);
 
+/** The thread has this context from its next event on; both 0: none. */
+void scene_context(struct scene *scene, uint32_t thread, uint64_t trace_id, uint64_t span_id);
+
 /** Events of other kinds. */
 void scene_event(struct scene *scene, uint32_t thread, uint8_t kind, int64_t time_ns);
 

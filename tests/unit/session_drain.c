@@ -552,6 +552,72 @@ static void produce(struct producer *p, uint64_t first, uint32_t count)
 	produce_ahead(p, first, count, 0);
 }
 
+/* The context of the event with an address: each lasts for some events, and every third is none. */
+static struct thread_context context_of(uint64_t address)
+{
+	const uint64_t number = address / 5 % 3 ? address / 5 + 1 : 0;
+	return (struct thread_context){{number, number << 32}, ~number & -(uint64_t)(number != 0)};
+}
+
+/* As produce_ahead(), with contexts: a new buffer begins with none. */
+static void produce_contexts(struct producer *p, uint64_t first, uint32_t count, uint64_t ticks,
+			     struct thread_context *known)
+{
+	enum { EVENT_BYTES_MAX = 64 };
+	static const struct thread_context none;
+	for (uint64_t address = first; address < first + count; address++) {
+		const struct thread_context context = context_of(address);
+		if (p->buffer == REGION_NONE || p->limit - p->write < RECORD_CONTEXT_BYTES + EVENT_BYTES_MAX)
+			assert_true(producer_next(p, __rdtsc() + ticks));
+		if (p->write == p->start + RECORD_BEGIN_BYTES)
+			*known = none;
+		if (!thread_context_is_same(known, &context)) {
+			record_put_context((uint64_t *)p->write, &context);
+			p->write += RECORD_CONTEXT_BYTES;
+			producer_commit(p);
+			*known = context;
+		}
+		produce_ahead(p, address, 1, ticks);
+	}
+}
+
+/* Also if a flush takes a part of a buffer, and leaves events behind it to the next one. */
+static void contexts_stay_with_their_events(void **state)
+{
+	struct bed *bed = *state;
+	struct producer p = producer_new(&bed->region, 0, 1000);
+	struct thread_context known = {{0, 0}, 0};
+	uint64_t first = 1;
+	for (uint32_t round = 0; round < 20; round++) {
+		produce_contexts(&p, first, 90, 0, &known);
+		produce_contexts(&p, first + 90, 10, SLACK_TICKS / 2, &known);
+		first += 100;
+		bed_poll(bed, round % 3 == 0);
+		while (__rdtsc() < p.ticks)
+			;
+	}
+	/* Another thread has none of it. */
+	producer_inherit(&p, 1001, __rdtsc());
+	produce(&p, first, 10);
+	drain_end_process(bed->drained, 0, TRACE_END_EXIT, 0, __rdtsc());
+	bed_finish(bed);
+	uint64_t address = 1;
+	struct trace_cursor *cursor = trace_cursor_new(bed->trace);
+	for (uint32_t i = 0; i < trace_block_count(bed->trace); i++) {
+		struct trace_block block;
+		assert_int_equal(trace_cursor_read(cursor, i, &block, &bed->diag), 0);
+		for (uint32_t row = 0; row < block.count; row++, address++) {
+			const struct thread_context none = {{0, 0}, 0},
+						    wanted = address < first ? context_of(address) : none;
+			const struct thread_context *found = trace_block_context(&block, row);
+			assert_int_equal(block.address[row], address);
+			assert_true(thread_context_is_same(found ? found : &none, &wanted));
+		}
+	}
+	assert_int_equal(address, first + 10);
+	trace_cursor_free(cursor);
+}
+
 static void a_slot_passed_on_with_its_buffer_has_all_its_threads(void **state)
 {
 	struct bed *bed = *state;
@@ -983,6 +1049,7 @@ static void damage_ends_a_buffer_and_is_counted(void **state)
 		{24 + 0, 0xf7 | 1 << 8, "control"},
 		{24 + 0, 0xf1 | 0 << 8, "control"},
 		{24 + 0, 0xf0 | 2 << 8, "begin"},
+		{24 + 0, 0xf2 | 3 << 8, "context"},
 		{0, ENTRY_MALLOC, "no thread"},
 		{8, 1, "time"},
 		{8, UINT64_MAX, "time"},
@@ -1597,6 +1664,7 @@ int main(void)
 		TEST(frames_without_an_image_and_cut_stacks_are_told),
 		TEST(a_line_of_python_is_a_frame_with_a_name),
 		TEST(deep_stacks_and_many_buffers_arrive_in_order),
+		TEST(contexts_stay_with_their_events),
 		TEST(a_slot_passed_on_with_its_buffer_has_all_its_threads),
 		TEST(a_thread_of_which_a_flush_takes_the_beginning_alone_is_one),
 		TEST(a_dead_threads_slot_is_drained_and_free),

@@ -1381,6 +1381,70 @@ static void test_large_block(void **state)
 }
 
 /* An event for each end of a stack: one whole, two cut, three without unwind data, four without a stack. */
+/* The context of event i: each lasts for some events, and every third is none. */
+static struct thread_context context_at(uint32_t i)
+{
+	uint64_t number = i / 7 % 3 ? i / 7 + 1 : 0;
+	return (struct thread_context){{number, number << 40}, number << 20};
+}
+
+static void check_contexts(const char *name, uint32_t *first)
+{
+	struct diag diag = {""};
+	struct trace *trace;
+	struct trace_block block;
+	assert_int_equal(trace_open(&trace, name, &diag), 0);
+	struct trace_cursor *cursor = trace_cursor_new(trace);
+	for (uint32_t i = 0; i < trace_block_count(trace); i++) {
+		assert_int_equal(trace_cursor_read(cursor, i, &block, &diag), 0);
+		for (uint32_t row = 0; row < block.count; row++) {
+			const struct thread_context wanted = context_at(*first + row);
+			const struct thread_context *found = trace_block_context(&block, row);
+			if (thread_context_is_none(&wanted))
+				assert_null(found);
+			else
+				assert_true(found && thread_context_is_same(found, &wanted));
+		}
+		*first += block.count;
+	}
+	trace_cursor_free(cursor);
+	trace_close(trace);
+}
+
+/* Contexts stay with their events, also if a block is divided, and if events were taken back before it was written. */
+static void test_contexts(void **state)
+{
+	(void)state;
+	enum { EVENTS = 50000 };
+	struct diag diag = {""};
+	struct pieces pieces = {0};
+	struct writer *writer = open_writer(&(struct writer_options){
+		.mode = WRITER_PIECES, .max_file_bytes = 64 << 10, .cookie = &pieces, .next = next_piece});
+	struct rows rows = add_rows(writer, 10);
+	struct writer_events events = {0};
+	const struct thread_context other = {{1, 2}, 3};
+	uint32_t first = 0;
+	for (uint32_t i = 0; i < EVENTS; i++) {
+		const struct thread_context context = context_at(i);
+		uint32_t at = event_add(&events, &rows, EVENT_ALLOC, 2000 + 100ull * i);
+		events.address[at] = 64 * next();
+		assert_int_equal(writer_events_set_context(&events, at, &context), 0);
+		assert_int_equal(writer_events_set_context(&events, at + 1, &other), 0);
+	}
+	write_all(writer, &events);
+	writer_events_fini(&events);
+	assert_int_equal(writer_close(writer, NULL, &diag), 0);
+	assert_true(pieces.count > 3);
+	check_contexts(path, &first);
+	for (uint32_t piece = 1; piece <= pieces.count; piece++) {
+		char name[96];
+		snprintf(name, sizeof(name), "%s.%u", path, piece);
+		check_contexts(name, &first);
+		unlink(name);
+	}
+	assert_int_equal(first, EVENTS);
+}
+
 static void write_ends(void)
 {
 	struct writer *writer = open_writer(&(struct writer_options){.compression = 1});
@@ -1512,6 +1576,7 @@ int main(void)
 		cmocka_unit_test(test_turn_at_end),
 		cmocka_unit_test(test_newest_piece),
 		cmocka_unit_test(test_large_block),
+		cmocka_unit_test(test_contexts),
 		cmocka_unit_test(test_stack_ends),
 		cmocka_unit_test(test_folded_stack_ends),
 	};

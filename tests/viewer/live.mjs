@@ -232,7 +232,7 @@ test("a held picture is a trace: findings, finer times, single blocks", async ()
 	await says(page, "#blocks-controls", "its trace is being read");
 	read();
 	await says(page, "#sentence", "never freed");
-	await says(page, "#panel", "obeys!main has 100 % of the bytes that are never freed");
+	await says(page, "#panel", "obeys!main has 100 % of the bytes that are live at the end");
 	assert.equal(await statusOf(held), 410);
 	await close(page);
 	server.kill();

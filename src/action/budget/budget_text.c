@@ -26,21 +26,35 @@ struct text budget_missing(const struct action_source *source)
 
 /* ---- sentences ---- */
 
-/* "5.1 MiB (7.6 %) more than the 67.2 MiB allowed" */
-static void over_put(struct sink *out, const struct budget_limit *limit, uint64_t figure, uint64_t allowed)
+/* Return the number as a text; if the figure would read like what is allowed, with all of its digits. */
+static struct text number_text(const struct budget_limit *limit, const struct verdict *verdict, uint64_t number)
 {
+	const struct text most = budget_number_text(limit, verdict->most);
+	bool reads_alike = verdict->most > verdict->allowed &&
+			   !strcmp(most.data, budget_number_text(limit, verdict->allowed).data);
+	if (!reads_alike)
+		return budget_number_text(limit, number);
+	struct text text = text_count(number);
+	strcat(text.data, " B");
+	return text;
+}
+
+/* "5.1 MiB (7.6 %) more than the 67.2 MiB allowed" */
+static void over_put(struct sink *out, const struct budget_limit *limit, const struct verdict *verdict)
+{
+	uint64_t figure = verdict->most, allowed = verdict->allowed;
 	sink_format(out, "%s", budget_number_text(limit, figure - allowed).data);
 	if (allowed)
 		sink_format(out, " (%.1f %%)", PERCENT * (double)(figure - allowed) / (double)allowed);
-	sink_format(out, " more than the %s allowed", budget_number_text(limit, allowed).data);
+	sink_format(out, " more than the %s allowed", number_text(limit, verdict, allowed).data);
 }
 
 /* "72.3 MiB", "1 block", or "70.1 MiB to 72.3 MiB" */
 static void figure_put(struct sink *out, const struct budget_limit *limit, const struct verdict *verdict)
 {
-	sink_text(out, budget_number_text(limit, verdict->least).data);
+	sink_text(out, number_text(limit, verdict, verdict->least).data);
 	if (verdict->most != verdict->least)
-		sink_format(out, " to %s", budget_number_text(limit, verdict->most).data);
+		sink_format(out, " to %s", number_text(limit, verdict, verdict->most).data);
 	if (limit->metric->is_count)
 		sink_text(out, verdict->most == 1 ? " block" : " blocks");
 }
@@ -98,7 +112,7 @@ char *budget_sentence(const struct budget_check *check, size_t number)
 		sink_format(&out, " in %u runs", check->input->source_count);
 	if (!holds) {
 		sink_text(&out, ": ");
-		over_put(&out, limit, verdict->most, verdict->allowed);
+		over_put(&out, limit, verdict);
 	}
 	if (verdict->state == VERDICT_UNCERTAIN)
 		sink_format(&out, ", but up to %s if %s belong to it",

@@ -105,6 +105,16 @@ void ends_json(struct json *json, const struct trace_dictionary *dictionary, uin
 	json_end_object(json);
 }
 
+const char *ends_outstanding(const struct trace_dictionary *dictionary)
+{
+	uint32_t detached = 0;
+	for (uint32_t i = 0; i < dictionary->process_count; i++)
+		detached += dictionary->processes[i].end == TRACE_END_DETACHED;
+	return !detached                               ? "never freed"
+	       : detached == dictionary->process_count ? "live at the end"
+						       : "not freed by the end";
+}
+
 bool ends_are_notable(const struct trace_process *process)
 {
 	if (trace_process_is_untraced(process) || process->end == TRACE_END_OPEN)

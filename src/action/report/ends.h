@@ -22,6 +22,10 @@ bool ends_explain(const struct trace_dictionary *dictionary, uint32_t process, c
 /** Write the keys of an end into the open object: end, status, signal, core_dumped, end_cause, memory_kills. */
 void ends_json(struct json *json, const struct trace_dictionary *dictionary, uint32_t process);
 
+/** Return what outstanding blocks are, for people: "never freed"; or, if the recording ended before a process did,
+    "live at the end", or of some of them "not freed by the end". */
+const char *ends_outstanding(const struct trace_dictionary *dictionary);
+
 /** Return whether the end is worth a line: by a signal; or, of a process that no recorded one started, with a status
     above zero or unknown. */
 bool ends_are_notable(const struct trace_process *process);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "action/actions/action_table.h"
+#include "action/report/ends.h"
 #include "action/report/losses.h"
 #include "action/report/report_columns.h"
 #include "action/report/stack_view.h"
@@ -154,24 +155,13 @@ static void forecast_tell(const struct summary *summary, uint32_t process, struc
 		    text_bytes(forecast.limit_bytes).data, text_duration(left_ns).data);
 }
 
-/* Return whether a growth comes before all else: the process might have gone on, or it is a large part of the peak. */
-static bool growth_leads(const struct summary *summary, const struct survey_growth *own)
-{
-	const struct trace_dictionary *dictionary = summary->source->table->dictionary;
-	return dictionary->processes[own->process].end != TRACE_END_EXIT ||
-	       text_percent((uint64_t)own->growth.grown_bytes, summary->source->window->totals.peak_bytes) >=
-		       NOTABLE_PERCENT;
-}
-
-static void growths_find(struct summary *summary, bool leads)
+static void growth_find(struct summary *summary)
 {
 	const struct survey *survey = &summary->survey;
 	for (size_t i = 0; i < survey->grows_count && i < GROWTHS_MOST; i++) {
 		const struct survey_growth *own = &survey->growths[i];
 		const struct growth *growth = &own->growth;
 		struct sink text, command;
-		if (growth_leads(summary, own) != leads)
-			continue;
 		sink_to_memory(&text);
 		sink_format(&text, "%s grows by %s a second", summary_function(summary, own->node),
 			    bytes_of(summary, (uint64_t)growth->bytes.mean).data);
@@ -209,16 +199,6 @@ static void growths_find(struct summary *summary, bool leads)
 							.process = own->process},
 			       &text, &command);
 	}
-}
-
-static void leading_growths_find(struct summary *summary)
-{
-	growths_find(summary, true);
-}
-
-static void other_growths_find(struct summary *summary)
-{
-	growths_find(summary, false);
 }
 
 /* Return the function that has most of a list's number. */
@@ -391,8 +371,9 @@ static void outstanding_find(struct summary *summary)
 	    text_percent(numbers->outstanding_bytes, summary->source->window->totals.peak_bytes) < LEAST_PERCENT)
 		return;
 	sink_to_memory(&text);
-	sink_format(&text, "%s has %u %% of the bytes that are never freed", summary_function(summary, sum.node),
-		    text_percent(numbers->outstanding_bytes, whole));
+	sink_format(&text, "%s has %u %% of the bytes that are %s", summary_function(summary, sum.node),
+		    text_percent(numbers->outstanding_bytes, whole),
+		    ends_outstanding(summary->source->table->dictionary));
 	const size_t title = text.used;
 	sink_format(&text, ": %s", bytes_of(summary, numbers->outstanding_bytes).data);
 	blocks_tell(summary, &sum, numbers->outstanding_count, &text);
@@ -497,9 +478,8 @@ static void losses_find(struct summary *summary)
 void summary_find(struct summary *summary)
 {
 	static void (*const finders[])(struct summary *) = {
-		leading_growths_find, losses_find,      peak_find,    other_growths_find,
-		arenas_find,          outstanding_find, free_find,    resident_find,
-		pinned_pages_find,    short_find,       crossed_find, realloc_find};
+		growth_find,   losses_find,       peak_find,  arenas_find,  outstanding_find, free_find,
+		resident_find, pinned_pages_find, short_find, crossed_find, realloc_find};
 	for (size_t i = 0; i < sizeof(finders) / sizeof(*finders); i++)
 		finders[i](summary);
 }

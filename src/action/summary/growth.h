@@ -12,9 +12,11 @@
 #include <stdint.h>
 
 enum {
-	GROWTH_PARTS = 96,       /**< of the time of a series */
-	GROWTH_WARM_PARTS = 12,  /**< of these, the first ones, which a program needs to begin */
-	GROWTH_LEAST_PERCENT = 1 /**< of the peak, if the process exited: less is no finding */
+	GROWTH_PARTS = 96,      /**< of the time of a series */
+	GROWTH_WARM_PARTS = 12, /**< of these, the first ones, which a program needs to begin */
+	/* Of a process that has exited, what is less than both is no finding: */
+	GROWTH_LEAST_PERCENT = 1, /**< of the peak, */
+	GROWTH_LEAST_RATE = 1024  /**< bytes a second */
 };
 
 /** The shortest time that a verdict is made from, in ns. */
@@ -43,7 +45,7 @@ struct growth_series {
 	X(SLOWS, "slows", "the growth becomes less and less") \
 	X(FREED, "freed", "old blocks are freed") \
 	X(LOSSES, "losses", "as many frees may be lost") \
-	X(SMALL, "small", "the process ended by itself, and it was less than 1 % of the peak")
+	X(SMALL, "small", "the process ended by itself, and it was less than 1 % of the peak and 1 KiB a second")
 
 #define X(id, word, sentence) GROWTH_##id,
 enum growth_verdict { GROWTH_VERDICTS(X) GROWTH_VERDICT_COUNT };

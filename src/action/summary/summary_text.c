@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "action/summary/summary_text.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -301,9 +302,11 @@ static void outstanding_put(const struct summary_screen *screen)
 {
 	const struct heap_numbers *totals = &screen->summary->source->window->totals;
 	char line[SUMMARY_LINE_BYTES];
-	snprintf(line, sizeof(line), "Never freed: %s in %s block%s",
+	snprintf(line, sizeof(line), "%s: %s in %s block%s",
+		 ends_outstanding(screen->summary->source->table->dictionary),
 		 summary_bytes_of(screen, totals->outstanding_bytes).data,
 		 summary_count_of(screen, totals->outstanding_count).data, text_plural(totals->outstanding_count));
+	*line = (char)toupper(*line);
 	summary_heading(screen, line);
 	shares_put(screen, SUMMARY_OUTSTANDING, ACTION_NUMBER_outstanding_bytes, ACTION_NUMBER_outstanding_count);
 }
@@ -381,14 +384,15 @@ static void growth_put(const struct summary_screen *screen)
 	const struct survey *survey = &screen->summary->survey;
 	char line[SUMMARY_LINE_BYTES], shown[SUMMARY_LINE_BYTES / 8] = "";
 	if (survey->grows_count > screen->rows)
-		snprintf(shown, sizeof(shown), ", the first%s%s below", screen->rows > 1 ? " " : "",
-			 screen->rows > 1 ? text_count(screen->rows).data : "");
+		snprintf(shown, sizeof(shown), ", the first%s%s below, others by -%s", screen->rows > 1 ? " " : "",
+			 screen->rows > 1 ? text_count(screen->rows).data : "",
+			 screen->rows < screen->summary->top ? "more" : "top");
 	if (*survey->growth_unknown.data)
 		snprintf(line, sizeof(line), "Growth: unknown, the trace is too short (%s)",
 			 survey->growth_unknown.data);
 	else if (!survey->grows_count)
 		snprintf(line, sizeof(line), "Growth: no stack grows steadily%s",
-			 has_small_growth(survey) ? " by 1 % of the peak" : "");
+			 has_small_growth(survey) ? " by 1 KiB a second" : "");
 	else
 		snprintf(line, sizeof(line), "Growth: %s%s (bytes a second, 95 %% interval)", growing_text(survey).data,
 			 shown);

@@ -6,6 +6,7 @@
 #include "action/report/stack_view.h"
 #include "action/why/why.h"
 #include "base/grid.h"
+#include "base/memory.h"
 #include "base/text.h"
 #include "query/resident.h"
 #include "trace/code_rows.h"
@@ -15,6 +16,25 @@
 enum { LINES_OF_STACK = 6, INDENT = 2 };
 
 /* ---- the head ---- */
+
+/* Name other processes with readings, if the question names none. */
+static void others_put(const struct why *why, struct sink *out)
+{
+	enum { NAMED = 5 };
+	const struct trace_dictionary *dictionary = why->source->table->dictionary;
+	bool *is_read = memory_zeroed(dictionary->process_count + 1, sizeof(*is_read));
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < dictionary->pages_count; i++)
+		is_read[dictionary->pages[i].process] = true;
+	is_read[why->account.process] = false;
+	for (uint32_t i = 0; i < dictionary->process_count && !why->question.pid; i++)
+		if (is_read[i] && count++ < NAMED)
+			sink_format(out, "%s%s", count > 1 ? ", " : "  others by -pid: ",
+				    text_pid(dictionary->processes[i].pid).data);
+	if (count)
+		sink_text(out, count > NAMED ? ", ...\n" : "\n");
+	free(is_read);
+}
 
 static void head_put(const struct why *why, struct sink *out)
 {
@@ -26,6 +46,7 @@ static void head_put(const struct why *why, struct sink *out)
 		    text_shown(process->command), text_bytes(account->sum.resident_bytes).data,
 		    text_duration(account->time_ns).data, words[why->question.which],
 		    text_count(why->reading_count).data, text_plural(why->reading_count));
+	others_put(why, out);
 	if (account->huge_bytes && account->huge_bytes != TRACE_HUGE_UNKNOWN)
 		sink_format(out, "  %s of it in huge pages\n", text_bytes(account->huge_bytes).data);
 	if (account->swapped_bytes)

@@ -87,8 +87,8 @@ static void unmatched_say(const struct budget_check *check)
 	}
 }
 
-/* The lines that change, as they become. Return how many there are. */
-static size_t changes_put(const struct budget_check *check, struct sink *out)
+/* The lines that change, as they become; of a new file, as they are. Return how many there are. */
+static size_t changes_put(const struct check_output *output, const struct budget_check *check, struct sink *out)
 {
 	size_t count = 0;
 	for (size_t i = 0; i < check->budget->limit_count; i++) {
@@ -96,9 +96,9 @@ static size_t changes_put(const struct budget_check *check, struct sink *out)
 		struct budget_change change = budget_change_of(check, i);
 		if (!change.is_change)
 			continue;
-		char *text = budget_limit_text(check->budget, limit);
-		sink_format(out, "%s:%u  %s  becomes  ", text_shown(check->budget->path), limit->line,
-			    text_shown(text));
+		char *text = (output->is_new ? budget_limit_name : budget_limit_text)(check->budget, limit);
+		sink_format(out, "%s:%u  %s%s", text_shown(check->budget->path), limit->line, text_shown(text),
+			    output->is_new ? " <= " : "  becomes  ");
 		budget_change_put(out, limit, &change);
 		sink_put(out, '\n');
 		free(text);
@@ -136,13 +136,13 @@ int check_output_update(const struct check_output *output, const struct budget_c
 	struct cli_output to;
 	struct sink changes;
 	sink_to_memory(&changes);
-	size_t count = changes_put(check, &changes);
+	size_t count = changes_put(output, check, &changes);
 	char *lines = sink_take(&changes, NULL);
 	int status = count || output->is_new ? budget_save(check) : CLI_OK;
 	if (status == CLI_OK) {
 		cli_output_open(&to, false);
-		sink_format(&to.sink, "%s%s: %zu of %zu limits changed\n", lines, text_shown(check->budget->path),
-			    count, check->budget->limit_count);
+		sink_format(&to.sink, "%s%s: %zu of %zu limits %s\n", lines, text_shown(check->budget->path), count,
+			    check->budget->limit_count, output->is_new ? "of a new file are above 0" : "changed");
 		status = cli_output_close(&to);
 	}
 	free(lines);

@@ -155,15 +155,16 @@ static void outstanding_put(struct action_input *input)
 	const struct heap_numbers *totals = &source->window->totals;
 	uint64_t bytes;
 	const char *name = answer_top_function(input, "so", &bytes);
+	const char *words = ends_outstanding(source->table->dictionary);
 	char before[LINE_BYTES];
-	snprintf(before, sizeof(before), "never freed: %s in %s block%s; %u %% of it from ",
+	snprintf(before, sizeof(before), "%s: %s in %s block%s; %u %% of it from ", words,
 		 report_bytes(source, totals->outstanding_bytes).data,
 		 report_count(source, totals->outstanding_count).data, text_plural(totals->outstanding_count),
 		 text_percent(bytes, totals->outstanding_bytes));
 	if (totals->outstanding_bytes)
 		line_put(before, name, "");
 	else
-		line_put("never freed: no byte", "", "");
+		line_put(words, ": no byte", "");
 }
 
 /* Put what grows, and the command that shows it. Return false if nothing does. */

@@ -43,7 +43,7 @@ const struct option record_option_rows[] = {
 /* Of record alone: sessions start no commands. */
 static const struct option command_rows[] = {
 	{"jit-names", .type = VALUE_ON, AT(names_code),
-	 .help = "start node or java with options by which it names the code that it compiles"},
+	 .help = "start node, java or php with options by which it names the code that it compiles"},
 	{.type = VALUE_END},
 };
 

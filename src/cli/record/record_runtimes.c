@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/record/record_runtimes.h"
 
+#include <fnmatch.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,11 +11,12 @@
 #include "base/text.h"
 #include "cli/cli.h"
 #include "cli/record/record.h"
+#include "query/library_frames.h"
 
 enum { OPTIONS_MAX = 3 };
 
-/* Runtimes by the name of their program. Without options: it takes none of its command line, and `instead` says what
-   its user may do. */
+/* Runtimes by patterns of their program's name. Without options: it takes none of its command line, and `instead` says
+   what its user may do. */
 static const struct named_runtime {
 	const char *name;
 	const char *options[OPTIONS_MAX + 1];
@@ -23,6 +25,8 @@ static const struct named_runtime {
 	{"node", {"--perf-basic-prof", "--interpreted-frames-native-stack"}, NULL},
 	{"nodejs", {"--perf-basic-prof", "--interpreted-frames-native-stack"}, NULL},
 	{"java", {"-XX:+UnlockDiagnosticVMOptions", "-XX:+DumpPerfMapAtExit", "-XX:+PreserveFramePointer"}, NULL},
+	{"php", {"-d", "opcache.jit_debug=0x10"}, NULL},
+	{"php[1-9]*", {"-d", "opcache.jit_debug=0x10"}, NULL},
 	{"dotnet", {NULL}, "set DOTNET_PerfMapEnabled=3 in its environment"},
 	{"npm",
 	 {NULL},
@@ -40,7 +44,7 @@ static const struct named_runtime *runtime_find(const char *command)
 {
 	const char *name = text_file_name(command);
 	for (size_t i = 0; i < sizeof(runtimes) / sizeof(*runtimes); i++)
-		if (!strcmp(runtimes[i].name, name))
+		if (!fnmatch(runtimes[i].name, name, 0))
 			return &runtimes[i];
 	return NULL;
 }
@@ -61,12 +65,13 @@ int record_name_code(struct record *record)
 	const struct named_runtime *runtime = command ? runtime_find(command) : NULL;
 	if (!command)
 		return cli_fail("record: --jit-names is for a command that is started");
+	const char *instead = runtime ? runtime->instead : library_runtime_advice(text_file_name(command));
+	if (instead)
+		return cli_fail("record: --jit-names sets nothing for %s; %s", command, instead);
 	if (!runtime)
-		return cli_fail(
-			"record: --jit-names: %s is no runtime whose options are known: node, nodejs and java are",
-			command);
-	if (runtime->instead)
-		return cli_fail("record: --jit-names sets nothing for %s; %s", command, runtime->instead);
+		return cli_fail("record: --jit-names: %s is no runtime whose options are known: node, nodejs, java "
+				"and php are",
+				command);
 	size_t words = words_count((const char *const *)record->command), options = words_count(runtime->options);
 	char **longer = memory_zeroed(words + options + 1, sizeof(*longer));
 	struct sink said;

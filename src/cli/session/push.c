@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <limits.h>
+#include <malloc.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -16,6 +17,7 @@
 
 #include "base/memory.h"
 #include "base/text.h"
+#include "base/threads.h"
 #include "cli/cli.h"
 #include "cli/session/push_options.h"
 #include "cli/session/push_registered_run.h"
@@ -46,23 +48,37 @@ struct pushing {
 
 /* ---- the session ---- */
 
-/* Take what the logger tells all. After its summary, or without it, the session is over. */
+static void session_over(struct pushing *pushing)
+{
+	fd_close(&pushing->socket);
+	pushing->profile_ns = 0;
+}
+
+/* Take what the logger tells all. After its summary the session is over, and without it the logger was killed. */
 static void session_listen_to(struct pushing *pushing)
 {
 	struct control_message message;
 	int got = 1;
-	while (pushing->socket >= 0 && (got = control_receive(pushing->socket, &message, 0)) > 0)
-		if (message.kind == CONTROL_SUMMARY) {
-			if (!message.summary.error)
-				snprintf(pushing->last, sizeof(pushing->last), "%s", message.text);
-			got = -1;
-			break;
-		}
-	if (got >= 0)
-		return;
-	close(pushing->socket);
-	pushing->socket = -1;
-	pushing->profile_ns = 0;
+	while (pushing->socket >= 0 && (got = control_receive(pushing->socket, &message, 0)) > 0) {
+		if (message.kind != CONTROL_SUMMARY)
+			continue;
+		if (!message.summary.error)
+			snprintf(pushing->last, sizeof(pushing->last), "%s", message.text);
+		session_over(pushing);
+	}
+	if (got < 0)
+		session_over(pushing);
+}
+
+/* Have the session write what it has for a look, to the path in answer->text. Return 0, or a negative errno with the
+   reason in `diag`. */
+static int session_snapshot(const struct pushing *pushing, struct control_message *answer, struct diag *diag)
+{
+	const struct control_message message = {.kind = CONTROL_FLUSH, .value = true};
+	int socket = session_connect(pushing->options->words.name, diag);
+	int error = socket < 0 ? socket : controller_answer(socket, &message, answer, NULL, diag);
+	fd_close(&socket);
+	return error;
 }
 
 /* ---- profiles ---- */
@@ -74,24 +90,59 @@ static void trouble_note(struct pushing *pushing, const char *text)
 	push_queue_note(&pushing->queue, text);
 }
 
-static void profile_make(struct pushing *pushing)
+/* Return whether it was made. */
+static bool profile_make(struct pushing *pushing, const char *trace)
 {
 	struct diag diag = {""};
-	char *trace = pushing->socket >= 0 ? cli_session_trace(pushing->options->words.name) : NULL;
-	if (pushing->socket < 0 && pushing->last[0])
-		trace = strdup(pushing->last);
-	if (trace && push_profile_make(&pushing->maker, trace, &diag))
+	int error = push_profile_make(&pushing->maker, trace, &diag);
+	if (error)
 		trouble_note(pushing, diag.text);
-	else if (trace && !push_place_is_remote(&pushing->place))
+	else if (!push_place_is_remote(&pushing->place))
 		trouble_note(pushing, "");
 	else
 		push_queue_tell(&pushing->queue);
-	if (pushing->socket < 0)
+	/* Until the next profile, its memory is of use to others. */
+	malloc_trim(0);
+	return !error || error == -EBADMSG;
+}
+
+/* Its logger says so to all, a little later. */
+static bool is_ending(int error)
+{
+	return error == -ENOENT || error == -EPIPE || error == -ECANCELED;
+}
+
+/* A session may end while it is asked: then its last profile comes instead. */
+static void profile_make_now(struct pushing *pushing)
+{
+	struct control_message answer = {.value = 0};
+	struct diag diag = {""};
+	int error = session_snapshot(pushing, &answer, &diag);
+	if (!error)
+		profile_make(pushing, answer.text);
+	else if (is_ending(error))
+		session_listen_to(pushing);
+	else
+		trouble_note(pushing, diag.text);
+}
+
+/* Of a session that is over. If it cannot be made, what came since the one before counts as dropped; trace and past
+   stay. */
+static void profile_make_last(struct pushing *pushing)
+{
+	const uint64_t dropped = pushing->queue.counts.dropped;
+	if (!pushing->last[0]) {
+		trouble_note(pushing, "the logger has left no trace: what came since the last profile was not pushed");
+	} else if (profile_make(pushing, pushing->last)) {
 		push_past_remove(pushing->queue.directory);
-	/* Of a session that only pushes, nothing stays. */
-	if (pushing->socket < 0 && trace && push_trace_is_own(pushing->options->words.name, trace))
-		unlink(trace);
-	free(trace);
+		/* Of a session that only pushes, nothing stays. */
+		if (push_trace_is_own(pushing->options->words.name, pushing->last))
+			unlink(pushing->last);
+		return;
+	}
+	if (!pushing->options->trace)
+		pushing->queue.counts.dropped += pushing->queue.counts.dropped == dropped;
+	push_queue_tell(&pushing->queue);
 }
 
 /* ---- the network ---- */
@@ -200,9 +251,11 @@ static void push_loop(struct pushing *pushing)
 		session_listen_to(pushing);
 		signal_take(pushing);
 		uint64_t now = monotonic_now_ns();
-		const bool is_last = pushing->socket < 0 || pushing->is_over;
+		const bool is_ended = pushing->socket < 0, is_last = is_ended || pushing->is_over;
 		if (now >= pushing->profile_ns || (is_last && !pushing->end_ns)) {
-			profile_make(pushing);
+			(is_ended ? profile_make_last : profile_make_now)(pushing);
+			if (!is_ended && pushing->socket < 0)
+				continue;
 			pushing->is_over |= pushing->options->is_once;
 			now = monotonic_now_ns();
 			pushing->profile_ns = pushing->is_over || is_last ? UINT64_MAX : now + every_ns;
@@ -238,9 +291,26 @@ static int queue_open(struct pushing *pushing)
 	return error ? cli_fail("push: %s", diag.text) : CLI_OK;
 }
 
+/* Return CLI_OK, or CLI_FAILED after a message. */
+static int session_find(struct pushing *pushing)
+{
+	const char *trace = pushing->options->trace;
+	char *path = trace ? realpath(trace, NULL) : NULL;
+	if (!trace)
+		pushing->socket = session_connect_to(pushing->options->words.name);
+	else if (!path || strlen(path) >= sizeof(pushing->last))
+		return cli_fail("push: --trace %s: %s", text_shown(trace), strerror(path ? ENAMETOOLONG : errno));
+	else
+		strcpy(pushing->last, path);
+	free(path);
+	return trace || pushing->socket >= 0 ? CLI_OK : CLI_FAILED;
+}
+
 /* A queue counts from the start of its session on; what waits there may be older. */
 static int session_begin(struct pushing *pushing)
 {
+	if (pushing->options->trace)
+		return CLI_OK;
 	struct controller_state state;
 	struct push_counts *counts = &pushing->queue.counts;
 	int status = session_query(pushing->socket, false, &state);
@@ -254,20 +324,23 @@ static int session_begin(struct pushing *pushing)
 static int push_all(struct pushing *pushing)
 {
 	signal(SIGPIPE, SIG_IGN);
-	pushing->socket = session_connect_to(pushing->options->words.name);
-	int status = pushing->socket < 0 ? CLI_FAILED : queue_open(pushing);
+	int status = session_find(pushing);
+	if (status == CLI_OK)
+		status = queue_open(pushing);
 	if (status == CLI_OK)
 		status = session_begin(pushing);
 	if (status != CLI_OK)
 		return status;
 	pushing->signals = signals_open();
 	setpriority(PRIO_PROCESS, 0, PUSH_NICE);
+	thread_processors_limit(1);
 	srand((unsigned)monotonic_now_ns() ^ (unsigned)getpid());
 	pushing->pause_ms = PAUSE_MS_FIRST;
 	pushing->maker = (struct push_maker){.place = &pushing->place,
 					     .labels = &pushing->options->labels,
 					     .session = pushing->options->words.name,
 					     .with_lines = pushing->options->with_lines,
+					     .needs_past = pushing->options->trace,
 					     .queue = &pushing->queue};
 	pushing->profile_ns =
 		pushing->options->is_once ? 0 : monotonic_now_ns() + (uint64_t)pushing->options->every_ms * NS_PER_MS;

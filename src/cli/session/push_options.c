@@ -45,6 +45,8 @@ static const struct option push_rows[] = {
 	 .initial = PUSH_QUEUE_BYTES, .help = "how much may wait; then the oldest are dropped, and counted"},
 	{"wait", .type = VALUE_ON, AT(waits),
 	 .help = "wait for a push that still sends what another session of this name has left"},
+	{"trace", .type = VALUE_TEXT, AT(trace), .value = "FILE",
+	 .help = "push what is left of a session that is over: its trace, which xheap recover may have saved"},
 	{"registered", .type = VALUE_ON, AT(is_registered),
 	 .help = "push each session of an image option or an autologger whose file says where"},
 	{"once", .type = VALUE_ON, AT(is_once), .help = "make one profile now, and end when it is sent"},

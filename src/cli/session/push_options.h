@@ -12,6 +12,7 @@ struct push_options {
 	uint32_t every_ms;
 	uint64_t queue_bytes;
 	const char *queue, *token_file;
+	const char *trace; /**< of a session that is over, which is pushed in place of one that records; or NULL */
 	struct push_labels labels;
 	bool with_lines, is_once, is_quiet, waits, is_registered;
 };

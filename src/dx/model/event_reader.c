@@ -267,6 +267,9 @@ int dx_event_reader_next(struct dx_event_reader *reader, struct dx_event *event,
 		memset(event, 0, sizeof(*event));
 		event->number = number;
 		event->row = column_event_at(block, point.row);
+		const struct thread_context *context = trace_block_context(block, point.row);
+		if (context)
+			event->context = *context;
 		event->step = reader->step;
 		event->start_step = wait.step;
 		event->signal_start_ns = INT64_MAX;

@@ -39,6 +39,7 @@ struct dx_event {
 	uint32_t step, start_step; /**< of the point; of the first point of a ReAlloc */
 	int64_t signal_start_ns;   /**< of a call inside it; INT64_MAX: none */
 	uint32_t signal_start_step;
+	struct thread_context context; /**< of its thread; none: not known */
 };
 
 /** A process, thread, mapping or heap of the trace by its id. */

@@ -97,6 +97,27 @@ static void get_free_event(struct dx_query *query, const struct dx_value *object
 	put_event(query, block_of(object), true, value);
 }
 
+/* What its call has. */
+static void get_of_event(struct dx_query *query, const struct dx_value *object, const char *name,
+			 struct dx_value *value)
+{
+	struct dx_value event = {.kind = DX_ABSENT};
+	if (query->session->table && query->session->table->sample_bytes)
+		get_event(query, object, &event);
+	if (event.kind == DX_OBJECT)
+		*value = dx_member_get(query, &event, name, NULL);
+}
+
+static void get_trace_id(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	get_of_event(query, object, "TraceId", value);
+}
+
+static void get_span_id(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	get_of_event(query, object, "SpanId", value);
+}
+
 static uint32_t node_of(struct dx_query *query, uint32_t number)
 {
 	const struct heap_site *site = site_of(query, number);
@@ -206,6 +227,9 @@ static const struct dx_member block_members[] = {
 	{"IsInherited", DX_BOOL, DX_MEMBER_NO_COLUMN, get_inherited, NULL, "whether it is such a copy"},
 	{"Weight", DX_NUMBER, DX_MEMBER_NO_COLUMN, get_weight, NULL,
 	 "in a sample: the number of blocks that it stands for"},
+	{"TraceId", DX_TEXT, DX_MEMBER_NO_COLUMN, get_trace_id, NULL,
+	 "in a sample: the id of OpenTelemetry's trace that its thread worked for"},
+	{"SpanId", DX_TEXT, DX_MEMBER_NO_COLUMN, get_span_id, NULL, "in a sample: the id of the span in that trace"},
 	{"Index", DX_NUMBER, DX_MEMBER_HIDDEN | COLUMN(ID), NULL, NULL, "its id in xheap dump -allocations"},
 	{0},
 };

@@ -201,6 +201,24 @@ DX_GETTER(get_caller, dx_caller(query, node_of(query, object)))
 
 DX_GETTER_IF(get_error, (event_of(object)->row.flags & EVENT_FAILED) != 0, dx_signed(event_of(object)->row.result))
 
+/* Hexadecimal digits. */
+static struct dx_value id_of(struct dx_query *query, const void *bytes, size_t size)
+{
+	char digits[THREAD_CONTEXT_DIGITS_MAX + 1];
+	thread_context_digits(bytes, size, digits);
+	return dx_text(dx_format(query->arena, "%s", digits));
+}
+
+static bool has_context(const struct dx_value *object)
+{
+	return !thread_context_is_none(&event_of(object)->context);
+}
+
+DX_GETTER_IF(get_trace_id, has_context(object),
+	     id_of(query, event_of(object)->context.trace_id, THREAD_CONTEXT_TRACE_BYTES))
+DX_GETTER_IF(get_span_id, has_context(object),
+	     id_of(query, &event_of(object)->context.span_id, THREAD_CONTEXT_SPAN_BYTES))
+
 static void get_state(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
 	const struct dx_event *event = event_of(object);
@@ -362,6 +380,9 @@ static const struct dx_member heap_members[] = {
 	 "Alloc, ReAlloc: the call that ended the block"},
 	{"Weight", DX_NUMBER, DX_MEMBER_EXTRA, get_weight, NULL,
 	 "Alloc, ReAlloc, in a sample: the number of blocks that this one stands for"},
+	{"TraceId", DX_TEXT, DX_MEMBER_EXTRA, get_trace_id, NULL,
+	 "in a sample: the id of OpenTelemetry's trace that the thread worked for"},
+	{"SpanId", DX_TEXT, DX_MEMBER_EXTRA, get_span_id, NULL, "in a sample: the id of the span in that trace"},
 	{"PreviousBlock", DX_OBJECT, DX_MEMBER_HIDDEN, get_before, &dx_allocation_class,
 	 "ReAlloc: the block before, which has a Previous of its own"},
 	{"Block", DX_OBJECT, DX_MEMBER_HIDDEN, get_block, &dx_allocation_class,

@@ -9,6 +9,7 @@
 struct cells_answer {
 	struct shown_trace *shown;
 	struct cells_request request;
+	bool has_all; /* no block is left out */
 	struct sink *out;
 };
 
@@ -22,7 +23,8 @@ static int answer_make(void *context, struct analysis *analysis, struct diag *di
 					   .names = source->names,
 					   .filter = source->filter,
 					   .cull = analysis->input.cull,
-					   .nodes = shown_trace_nodes(answer->shown, source)};
+					   .nodes = shown_trace_nodes(answer->shown, source),
+					   .fine = answer->has_all ? shown_trace_fine(answer->shown, source) : NULL};
 	return cells_write(answer->out, &cells, &answer->request, diag);
 }
 
@@ -31,6 +33,7 @@ int cells_answer_write(struct shown_trace *shown, const struct question *questio
 {
 	struct cells_answer answer = {.shown = shown,
 				      .out = out,
+				      .has_all = !question->filter && !question->node,
 				      .request = {.has_range = question->has_range,
 						  .from_ns = question->from_ns,
 						  .to_ns = question->to_ns,

@@ -11,6 +11,7 @@
 #include "cells/cells.h"
 #include "query/cull.h"
 #include "server/answer/question_filter.h"
+#include "trace/index_events.h"
 #include "trace/reader.h"
 #include "trace/trace.h"
 
@@ -48,10 +49,12 @@ void shown_trace_tell_damage(const struct shown_trace *shown, const struct analy
 void shown_trace_close(struct shown_trace *shown)
 {
 	heap_cull_fini(&shown->cull);
+	fine_cells_fini(&shown->fine);
 	free(shown->nodes);
 	opened_trace_release(shown->opened);
 	shown->opened = NULL;
 	shown->nodes = NULL;
+	shown->has_fine = false;
 }
 
 struct shown_making {
@@ -76,6 +79,33 @@ const uint32_t *shown_trace_nodes(struct shown_trace *shown, const struct action
 	if (!shown->nodes)
 		shown->nodes = cells_name_sites(&cells);
 	return shown->nodes;
+}
+
+/* Whether the trace has what fine cells are made of, many blocks, each of which counts as one. One that is recorded is
+   not asked for long as of one time. */
+static bool is_worth_fine(const struct shown_trace *shown, const struct heap_table *table)
+{
+	return !table->sample_bytes && !table->nested_count && !heap_is_folded(table) && !shown->options.until_ns &&
+	       table->count / FINE_INDEXES >= index_events_least();
+}
+
+static uint32_t most_fine(const struct heap_table *table)
+{
+	uint32_t most = table->count / FINE_ROWS_PER_CELL;
+	return most < FINE_CELLS_MAX ? most : FINE_CELLS_MAX;
+}
+
+const struct fine_cells *shown_trace_fine(struct shown_trace *shown, const struct action_source *source)
+{
+	const struct heap_table *table = source->table;
+	struct heap_filter all;
+	if (!shown->has_fine && is_worth_fine(shown, table)) {
+		heap_filter_init_for(&all, table);
+		all.is_cancelled = source->filter->is_cancelled;
+		shown->has_fine = fine_cells_find(&shown->fine, table, &all, FINE_INTERVALS, most_fine(table));
+		heap_filter_fini(&all);
+	}
+	return shown->fine.count ? &shown->fine : NULL;
 }
 
 int shown_trace_ask(const struct shown_question *question, const struct analysis_caller *caller, struct diag *diag)
@@ -119,6 +149,7 @@ static int names_find(void *context, struct analysis *analysis, struct diag *dia
 	(void)diag;
 	action_input_settle(&analysis->input);
 	shown_trace_nodes(context, analysis->input.sources);
+	shown_trace_fine(context, analysis->input.sources);
 	return 0;
 }
 

@@ -4,6 +4,7 @@
 #define XHEAP_SERVER_SHOWN_TRACE_H
 
 #include "analysis/analysis.h"
+#include "cells/fine_cells.h"
 
 /** A trace. Set the first members and zero the rest; end it with shown_trace_close(). */
 struct shown_trace {
@@ -12,6 +13,8 @@ struct shown_trace {
 	struct opened_trace *opened; /**< NULL: not opened yet */
 	struct heap_cull cull;       /**< what it has found is the same for each question */
 	uint32_t *nodes;             /**< by site: see shown_trace_nodes() */
+	bool has_fine;               /**< fine is known, which may be that there are none */
+	struct fine_cells fine;      /**< see shown_trace_fine() */
 };
 
 /** Of a trace that is recorded, at most so many events can be shown as of a moment: each time all are matched anew. */
@@ -43,6 +46,10 @@ struct shown_question {
 /** Return by site its node of the names, which is found once; NULL: the question was cancelled. To be called within a
     question. */
 const uint32_t *shown_trace_nodes(struct shown_trace *shown, const struct action_source *source);
+
+/** Return the fine cells of a large trace, which are made once, or read from its index; NULL: it has none, or the
+    question was cancelled. To be called within a question. */
+const struct fine_cells *shown_trace_fine(struct shown_trace *shown, const struct action_source *source);
 
 /** Find what answers about cells need besides the table: names, and wrappers of allocators. Return as
     shown_trace_ask(). */

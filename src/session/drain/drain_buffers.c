@@ -310,7 +310,10 @@ static void open_take(struct drain_region *region, struct stream *stream, uint32
 	struct writer_events *events = stream->events;
 	struct stack_ends ends = {0};
 	uint32_t later = 0;
-	for (; events && events->count && events->time[events->count - 1] > until_ticks; later++) {
+	/* Those before this buffer's own are of one that is full: they will not be taken again. */
+	for (; events && events->count && events->time[events->count - 1] > until_ticks &&
+	       decode.event_count > stream->written_events + later;
+	     later++) {
 		uint32_t last = --events->count;
 		trace_count_end(&ends, events->flags[last],
 				(uint8_t)writer_stack_end(drain->writer, events->stack[last]), -1);

@@ -91,6 +91,7 @@ static bool take_begin(struct decode *decode)
 	decode->serial = begin.serial;
 	decode->depth = 0;
 	decode->nodes[0] = 0;
+	decode->context = (struct thread_context){{0, 0}, 0};
 	decode->is_begun = true;
 	return true;
 }
@@ -99,13 +100,18 @@ static bool take_begin(struct decode *decode)
 __attribute__((noinline)) static bool take_control(struct decode *decode, uint64_t head, bool *is_begin)
 {
 	uint32_t bytes = record_control_bytes(head);
-	*is_begin = record_control_kind(head) == RECORD_BEGIN;
+	const uint32_t kind = record_control_kind(head);
+	*is_begin = kind == RECORD_BEGIN;
 	if (bytes == 0 || bytes > (uint64_t)(decode->end - decode->at))
 		return damaged(decode, "a control record is longer than its buffer");
 	if (*is_begin && bytes != RECORD_BEGIN_BYTES)
 		return damaged(decode, "a begin record of another size");
-	if (!*is_begin && record_control_kind(head) != RECORD_NO_STACKS)
+	if (kind == RECORD_CONTEXT && bytes != RECORD_CONTEXT_BYTES)
+		return damaged(decode, "a context of another size");
+	if (!*is_begin && kind != RECORD_NO_STACKS && kind != RECORD_CONTEXT)
 		return damaged(decode, "a control record of no known kind");
+	if (kind == RECORD_CONTEXT)
+		decode->context = record_get_context(decode->at);
 	if (*is_begin && !take_begin(decode))
 		return false;
 	decode->at += bytes;
@@ -281,6 +287,13 @@ static inline __attribute__((always_inline)) bool take_event(struct decode *deco
 	return true;
 }
 
+/* The events from row `at` on have the context that was read last. */
+static void set_context(const struct decode *decode, struct writer_events *events, uint32_t at)
+{
+	if (writer_events_set_context(events, at, &decode->context))
+		memory_exhausted(0);
+}
+
 bool decode_is_within_thread(const struct decode *decode)
 {
 	if (!decode->is_begun || decode->at >= decode->end)
@@ -297,6 +310,7 @@ enum decode_result decode_run(struct decode *decode, struct writer_events *event
 	const struct writer_events out = *events;
 	uint32_t i = out.count, stop = limit < UINT32_MAX - i ? i + limit : UINT32_MAX;
 	enum decode_result result = DECODE_END;
+	set_context(decode, events, i);
 	while (decode->at < decode->end) {
 		if (UNLIKELY(i == stop)) {
 			result = DECODE_LIMIT;
@@ -307,8 +321,10 @@ enum decode_result decode_run(struct decode *decode, struct writer_events *event
 			bool is_begin;
 			if (!take_control(decode, head, &is_begin))
 				break;
-			if (!is_begin)
+			if (!is_begin) {
+				set_context(decode, events, i);
 				continue;
+			}
 			result = DECODE_BEGIN;
 			break;
 		}

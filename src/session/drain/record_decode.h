@@ -37,6 +37,8 @@ struct decode {
 	uint32_t event_count;   /**< events decoded so far */
 	struct stack_ends ends; /**< of their stacks; the reader sets them to 0 */
 	const char *damage;     /**< static text; NULL: none */
+	/** of the thread at the next event */
+	struct thread_context context;
 };
 
 /** Make an empty memory. Without memory the logger ends. */

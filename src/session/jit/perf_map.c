@@ -111,6 +111,18 @@ static bool take_php(struct jit_name *name)
 	return true;
 }
 
+/* "TRACE_NUMBER::FILE:LINE" of LuaJIT. */
+static bool take_lua(struct jit_name *name)
+{
+	char *colons = strncmp(name->text, "TRACE_", 6) ? NULL : strstr(name->text, "::");
+	if (!colons || !take_last_number(colons + 2, &name->line))
+		return false;
+	*colons = 0;
+	name->function = name->text;
+	name->file = colons + 2;
+	return true;
+}
+
 /* "TYPE CLASS.METHOD(TYPES)" of a JVM, "TYPE [ASSEMBLY] CLASS::METHOD(TYPES)[TIER]" of .NET: without what the method
    returns, and how it was compiled. */
 static bool take_method(struct jit_name *name)
@@ -151,6 +163,6 @@ void perf_map_name(struct jit_name *name, const char *text, size_t bytes)
 	name->function = name->text;
 	name->file = "";
 	name->line = 0;
-	if (!take_v8(name) && !take_cpython(name) && !take_php(name))
+	if (!take_v8(name) && !take_cpython(name) && !take_php(name) && !take_lua(name))
 		take_method(name);
 }

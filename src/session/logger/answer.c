@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,7 +55,10 @@ static void controllers_accept(struct logger *logger)
 	struct ucred peer;
 	socklen_t size = sizeof(peer);
 	int socket;
-	while (logger->listener >= 0 && (socket = accept4(logger->listener, NULL, NULL, SOCK_CLOEXEC)) >= 0)
+	/* An accept() makes a socket before it looks for a connection. */
+	struct pollfd listener = {logger->listener, POLLIN, 0};
+	while (logger->listener >= 0 && poll(&listener, 1, 0) > 0 &&
+	       (socket = accept4(logger->listener, NULL, NULL, SOCK_CLOEXEC)) >= 0)
 		if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 ||
 		    (peer.uid != geteuid() && peer.uid != 0) || !logger_add_controller(logger, socket))
 			close(socket);

@@ -56,7 +56,15 @@
 #include "trace/statistics.h"
 
 #define CALLS_LIMIT_NS NS_PER_S
-enum { IDLE_MS = 10, BUSY_MS = 1, BUSY_ROUNDS = 100, REAP_NS = 200000000, INDEX_POLL_MS = 100, PERCENT = 100 };
+enum {
+	IDLE_MS = 10,
+	COARSE_IDLE_MS = 100,
+	BUSY_MS = 1,
+	BUSY_ROUNDS = 100,
+	REAP_NS = 200000000,
+	INDEX_POLL_MS = 100,
+	PERCENT = 100
+};
 
 /* ---- the clock ---- */
 
@@ -381,9 +389,17 @@ static void tracer_runs_end(struct logger *logger, uint64_t now)
 		tracer_give_up(logger->tracer);
 }
 
+/* Buffers of a coarse sample fill slowly, and a thread that waits for one rings: most rounds would find nothing. */
+static bool is_coarse_sample(const struct logger *logger)
+{
+	enum { COARSE_BYTES = 1 << 16 };
+	return logger->options->sample_bytes >= COARSE_BYTES;
+}
+
 static void loop(struct logger *logger)
 {
 	unsigned quiet = 0;
+	const bool is_coarse = is_coarse_sample(logger);
 	logger->flushed_ns = monotonic_now_ns();
 	for (;;) {
 		uint64_t now = monotonic_now_ns();
@@ -431,8 +447,9 @@ static void loop(struct logger *logger)
 			tracer_runs_end(logger, now);
 		if (everybody_is_gone(logger))
 			return;
-		quiet = has_any ? 0 : quiet + 1;
-		wait_for_work(logger, quiet < BUSY_ROUNDS ? BUSY_MS : IDLE_MS);
+		/* A flush takes what there is, also from buffers that are nearly empty. */
+		quiet = has_any && !(is_coarse && flush) ? 0 : quiet + 1;
+		wait_for_work(logger, quiet < BUSY_ROUNDS ? BUSY_MS : is_coarse ? COARSE_IDLE_MS : IDLE_MS);
 	}
 }
 

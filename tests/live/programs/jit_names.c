@@ -43,6 +43,17 @@ static unsigned char *code_map(unsigned char *at, int sharing)
 	return code;
 }
 
+/* Map code of a file that is in memory alone, and larger than what anybody would copy of it: .NET has all of its code
+   in one. */
+static void memory_map(void)
+{
+	const size_t bytes = PLACES * PLACE_BYTES;
+	int memory = memfd_create("code", MFD_CLOEXEC);
+	EXPECT(memory >= 0 && ftruncate(memory, INT64_C(1) << 31) == 0);
+	EXPECT(mmap(NULL, bytes, PROT_READ | PROT_EXEC, MAP_SHARED, memory, 0) != MAP_FAILED);
+	close(memory);
+}
+
 __attribute__((noinline)) static void *from_code(size_t size)
 {
 	void *block = malloc(size);
@@ -198,6 +209,7 @@ int main(void)
 	char line[3000], pid[32];
 	near_code = code_map(NULL, MAP_PRIVATE);
 	far_code = code_map(near_code - (UINT64_C(5) << 28), MAP_SHARED);
+	memory_map();
 	snprintf(pid, sizeof(pid), "%d\n", (int)getpid());
 	say(pid);
 	while (line_read(line, sizeof(line)) && obey(line))

@@ -94,6 +94,19 @@ def growing():
     check_next(lines[2], "leak.xht")
 
 
+def detached():
+    """What a program that goes on has is not called never freed."""
+    program = subprocess.Popen(["./answer", "leak", "60"])
+    try:
+        run = subprocess.run([XHEAP, "record", "-o", "detached.xht", "-p", str(program.pid), "--duration", "1s"], stderr=subprocess.PIPE, text=True, timeout=LONG_SECONDS)
+    finally:
+        program.kill()
+        program.wait()
+    said = xheap("report", "detached.xht")
+    expect(run.returncode == 0 and re.search(r"\nxheap: live at the end: .* of it from leaked_by_it\n", run.stderr), run.stderr)
+    expect("\nLive at the end: " in said and "answer!leaked_by_it has 100 % of the bytes that are live at the end" in said, said)
+
+
 def narrow():
     """A name is cut, and the numbers are not."""
     os.environ["COLUMNS"] = "80"
@@ -183,4 +196,4 @@ def names():
 
 
 build()
-sys.exit(run_tests(answers, growing, narrow, refused, short, with_index, nothing, names))
+sys.exit(run_tests(answers, growing, detached, narrow, refused, short, with_index, nothing, names))

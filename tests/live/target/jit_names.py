@@ -5,6 +5,7 @@
 usage: jit_names.py [TEST...]"""
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -239,11 +240,11 @@ def large():
     runtime.end()
 
 
-def of_llvm():
-    """Functions that LLVM compiles in a process have the names that it keeps for gdb."""
+def lli_find(*options):
+    """LLVM's program that compiles and runs a module; None: there is none with these options."""
     lli = shutil.which("lli") or shutil.which("lli-14")
-    if not lli or subprocess.run([lli, "-jit-kind=mcjit", "-version"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode:
-        return "lli is not installed"
+    if not lli or subprocess.run([lli, *options, "-version"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode:
+        return None
     pathlib.Path("loop.ll").write_text("""declare ptr @malloc(i64)
 declare void @free(ptr)
 declare i32 @usleep(i32)
@@ -266,9 +267,110 @@ end:
 }
 attributes #0 = { noinline optnone "frame-pointer"="all" }
 """.replace("ptr", "i8*"))
-    xheap("record", "-q", "-o", "llvm.xht", "--", lli, "-jit-kind=mcjit", "loop.ll")
-    found = names_of("llvm.xht")[4242]
-    expect(found == [("[jit]!take_block", "jit", 0), ("[jit]!main", "jit", 0)], found)
+    return lli
+
+
+def of_llvm():
+    """Functions that LLVM compiles in a process have the names that it keeps for gdb, by both of its linkers."""
+    for option in ("-jit-kind=mcjit", "-jit-kind=orc"):
+        lli = lli_find(option)
+        if not lli:
+            return f"lli {option} is not installed"
+        xheap("record", "-q", "-o", "llvm.xht", "--", lli, option, "loop.ll")
+        found = names_of("llvm.xht")[4242]
+        expect(found == [("[jit]!take_block", "jit", 0), ("[jit]!main", "jit", 0)], f"{option}: {found}")
+
+
+def advised(command, advice):
+    """Whoever reads a report of a runtime without names of its code learns what would name it."""
+    xheap("record", "-q", "-o", "advised.xht", "--", *command)
+    screen = " ".join(xheap("report", "advised.xht").split())
+    expect("no names of functions that " in screen and advice in screen, screen[:1000])
+
+
+def of_llvm_without():
+    """LLVM 14 keeps nothing for gdb if its newer linker has no debug information."""
+    lli = lli_find("-jit-linker=jitlink")
+    if not lli:
+        return "lli is not installed"
+    if re.search(r"version (\d+)", subprocess.run([lli, "-version"], stdout=subprocess.PIPE, text=True).stdout)[1] != "14":
+        return "this lli is not that of LLVM 14"
+    advised([lli, "-jit-linker=jitlink", "loop.ll"], "let it compile with debug information")
+
+
+def of_luajit():
+    if not shutil.which("luajit"):
+        return "luajit is not installed"
+    pathlib.Path("leak.lua").write_text("""local ffi = require "ffi"
+ffi.cdef "void *malloc(size_t);"
+for i = 1, 5000 do ffi.C.malloc(4242) end
+""")
+    advised(["luajit", "leak.lua"], "only a LuaJIT that was built with -DLUAJIT_USE_PERFTOOLS writes them")
+
+
+def of_ruby():
+    if not shutil.which("ruby") or subprocess.run(["ruby", "--yjit", "-e", "1"], stderr=subprocess.DEVNULL).returncode:
+        return "ruby with YJIT is not installed"
+    pathlib.Path("leak.rb").write_text("""$kept = []
+def remember(i) = $kept << ("x" * 4242)
+5000.times { |i| remember(i) }
+""")
+    advised(["ruby", "--yjit", "leak.rb"], "start it with --yjit-perf")
+
+
+def of_pypy():
+    if not shutil.which("pypy3"):
+        return "pypy3 is not installed"
+    pathlib.Path("leak.py").write_text("""kept = []
+def remember(i):
+    kept.append(bytearray(200000 + i % 7))
+for i in range(3000):
+    remember(i)
+""")
+    advised(["pypy3", "leak.py"], "PyPy has no option that writes them")
+
+
+def of_php():
+    """PHP's compiler names its functions; their stacks end there."""
+    options = ["-d", "opcache.enable_cli=1", "-d", "opcache.jit_buffer_size=64M", "-d", "opcache.jit=1205", "-d", "opcache.file_update_protection=0"]
+    state = "echo json_encode(function_exists('opcache_get_status') ? opcache_get_status()['jit']['on'] ?? false : false);"
+    if not shutil.which("php") or subprocess.run(["php", *options, "-r", state], stdout=subprocess.PIPE, text=True).stdout != "true":
+        return "php with opcache's compiler is not installed"
+    pathlib.Path("shop.php").write_text("""<?php
+function load($n) { $kept = []; for ($i = 0; $i < $n; $i++) $kept[] = $i; return count($kept); }
+for ($i = 0; $i < 100; $i++) load(1000);
+echo getmypid();
+""")
+    told_before = ["env", "USE_ZEND_ALLOC=0", XHEAP, "record", "-o", "php.xht", "--jit-names", "php", *options, "shop.php"]
+    run = subprocess.run(told_before, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    expect(run.returncode == 0 and "--jit-names: php runs with -d opcache.jit_debug=0x10" in run.stderr, run.stderr)
+    os.unlink(f"/tmp/perf-{int(run.stdout)}.map")
+    rows = told("heap", "php.xht", "-frames", "-inclusive")["actions"][0]["rows"]
+    found = {row["frame"]["symbol"]: row["total_count"] for row in rows if row["frame"].get("kind") == "jit"}
+    expect(found.get("load", 0) > 500, found)
+
+
+def of_dotnet():
+    """Its code lies in a file in memory, and its map has each method's tiers."""
+    if not shutil.which("dotnet") or not shutil.which("mcs"):
+        return "dotnet and mcs are not installed"
+    pathlib.Path("Shop.cs").write_text("""using System.Runtime.CompilerServices;
+using System.Runtime.InteropServices;
+public static class Shop {
+    [MethodImpl(MethodImplOptions.NoInlining)] static long Load(int i) { return (long)Marshal.AllocHGlobal(20000 + i % 7) + 1; }
+    [MethodImpl(MethodImplOptions.NoInlining)] static long Serve(int n) { long all = 0; for (int i = 0; i < n; i++) all ^= Load(i); return all; }
+    public static void Main() { for (int i = 0; i < 100; i++) Serve(100); }
+}
+""")
+    pathlib.Path("Shop.runtimeconfig.json").write_text('{"runtimeOptions": {"framework": {"name": "Microsoft.NETCore.App", "version": "6.0.0"}, "rollForward": "Major", "configProperties": {"System.Globalization.Invariant": true}}}')
+    subprocess.run(["mcs", "-out:Shop.dll", "Shop.cs"], check=True)
+    advised(["dotnet", "Shop.dll"], "set DOTNET_PerfMapEnabled=3")
+    xheap("record", "-q", "-o", "dotnet.xht", "--", "env", "DOTNET_PerfMapEnabled=3", "dotnet", "Shop.dll")
+    expect(info("dotnet.xht")["complete"], info("dotnet.xht"))
+    rows = told("heap", "dotnet.xht", "-frames", "-inclusive", "-size", "20000", "20008")["actions"][0]["rows"]
+    found = {row["frame"]["symbol"]: row["total_count"] for row in rows if row["frame"].get("kind") == "jit"}
+    # A caller may be gone behind a function without a frame of its own.
+    expect(found.get("Shop::Load(int32)", 0) > 9000 and found.get("Shop::Serve(int32)", 0) > 5000, found)
 
 
 def of_node():
@@ -339,4 +441,4 @@ public class Shop {
 
 
 if __name__ == "__main__":
-    sys.exit(run_tests(named, late, far, moved, forked, dumped, listed, lists, contained, refused, large, of_llvm, of_node, of_java))
+    sys.exit(run_tests(named, late, far, moved, forked, dumped, listed, lists, contained, refused, large, of_llvm, of_llvm_without, of_luajit, of_ruby, of_pypy, of_php, of_dotnet, of_node, of_java))

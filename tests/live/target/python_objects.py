@@ -12,10 +12,11 @@ import re
 import subprocess
 import sys
 
-from live import PROGRAMS, XHEAP, attach, expect, info, kill, run_tests, told, xheap
+from live import PROGRAMS, SOAK, XHEAP, attach, expect, info, kill, run_tests, told, xheap
 from pythons import interpreters
 
 NONE = ("", "-", "0x0")
+TOGGLED = 200 if SOAK else 20
 
 
 def few_interpreters():
@@ -281,6 +282,32 @@ def beside_tracemalloc():
         worker.end()
 
 
+TOGGLES = """
+import os, tracemalloc
+while not os.path.exists("enough"):
+    tracemalloc.start()
+    texts = [str(i) * 3 for i in range(300)]
+    tracemalloc.stop()
+    texts = [str(i) * 3 for i in range(300)]
+    expected = [str(i) * 3 for i in range(300)]
+    assert texts == expected
+"""
+
+
+def toggled():
+    """The words of the tables change all the time, and during an attach, too: none is refused, with objects and without."""
+    for _, path in few_interpreters():
+        with subprocess.Popen([path, "-c", TOGGLES]) as process:
+            for i in range(TOGGLED):
+                name = f"xheap-objects-{os.getpid()}"
+                attach("start", name, "-p", process.pid, *["--python-objects"] * (i % 4 > 0), "-o", "toggled.xht")
+                xheap("stop", name)
+                os.unlink("toggled.xht")
+            pathlib.Path("enough").touch()
+            expect(process.wait() == 0, f"{path}: it ended with {process.returncode}")
+        os.unlink("enough")
+
+
 LINES = """
 import sys, tracemalloc
 class Point:
@@ -381,4 +408,4 @@ def other_unloaded():
 
 
 if __name__ == "__main__":
-    sys.exit(run_tests(by_allocator, counted_once, by_line, each_call, attached, resized_from_before, beside_tracemalloc, logger_killed, forked, left_alone, other_unloaded))
+    sys.exit(run_tests(by_allocator, counted_once, by_line, each_call, attached, resized_from_before, beside_tracemalloc, toggled, logger_killed, forked, left_alone, other_unloaded))
