@@ -24,8 +24,9 @@
    processor's cache, and rows are read by thousands, of each part of the table. Lists of epochs are written again for
    each branch, so there are not too many. */
 enum { SESSIONS_OF_PART = 100, LISTED_OF_PARTS = 100000 };
-/* So many branches are one query, at most: the server makes its threads and files for each of them. */
-enum { BRANCHES_AT_ONCE = 256, QUERY_BYTES = 8 << 20 };
+/* So many branches are one query, at most: the server makes its threads and files for each of them. So many sessions,
+   too: it keeps what it has added up to the end of the query, half a megabyte for each. */
+enum { BRANCHES_AT_ONCE = 256, QUERY_BYTES = 8 << 20, SESSIONS_AT_ONCE = 2000 };
 enum { VALUES_OF_PPROF = 4 };
 enum { ALLOC_OBJECTS, ALLOC_SPACE, INUSE_OBJECTS, INUSE_SPACE };
 
@@ -54,6 +55,7 @@ struct database {
 	struct intern rows, members; /* of the answer, by group and service; a group in a service */
 	struct sink sql;             /* the query that is made: its branches so far */
 	unsigned branches;
+	size_t sessions_asked;             /* of the branches, but of those that add up by stack alone */
 	uint64_t (*uses)[VALUES_OF_PPROF]; /* hosts: of each session; and the variance of its bytes */
 	double *variances;
 };
@@ -570,6 +572,7 @@ static int branches_ask(struct database *database, answer_reader *read, struct d
 	char *text = sink_take(&database->sql, NULL);
 	sink_to_memory(&database->sql);
 	database->branches = 0;
+	database->sessions_asked = 0;
 	int error = clickhouse_ask(&database->server, text, &answer, diag);
 	if (!error)
 		read(database, &answer);
@@ -604,7 +607,9 @@ static int entries_ask(struct database *database, struct branch branch, branch_w
 			/* Several threads would find the same hosts, and add up each other's sums. */
 			if (write != sums_write && (branch.parts > 1 || count <= SESSIONS_OF_PART))
 				sink_text(&database->sql, " SETTINGS max_threads = 1");
-			if (database->branches == BRANCHES_AT_ONCE || database->sql.used > QUERY_BYTES)
+			database->sessions_asked += write == sums_write ? 0 : count / branch.parts;
+			if (database->branches == BRANCHES_AT_ONCE || database->sessions_asked > SESSIONS_AT_ONCE ||
+			    database->sql.used > QUERY_BYTES)
 				error = branches_ask(database, read, diag);
 		}
 	}
