@@ -228,16 +228,16 @@ _xheap_fleet() {
 	--by) [ "${COMP_WORDS[2]}" = top ] && _xheap_reply "stack function service host" "$1" || _xheap_reply "stack function" "$1" ;;
 	--format) _xheap_reply "text csv json" "$1" ;;
 	--token-file) COMPREPLY=($(compgen -f -- "$1")) ;;
-	--after | --before | --fail-above | --last | --service | --host | --version | --top | --width | --cluster | --keep) ;;
+	--after | --before | --fail-above | --last | --timeout | --service | --host | --version | --top | --width | --cluster | --keep) ;;
 	*)
 		case $1 in
 		-*)
-			local options="--last --service --host --version --token-file --top --format --width --fullNames --help"
+			local options="--last --service --host --version --token-file --timeout --top --format --width --fullNames --help"
 			case ${COMP_WORDS[2]} in
 			top | growth) options="--by $options" ;;
 			diff) options="--by --after --before --fail-above $options" ;;
-			init) options="--cluster --keep --token-file --help" ;;
-			load) options="--service --host --version --token-file --help" ;;
+			init) options="--cluster --keep --token-file --timeout --help" ;;
+			load) options="--service --host --version --token-file --timeout --help" ;;
 			sql) options="--by --after --before --fail-above $options" ;;
 			esac
 			_xheap_reply "$options" "$1" ;;

@@ -81,6 +81,7 @@ complete -c xheap -n '__fish_seen_subcommand_from fleet' -l service -x -d 'Only 
 complete -c xheap -n '__fish_seen_subcommand_from fleet' -l host -x -d 'Only this host'
 complete -c xheap -n '__fish_seen_subcommand_from fleet' -l version -x -d 'Only this version'
 complete -c xheap -n '__fish_seen_subcommand_from fleet' -l token-file -r -F -d 'ClickHouse: user and password'
+complete -c xheap -n '__fish_seen_subcommand_from fleet' -l timeout -x -a '30s 2m 10m' -d 'ClickHouse: wait so long for a query'
 complete -c xheap -n '__fish_seen_subcommand_from fleet' -l cluster -x -d 'The server is a shard of this cluster'
 complete -c xheap -n '__fish_seen_subcommand_from fleet' -l keep -x -d 'Drop what arrived so many days ago'
 complete -c xheap -n '__fish_seen_subcommand_from fleet' -l top -x -d 'The first rows'

@@ -23,6 +23,9 @@ int file_make(const char *path, mode_t permissions, struct diag *diag);
     negative errno. */
 int file_open_own(const char *path, int flags, mode_t mode, struct diag *diag);
 
+/** Return whether a process holds the file's lock (flock(2)), as a session does while it writes a trace. */
+bool file_is_locked(const char *path);
+
 /** Check the owner of an open file or pipe. Return 0, or -EPERM if it is another user's. */
 int file_check_owner(int fd, const char *path, struct diag *diag);
 

@@ -2,6 +2,7 @@
 #include "fleet/clickhouse_server.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,6 +48,11 @@ static int sending_wait(struct push_sending *sending, const char *place, struct 
 	return diag_fail(diag, result == PUSH_LATER ? EIO : EINVAL, "%s: %s", place, answer.text);
 }
 
+static uint32_t most_s(const struct clickhouse_server *server)
+{
+	return server->most_s ? server->most_s : ASK_SECONDS;
+}
+
 static int request(struct clickhouse_server *server, const char *url, int file, int answer, struct diag *diag)
 {
 	struct push_sending sending = {.pid = 0};
@@ -56,13 +62,13 @@ static int request(struct clickhouse_server *server, const char *url, int file, 
 					     .token_file = server->token_file,
 					     .is_basic = true,
 					     .answer = answer,
-					     .most_s = ASK_SECONDS};
+					     .most_s = most_s(server)};
 	int error = push_send_begin(&sending, &request, diag);
 	return error ? error : sending_wait(&sending, server->place.given, diag);
 }
 
 /* The address of questions. Half an answer is none: the server is to have all of it before it sends any. A shard that
-   is away is asked for by itself (fleet_database.c). Lists of epochs are long. */
+   is away is asked for by itself (fleet_database.c). Lists of epochs are long. Nobody waits for it longer than that. */
 static char *ask_url(const struct clickhouse_server *server, bool is_about_server)
 {
 	struct sink url;
@@ -71,8 +77,9 @@ static char *ask_url(const struct clickhouse_server *server, bool is_about_serve
 	sink_format(&url, "%.*s", (int)(is_about_server ? strcspn(address, "?") : strlen(address)), address);
 	sink_format(&url,
 		    "%cwait_end_of_query=1&skip_unavailable_shards=1&max_query_size=268435456&max_ast_elements=1000000&"
-		    "max_expanded_ast_elements=1000000&max_bytes_before_external_group_by=2000000000",
-		    is_about_server ? '?' : '&');
+		    "max_expanded_ast_elements=1000000&max_bytes_before_external_group_by=2000000000&max_execution_"
+		    "time=%" PRIu32,
+		    is_about_server ? '?' : '&', most_s(server));
 	return sink_take(&url, NULL);
 }
 

@@ -13,6 +13,7 @@
 struct clickhouse_server {
 	struct push_place place;
 	const char *token_file; /**< NULL: none */
+	uint32_t most_s;        /**< how long one request may take; 0: as long as most do */
 	struct sink *shown;     /**< questions are written there, too; NULL: nowhere */
 	unsigned version;       /**< the first number of the server's */
 };

@@ -32,8 +32,20 @@ static void filter_write(struct sink *sql, const char *column, const char *text)
 	clickhouse_quote(sql, text);
 }
 
-/* A push that came twice is one. */
-static char *sessions_sql(const struct fleet_question *question, bool is_all)
+/* The pushes, as they lie; or each once, however often it came, which takes far longer. */
+#define PUSHES_AS_THEY_LIE \
+	"session, whole, push, host AS a_host, service AS a_service, name AS a_name, version AS a_version, epoch AS " \
+	"a_epoch, arrived AS arrival, started_ns AS a_start, from_ns AS a_from, time_ns AS a_time, sample_bytes AS " \
+	"period, inuse_bytes AS bytes, inuse_objects AS objects, variance AS a_variance, made_bytes AS made, " \
+	"made_objects AS made_count"
+#define PUSHES_ONCE \
+	"session, whole, push, any(host) AS a_host, any(service) AS a_service, any(name) AS a_name, any(version) AS " \
+	"a_version, any(epoch) AS a_epoch, min(arrived) AS arrival, any(started_ns) AS a_start, any(from_ns) AS " \
+	"a_from, any(time_ns) AS a_time, any(sample_bytes) AS period, any(inuse_bytes) AS bytes, any(inuse_objects) " \
+	"AS objects, any(variance) AS a_variance, any(made_bytes) AS made, any(made_objects) AS made_count, " \
+	"toUInt64(count()) AS copies"
+
+static char *sessions_sql(const struct fleet_question *question, bool is_all, bool is_once)
 {
 	struct sink sql;
 	char *in_time;
@@ -41,28 +53,28 @@ static char *sessions_sql(const struct fleet_question *question, bool is_all)
 	clickhouse_in_time(&sql, "arrival", question, 0, 1);
 	in_time = sink_take(&sql, NULL);
 	sink_to_memory(&sql);
-	sink_format(
-		&sql,
-		"SELECT a_host, a_service, a_name, argMax(a_version, push), any(a_epoch), session, "
-		"toUInt64(whole), toUInt64(max(push)), toUInt64(count()), toUInt64(min(arrival)), any(a_start), "
-		"argMin(a_from, push), argMax(a_time, push), toUInt64(countIf(%s)), toUInt64(sumIf(copies - 1, %s)), "
-		"toUInt64(minIf(push, %s)), argMinIf(a_time, push, %s), argMaxIf(a_time, push, %s), max(period), "
-		"argMax(bytes, push), argMax(objects, push), argMax(a_variance, push), toUInt64(sumIf(made, %s)), "
-		"toUInt64(sumIf(made_count, %s)) FROM (SELECT session, whole, push, any(host) AS a_host, any(service) "
-		"AS a_service, any(name) AS a_name, any(version) AS a_version, any(epoch) AS a_epoch, min(arrived) AS "
-		"arrival, any(started_ns) AS a_start, any(from_ns) AS a_from, any(time_ns) AS a_time, "
-		"any(sample_bytes) AS period, any(inuse_bytes) AS bytes, any(inuse_objects) AS objects, any(variance) "
-		"AS a_variance, any(made_bytes) AS made, any(made_objects) AS made_count, toUInt64(count()) AS copies "
-		"FROM pushes WHERE ",
-		in_time, in_time, in_time, in_time, in_time, in_time, in_time);
+	sink_format(&sql,
+		    "SELECT a_host, a_service, a_name, argMax(a_version, push), any(a_epoch), session, "
+		    "toUInt64(whole), toUInt64(max(push)), toUInt64(count()), toUInt64(min(arrival)), any(a_start), "
+		    "argMin(a_from, push), argMax(a_time, push), toUInt64(countIf(%s)), ",
+		    in_time);
+	if (is_once)
+		sink_format(&sql, "toUInt64(sumIf(copies - 1, %s))", in_time);
+	else
+		sink_text(&sql, "toUInt64(count() - uniqExact(push))");
+	sink_format(&sql,
+		    ", toUInt64(minIf(push, %s)), argMinIf(a_time, push, %s), argMaxIf(a_time, push, %s), max(period), "
+		    "argMax(bytes, push), argMax(objects, push), argMax(a_variance, push), toUInt64(sumIf(made, %s)), "
+		    "toUInt64(sumIf(made_count, %s)) FROM (SELECT %s FROM pushes WHERE ",
+		    in_time, in_time, in_time, in_time, in_time, is_once ? PUSHES_ONCE : PUSHES_AS_THEY_LIE);
 	if (is_all)
 		sink_text(&sql, "1");
 	else
 		clickhouse_in_time(&sql, "slot", question, WHOLE_SECONDS, CLICKHOUSE_SLOT_SECONDS);
 	filter_write(&sql, "service", question->service);
 	filter_write(&sql, "host", question->host);
-	sink_text(&sql, " GROUP BY session, whole, push) GROUP BY a_host, a_service, a_name, session, whole "
-			"FORMAT RowBinary");
+	sink_format(&sql, "%s) GROUP BY a_host, a_service, a_name, session, whole FORMAT RowBinary",
+		    is_once ? " GROUP BY session, whole, push" : "");
 	free(in_time);
 	return sink_take(&sql, NULL);
 }
@@ -255,9 +267,9 @@ bool clickhouse_session_is_made(const struct clickhouse_session *session, const 
 /* ---- all of it ---- */
 
 static int epochs_ask(struct clickhouse_sessions *sessions, struct clickhouse_server *server,
-		      const struct fleet_question *question, bool is_all, struct diag *diag)
+		      const struct fleet_question *question, bool is_all, bool is_once, struct diag *diag)
 {
-	char *sql = sessions_sql(question, is_all);
+	char *sql = sessions_sql(question, is_all, is_once);
 	clickhouse_answer_fini(&sessions->answer);
 	sessions->epoch_count = 0;
 	int error = clickhouse_ask(server, sql, &sessions->answer, diag);
@@ -269,15 +281,26 @@ static int epochs_ask(struct clickhouse_sessions *sessions, struct clickhouse_se
 	return error;
 }
 
+/* Ask for the epochs, and once more if pushes came twice. */
+static int epochs_find(struct clickhouse_sessions *sessions, struct clickhouse_server *server,
+		       const struct fleet_question *question, bool is_all, struct diag *diag)
+{
+	int error = epochs_ask(sessions, server, question, is_all, false, diag);
+	uint64_t twice = 0;
+	for (size_t i = 0; i < sessions->epoch_count && !error; i++)
+		twice += sessions->epochs[i].twice;
+	return twice ? epochs_ask(sessions, server, question, is_all, true, diag) : error;
+}
+
 int clickhouse_sessions_ask(struct clickhouse_sessions *sessions, struct clickhouse_server *server,
 			    const struct fleet_question *question, struct fleet_answer *answer, struct diag *diag)
 {
-	int error = epochs_ask(sessions, server, question, !question->last_ns, diag);
+	int error = epochs_find(sessions, server, question, !question->last_ns, diag);
 	bool is_cut = false;
 	for (size_t i = 0; i < sessions->epoch_count && question->last_ns; i++)
 		is_cut |= sessions->epochs[i].in_time && !is_complete(&sessions->epochs[i]);
 	if (!error && is_cut)
-		error = epochs_ask(sessions, server, question, true, diag);
+		error = epochs_find(sessions, server, question, true, diag);
 	if (error)
 		return error;
 	sessions_make(sessions, question, answer);

@@ -139,6 +139,7 @@ struct fleet_note {
 struct fleet_place {
 	const char *name;
 	const char *token_file; /**< NULL: none */
+	uint32_t most_s;        /**< how long a server may take for one request; 0: as long as most do */
 	struct sink *shown;     /**< gets the questions that a server is asked; NULL: nobody wants to see them */
 };
 
@@ -158,10 +159,9 @@ struct fleet_source {
 int fleet_ask(const struct fleet_place *place, const struct fleet_question *question, struct fleet_answer *answer,
 	      struct diag *diag);
 
-/** Make the database of a place of ClickHouse, with its tables. cluster: that the server is a shard of, or NULL;
+/** Make the database of the place, of ClickHouse, with its tables. cluster: that the server is a shard of, or NULL;
     keep_days: 0: what arrives is kept for ever. Return 0, or a negative errno with the reason in `diag`. */
-int fleet_database_make(const char *place, const char *token_file, const char *cluster, unsigned keep_days,
-			struct diag *diag);
+int fleet_database_make(const struct fleet_place *place, const char *cluster, unsigned keep_days, struct diag *diag);
 
 /** Put traces into a database, as pushes of sessions that are over; labels: that are not found in the traces. Set
     *loaded to how many are there. Return 0, or a negative errno with the reason in `diag`: the next one is not. */

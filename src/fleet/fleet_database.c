@@ -20,11 +20,13 @@
 #include "fleet/clickhouse_sessions.h"
 #include "fleet/fleet_sums.h"
 
-/* A branch of a query is about so many sessions at most, if it can be cut by stacks: what it adds up is to stay in a
-   processor's cache. Lists of epochs are written again for each of its parts, so there are not too many. */
-enum { SESSIONS_OF_PART = 25, LISTED_OF_PARTS = 100000 };
-/* So many branches are one query, at most: the server makes its threads and files for each of them. */
-enum { BRANCHES_AT_ONCE = 256, QUERY_BYTES = 8 << 20 };
+/* A branch of a query is about so many sessions at least, if it can be cut by stacks: what it adds up is to stay in a
+   processor's cache, and rows are read by thousands, of each part of the table. Lists of epochs are written again for
+   each branch, so there are not too many. */
+enum { SESSIONS_OF_PART = 100, LISTED_OF_PARTS = 100000 };
+/* So many branches are one query, at most: the server makes its threads and files for each of them. So many sessions,
+   too: it keeps what it has added up to the end of the query, half a megabyte for each. */
+enum { BRANCHES_AT_ONCE = 256, QUERY_BYTES = 8 << 20, SESSIONS_AT_ONCE = 2000 };
 enum { VALUES_OF_PPROF = 4 };
 enum { ALLOC_OBJECTS, ALLOC_SPACE, INUSE_OBJECTS, INUSE_SPACE };
 
@@ -34,9 +36,9 @@ enum { USED_BEFORE = 1, USED_AFTER = 2, FIRST = 4, MADE = 8, ANY = 15 };
 struct counted_epoch {
 	const struct clickhouse_epoch *epoch;
 	const struct clickhouse_session *session;
-	uint32_t service; /* growth: a version of it */
+	uint32_t service, kind; /* the kind: the service; growth: a version of it */
 	unsigned uses;
-	uint64_t keeper, keeper_in_service; /* the first epoch that is here, of the host */
+	uint64_t keeper, keeper_of_kind; /* the first epoch that is here, of the host */
 };
 
 struct database {
@@ -46,20 +48,21 @@ struct database {
 	struct fleet_answer *answer;
 	struct fleet_summing *summing;
 	struct clickhouse_sessions sessions;
-	struct intern services;
+	struct intern services, kinds; /* a kind's text is the service's, and behind it the version's */
 	struct counted_epoch *entries;
 	size_t entry_count, entry_capacity;
 	char *stacks;                /* hosts: a list of those that have the frame; NULL: all */
 	struct intern rows, members; /* of the answer, by group and service; a group in a service */
 	struct sink sql;             /* the query that is made: its branches so far */
 	unsigned branches;
+	size_t sessions_asked;             /* of the branches, but of those that add up by stack alone */
 	uint64_t (*uses)[VALUES_OF_PPROF]; /* hosts: of each session; and the variance of its bytes */
 	double *variances;
 };
 
 /* The entries of a branch of a query: with these uses, of a service, or of all; of sessions whose pushes came twice, or
    of the others; of those that are alone on their host, or of the others. The stacks are a part of all. */
-struct branch {
+struct query_branch {
 	const struct database *database;
 	size_t first, end;
 	bool is_of_service;
@@ -109,25 +112,24 @@ static void session_begin(struct database *database, const struct clickhouse_ses
 
 /* ---- epochs that count ---- */
 
-/* The text is that of the service; growth: with the version behind it. */
-static uint32_t service_find(struct database *database, const struct clickhouse_epoch *last)
+static uint32_t kind_find(struct database *database, const struct clickhouse_epoch *last)
 {
 	struct sink name;
 	size_t size;
-	if (database->question->asked != FLEET_GROWTH)
-		return intern_text(&database->services, last->service);
 	sink_to_memory(&name);
-	sink_format(&name, "%s%c%s", last->service, 0, last->version);
+	sink_format(&name, "%s%c%s", last->service, 0, database->question->asked == FLEET_GROWTH ? last->version : "");
 	char *text = sink_take(&name, &size);
-	const uint32_t service = intern_bytes(&database->services, text, size);
+	const uint32_t kind = intern_bytes(&database->kinds, text, size);
 	free(text);
-	return service;
+	return kind;
 }
 
 static int service_order(const void *a, const void *b)
 {
 	const struct counted_epoch *one = a, *other = b;
-	const int order = (one->service > other->service) - (one->service < other->service);
+	int order = (one->service > other->service) - (one->service < other->service);
+	if (!order)
+		order = (one->kind > other->kind) - (one->kind < other->kind);
 	return order ? order : (one->epoch > other->epoch) - (one->epoch < other->epoch);
 }
 
@@ -145,10 +147,12 @@ static void entries_make(struct database *database)
 	const enum fleet_kind asked = database->question->asked;
 	for (size_t i = 0; i < database->sessions.count; i++) {
 		const struct clickhouse_session *session = &database->sessions.items[i];
-		const uint32_t service = service_find(database, session->last);
+		const uint32_t service = intern_text(&database->services, session->last->service);
+		const uint32_t kind = kind_find(database, session->last);
 		for (size_t j = 0; j < session->count; j++) {
 			const struct clickhouse_epoch *epoch = &session->epochs[j];
-			struct counted_epoch entry = {.epoch = epoch, .session = session, .service = service};
+			struct counted_epoch entry = {
+				.epoch = epoch, .session = session, .service = service, .kind = kind};
 			if (epoch == session->last && (asked != FLEET_GROWTH || session->first))
 				entry.uses |= session->side == FLEET_BEFORE ? USED_BEFORE : USED_AFTER;
 			entry.uses |= epoch == session->first ? FIRST : 0;
@@ -163,8 +167,8 @@ static void entries_make(struct database *database)
 	for (size_t i = 0; i < database->entry_count; i++) {
 		struct counted_epoch *entry = &database->entries[i];
 		const bool is_first =
-			!i || entry[-1].service != entry->service || entry[-1].session->host != entry->session->host;
-		entry->keeper_in_service = is_first ? entry->epoch->id : entry[-1].keeper_in_service;
+			!i || entry[-1].kind != entry->kind || entry[-1].session->host != entry->session->host;
+		entry->keeper_of_kind = is_first ? entry->epoch->id : entry[-1].keeper_of_kind;
 	}
 }
 
@@ -175,7 +179,7 @@ static bool is_alone(const struct database *database, const struct clickhouse_se
 	return is_by_service(database->question) ? session->is_alone_in_service : session->is_alone;
 }
 
-static const struct counted_epoch *entry_next(const struct branch *branch, size_t *at, unsigned uses)
+static const struct counted_epoch *entry_next(const struct query_branch *branch, size_t *at, unsigned uses)
 {
 	const struct database *database = branch->database;
 	while (branch->first + *at < branch->end) {
@@ -187,7 +191,7 @@ static const struct counted_epoch *entry_next(const struct branch *branch, size_
 	return NULL;
 }
 
-static size_t entries_count(const struct branch *branch, unsigned uses)
+static size_t entries_count(const struct query_branch *branch, unsigned uses)
 {
 	size_t at = 0, count = 0;
 	while (entry_next(branch, &at, uses))
@@ -195,7 +199,7 @@ static size_t entries_count(const struct branch *branch, unsigned uses)
 	return count;
 }
 
-static uint32_t service_of(const struct branch *branch)
+static uint32_t service_of(const struct query_branch *branch)
 {
 	return branch->database->entries[branch->first].service;
 }
@@ -203,14 +207,14 @@ static uint32_t service_of(const struct branch *branch)
 /* ---- lists ---- */
 
 /* Values of entries. The keeper is the first entry of those that add up to one: of the host, or of the session. */
-enum value { EPOCH, KEEPER, SESSION, RATE, FIRST_PUSH };
+enum value { EPOCH, KEEPER, KIND, SESSION, RATE, FIRST_PUSH };
 
-static uint64_t keeper_of(const struct branch *branch, const struct counted_epoch *entry)
+static uint64_t keeper_of(const struct query_branch *branch, const struct counted_epoch *entry)
 {
-	return branch->is_of_service ? entry->keeper_in_service : entry->keeper;
+	return branch->is_of_service ? entry->keeper_of_kind : entry->keeper;
 }
 
-static void item_write(const struct branch *branch, const struct counted_epoch *entry, enum value value,
+static void item_write(const struct query_branch *branch, const struct counted_epoch *entry, enum value value,
 		       struct sink *sql)
 {
 	switch (value) {
@@ -219,6 +223,9 @@ static void item_write(const struct branch *branch, const struct counted_epoch *
 		break;
 	case KEEPER:
 		sink_format(sql, "%" PRIu64, keeper_of(branch, entry));
+		break;
+	case KIND:
+		sink_format(sql, "%" PRIu32, entry->kind);
 		break;
 	case SESSION:
 		sink_format(sql, "%zu", (size_t)(entry->session - branch->database->sessions.items));
@@ -232,7 +239,7 @@ static void item_write(const struct branch *branch, const struct counted_epoch *
 	}
 }
 
-static void list_write(const struct branch *branch, unsigned uses, enum value value, struct sink *sql)
+static void list_write(const struct query_branch *branch, unsigned uses, enum value value, struct sink *sql)
 {
 	size_t at = 0;
 	char before = '[';
@@ -243,13 +250,13 @@ static void list_write(const struct branch *branch, unsigned uses, enum value va
 	sink_put(sql, ']');
 }
 
-static bool is_of_all(const struct branch *branch, unsigned uses)
+static bool is_of_all(const struct query_branch *branch, unsigned uses)
 {
 	return entries_count(branch, uses) == entries_count(branch, branch->uses);
 }
 
 /* Whether a row is of an epoch with these uses. */
-static void is_of_write(const struct branch *branch, unsigned uses, struct sink *sql)
+static void is_of_write(const struct query_branch *branch, unsigned uses, struct sink *sql)
 {
 	if (is_of_all(branch, uses) || !entries_count(branch, uses)) {
 		sink_put(sql, is_of_all(branch, uses) ? '1' : '0');
@@ -260,20 +267,26 @@ static void is_of_write(const struct branch *branch, unsigned uses, struct sink 
 	sink_text(sql, ")))");
 }
 
-/* A value of the row's epoch; `none` is of those that have none. */
-static void value_write(const struct branch *branch, unsigned uses, enum value value, const char *none,
-			struct sink *sql)
+/* A value of the epoch in the column; `none` is of those that have none. */
+static void value_of_write(const char *column, const struct query_branch *branch, unsigned uses, enum value value,
+			   const char *none, struct sink *sql)
 {
-	sink_text(sql, "transform(epoch, ");
+	sink_format(sql, "transform(%s, ", column);
 	list_write(branch, uses, EPOCH, sql);
 	sink_text(sql, ", ");
 	list_write(branch, uses, value, sql);
 	sink_format(sql, ", %s)", none);
 }
 
+static void value_write(const struct query_branch *branch, unsigned uses, enum value value, const char *none,
+			struct sink *sql)
+{
+	value_of_write("epoch", branch, uses, value, none, sql);
+}
+
 /* ---- branches ---- */
 
-static uint64_t first_slot(const struct branch *branch)
+static uint64_t first_slot(const struct query_branch *branch)
 {
 	uint64_t slot = UINT64_MAX;
 	size_t at = 0;
@@ -285,7 +298,7 @@ static uint64_t first_slot(const struct branch *branch)
 }
 
 /* The rows, each once, and which of them. */
-static void from_write(const struct branch *branch, struct sink *sql)
+static void from_write(const struct query_branch *branch, struct sink *sql)
 {
 	const struct database *database = branch->database;
 	sink_format(sql, " FROM %ssamples WHERE slot >= %" PRIu64, branch->is_twice ? "(SELECT * FROM " : "",
@@ -312,7 +325,7 @@ static const char *group_column(const struct database *database)
 }
 
 /* What a stack has in use, and what was allocated: sums of rows. A host with one session is one if the session is. */
-static void sums_write(const struct branch *branch, struct sink *sql)
+static void sums_write(const struct query_branch *branch, struct sink *sql)
 {
 	sink_text(sql, "WITH ");
 	is_of_write(branch, USED_AFTER, sql);
@@ -322,18 +335,19 @@ static void sums_write(const struct branch *branch, struct sink *sql)
 	clickhouse_in_time(sql, "arrived", branch->database->question, 0, 1);
 	sink_format(sql,
 		    " AS is_made SELECT toUInt64(%" PRIu32
-		    ") AS service_number, %s AS id, toUInt64(sum(held_step * is_1)) AS sessions, %s AS hosts, "
+		    ") AS kind, %s AS id, toUInt64(sum(held_step * is_1)) AS sessions, %s AS hosts, "
 		    "toUInt64(sum(bytes_step * is_1)) AS b, toUInt64(sum(objects_step * is_1)) AS o, sum(variance_step "
 		    "* is_1) AS v, toUInt64(sum(made_bytes * is_made)) AS made, toUInt64(sum(made_objects * is_made)) "
 		    "AS made_count",
-		    service_of(branch), group_column(branch->database), branch->is_alone ? "sessions" : "toUInt64(0)");
+		    branch->database->entries[branch->first].kind, group_column(branch->database),
+		    branch->is_alone ? "sessions" : "toUInt64(0)");
 	from_write(branch, sql);
 	sink_text(sql, " GROUP BY id HAVING b > 0 OR o > 0 OR made > 0 OR made_count > 0");
 }
 
-/* The key of what adds up: a group on a host. Both numbers are hashes of 64 bits; that two of the 100,000 pairs of a
-   branch are the same has a chance of 3e-10. A single number is found in half the time of two. */
-static void key_write(const struct branch *branch, struct sink *sql)
+/* The key of what adds up: a group on a host. Both numbers are hashes of 64 bits; that two of the 200,000 pairs of a
+   branch are the same has a chance of 1e-9. A single number is found in half the time of two. */
+static void key_write(const struct query_branch *branch, struct sink *sql)
 {
 	size_t at = 0;
 	bool is_own = true;
@@ -348,7 +362,7 @@ static void key_write(const struct branch *branch, struct sink *sql)
 }
 
 /* How many hosts have a group in use, of those that have several sessions. */
-static void hosts_write(const struct branch *branch, struct sink *sql)
+static void hosts_write(const struct query_branch *branch, struct sink *sql)
 {
 	sink_format(sql, "SELECT id, toUInt64(count()) FROM (SELECT any(%s) AS id, sum(bytes_step) AS b, ",
 		    group_column(branch->database));
@@ -359,7 +373,7 @@ static void hosts_write(const struct branch *branch, struct sink *sql)
 }
 
 /* What each host has of a group. Of growth, the variance is that of both pushes. */
-static void sides_write(const struct branch *branch, struct sink *sql)
+static void sides_write(const struct query_branch *branch, struct sink *sql)
 {
 	const char *after = is_of_all(branch, USED_AFTER) ? "" : " * is_1";
 	sink_format(sql, ", sum(bytes_step * is_0) AS b0, sum(bytes_step%s) AS b1, sum(objects_step%s) AS o1", after,
@@ -367,15 +381,16 @@ static void sides_write(const struct branch *branch, struct sink *sql)
 	if (branch->database->question->asked == FLEET_DIFF)
 		sink_format(sql, ", sum(variance_step * is_0) AS v0, sum(variance_step%s) AS v1", after);
 	else if (branch->is_alone)
-		sink_text(sql, ", sum(variance_step * (is_0 + is_1)) AS v, any(epoch) AS one");
+		sink_text(sql, ", any(epoch) AS one, sum(variance_step * (is_0 + is_1)) AS v");
 	else
 		/* Sessions of a host may be of different lengths. */
-		sink_text(sql, ", sum(rate * bytes_step * (is_1 - is_0)) AS change, sum(rate * rate * variance_step * "
+		sink_text(sql, ", any(epoch) AS one, sum(rate * bytes_step * (is_1 - is_0)) AS change, sum(rate * rate "
+			       "* variance_step * "
 			       "(is_1 + is_0)) AS change_variance");
 }
 
 /* Whether a row is of a session's first push, or from before it. */
-static void is_first_write(const struct branch *branch, struct sink *sql)
+static void is_first_write(const struct query_branch *branch, struct sink *sql)
 {
 	size_t at = 0;
 	const struct counted_epoch *first = entry_next(branch, &at, FIRST);
@@ -391,7 +406,7 @@ static void is_first_write(const struct branch *branch, struct sink *sql)
 	value_write(branch, FIRST, FIRST_PUSH, "toInt64(-1)", sql);
 }
 
-static void hosts_of_sides_write(const struct branch *branch, struct sink *sql)
+static void hosts_of_sides_write(const struct query_branch *branch, struct sink *sql)
 {
 	const bool is_growth = branch->database->question->asked == FLEET_GROWTH;
 	sink_text(sql, "(WITH ");
@@ -415,47 +430,47 @@ static void hosts_of_sides_write(const struct branch *branch, struct sink *sql)
 	sink_text(sql, " GROUP BY host)");
 }
 
-static void versions_write(const struct branch *branch, struct sink *sql)
+static void versions_write(const struct query_branch *branch, struct sink *sql)
 {
 	const bool is_growth = branch->database->question->asked == FLEET_GROWTH;
 	if (is_growth && branch->is_alone) {
-		sink_text(sql, "WITH transform(one, ");
-		list_write(branch, branch->uses, EPOCH, sql);
-		sink_text(sql, ", ");
-		list_write(branch, branch->uses, RATE, sql);
-		sink_text(sql, ", toFloat64(0)) AS rate, rate * (b1 - b0) AS change, rate * rate * v AS "
-			       "change_variance ");
+		sink_text(sql, "WITH ");
+		value_of_write("one", branch, branch->uses, RATE, "toFloat64(0)", sql);
+		sink_text(sql, " AS rate, rate * (b1 - b0) AS change, rate * rate * v AS change_variance ");
 	}
-	sink_format(sql,
-		    "SELECT toUInt64(%" PRIu32 ") AS service_number, id, toUInt64(sum(o1)), toUInt64(countIf(b0 > 0)), "
-		    "toUInt64(sum(b0)), toUInt64(countIf(b1 > 0)), toUInt64(sum(b1)), ",
-		    service_of(branch));
+	sink_text(sql, "SELECT ");
+	if (is_growth)
+		value_of_write("one", branch, branch->uses, KIND, "toUInt64(0)", sql);
+	else
+		sink_format(sql, "toUInt64(%" PRIu32 ")", branch->database->entries[branch->first].kind);
+	sink_text(sql, " AS kind, id, toUInt64(sum(o1)), toUInt64(countIf(b0 > 0)), toUInt64(sum(b0)), "
+		       "toUInt64(countIf(b1 > 0)), toUInt64(sum(b1)), ");
 	sink_text(sql, is_growth ? "sum(change), sum(change * change), sum(change_variance)"
 				 : "sumIf(v0, b0 > 0), sum(toFloat64(b0) * b0), sumIf(v1, b1 > 0), sum(toFloat64(b1) "
 				   "* b1)");
 	sink_text(sql, " FROM ");
 	hosts_of_sides_write(branch, sql);
-	sink_text(sql, " GROUP BY id");
+	sink_text(sql, is_growth ? " GROUP BY id, kind" : " GROUP BY id");
 }
 
 /* ---- queries ---- */
 
-typedef void branch_writer(const struct branch *branch, struct sink *sql);
+typedef void branch_writer(const struct query_branch *branch, struct sink *sql);
 typedef void answer_reader(struct database *database, struct clickhouse_answer *answer);
 
-static struct fleet_row *row_of(struct database *database, uint64_t service, uint64_t id)
+static struct fleet_row *row_of(struct database *database, uint64_t kind, uint64_t id)
 {
 	const struct {
-		uint64_t service, id;
-	} member = {service, id}, key = {is_by_service(database->question) ? service : 0, id};
+		uint64_t kind, id;
+	} member = {kind, id}, key = {is_by_service(database->question) ? kind : 0, id};
 	const uint32_t known = database->members.count;
 	const uint32_t number = intern_bytes(&database->rows, &key, sizeof(key));
 	const bool is_new = intern_bytes(&database->members, &member, sizeof(member)) == known;
 	if (number == database->answer->row_count) {
 		struct fleet_row *row = fleet_answer_add(database->answer);
 		row->id = id;
-		if (is_by_service(database->question) && service < database->services.count) {
-			const char *name = database->services.items[service].data;
+		if (is_by_service(database->question) && kind < database->kinds.count) {
+			const char *name = database->kinds.items[kind].data;
 			row->service = arena_text(&database->answer->arena, name);
 			if (database->question->asked == FLEET_GROWTH)
 				row->version = arena_text(&database->answer->arena, name + strlen(name) + 1);
@@ -476,8 +491,8 @@ static double variance_read(struct clickhouse_answer *answer)
 static void sums_read(struct database *database, struct clickhouse_answer *answer)
 {
 	while (clickhouse_has_more(answer)) {
-		const uint64_t service = clickhouse_number(answer);
-		struct fleet_row *row = row_of(database, service, clickhouse_number(answer));
+		const uint64_t kind = clickhouse_number(answer);
+		struct fleet_row *row = row_of(database, kind, clickhouse_number(answer));
 		struct fleet_sums *sums = &row->sides[FLEET_AFTER];
 		row->sessions += clickhouse_number(answer);
 		sums->hosts += clickhouse_number(answer);
@@ -496,7 +511,7 @@ static void hosts_read(struct database *database, struct clickhouse_answer *answ
 {
 	while (clickhouse_has_more(answer)) {
 		const struct {
-			uint64_t service, id;
+			uint64_t kind, id;
 		} key = {0, clickhouse_number(answer)};
 		const uint32_t known = database->rows.count, number = intern_bytes(&database->rows, &key, sizeof(key));
 		const uint64_t hosts = clickhouse_number(answer);
@@ -526,7 +541,7 @@ static void versions_add(struct fleet_row *row, const struct fleet_row *add)
 static void versions_read(struct database *database, struct clickhouse_answer *answer)
 {
 	while (clickhouse_has_more(answer)) {
-		const uint64_t service = clickhouse_number(answer), id = clickhouse_number(answer);
+		const uint64_t kind = clickhouse_number(answer), id = clickhouse_number(answer);
 		struct fleet_row add = {.id = id};
 		add.sides[FLEET_AFTER].figures[FLEET_OUTSTANDING_COUNT] = clickhouse_number(answer);
 		for (int side = 0; side < FLEET_SIDES; side++) {
@@ -543,7 +558,7 @@ static void versions_read(struct database *database, struct clickhouse_answer *a
 				add.sides[side].squares = variance_read(answer);
 			}
 		if (fleet_row_has_use(&add))
-			versions_add(row_of(database, service, id), &add);
+			versions_add(row_of(database, kind, id), &add);
 	}
 }
 
@@ -557,6 +572,7 @@ static int branches_ask(struct database *database, answer_reader *read, struct d
 	char *text = sink_take(&database->sql, NULL);
 	sink_to_memory(&database->sql);
 	database->branches = 0;
+	database->sessions_asked = 0;
 	int error = clickhouse_ask(&database->server, text, &answer, diag);
 	if (!error)
 		read(database, &answer);
@@ -565,7 +581,7 @@ static int branches_ask(struct database *database, answer_reader *read, struct d
 	return error;
 }
 
-static uint32_t parts_of(const struct branch *branch, size_t count, branch_writer *write)
+static uint32_t parts_of(const struct query_branch *branch, size_t count, branch_writer *write)
 {
 	if (write == sums_write || branch->database->question->by != FLEET_BY_STACK || count <= SESSIONS_OF_PART)
 		return 1;
@@ -574,7 +590,7 @@ static uint32_t parts_of(const struct branch *branch, size_t count, branch_write
 }
 
 /* Add the branches of these entries, and ask when they are many. */
-static int entries_ask(struct database *database, struct branch branch, branch_writer *write, answer_reader *read,
+static int entries_ask(struct database *database, struct query_branch branch, branch_writer *write, answer_reader *read,
 		       struct diag *diag)
 {
 	int error = 0;
@@ -591,7 +607,9 @@ static int entries_ask(struct database *database, struct branch branch, branch_w
 			/* Several threads would find the same hosts, and add up each other's sums. */
 			if (write != sums_write && (branch.parts > 1 || count <= SESSIONS_OF_PART))
 				sink_text(&database->sql, " SETTINGS max_threads = 1");
-			if (database->branches == BRANCHES_AT_ONCE || database->sql.used > QUERY_BYTES)
+			database->sessions_asked += write == sums_write ? 0 : count / branch.parts;
+			if (database->branches == BRANCHES_AT_ONCE || database->sessions_asked > SESSIONS_AT_ONCE ||
+			    database->sql.used > QUERY_BYTES)
 				error = branches_ask(database, read, diag);
 		}
 	}
@@ -601,7 +619,7 @@ static int entries_ask(struct database *database, struct branch branch, branch_w
 /* Service after service, as the rows lie. */
 static int services_ask(struct database *database, branch_writer *write, answer_reader *read, struct diag *diag)
 {
-	struct branch branch = {.database = database, .is_of_service = true, .uses = ANY};
+	struct query_branch branch = {.database = database, .is_of_service = true, .uses = ANY};
 	int error = 0;
 	for (; branch.first < database->entry_count && !error; branch.first = branch.end) {
 		const uint32_t service = database->entries[branch.first].service;
@@ -620,7 +638,7 @@ static int services_ask(struct database *database, branch_writer *write, answer_
 static int rows_ask(struct database *database, struct diag *diag)
 {
 	const bool is_top = database->question->asked == FLEET_TOP;
-	const struct branch all = {.database = database, .end = database->entry_count, .uses = USED_AFTER};
+	const struct query_branch all = {.database = database, .end = database->entry_count, .uses = USED_AFTER};
 	int error =
 		services_ask(database, is_top ? sums_write : versions_write, is_top ? sums_read : versions_read, diag);
 	if (!error && is_top)
@@ -698,7 +716,7 @@ static int stacks_find(struct database *database, struct diag *diag)
 	return error;
 }
 
-static void uses_write(const struct branch *branch, struct sink *sql)
+static void uses_write(const struct query_branch *branch, struct sink *sql)
 {
 	sink_text(sql, "SELECT ");
 	value_write(branch, branch->uses, SESSION, "toUInt64(0)", sql);
@@ -724,7 +742,7 @@ static void uses_read(struct database *database, struct clickhouse_answer *answe
 static int hosts_ask(struct database *database, struct diag *diag)
 {
 	const struct fleet_share share = {.side = FLEET_AFTER, .has_use = true};
-	const struct branch all = {.database = database, .end = database->entry_count, .uses = USED_AFTER};
+	const struct query_branch all = {.database = database, .end = database->entry_count, .uses = USED_AFTER};
 	const size_t count = database->sessions.count;
 	int error = stacks_find(database, diag);
 	database->uses = memory_zeroed(count + 1, sizeof(*database->uses));
@@ -800,11 +818,12 @@ static int question_ask(struct database *database, struct diag *diag)
 static int clickhouse_answer_question(const struct fleet_place *place, const struct fleet_question *question,
 				      struct fleet_answer *answer, struct diag *diag)
 {
-	struct database database = {.place = place,
-				    .server = {.token_file = place->token_file, .shown = place->shown},
-				    .question = question,
-				    .answer = answer,
-				    .summing = fleet_summing_new(question)};
+	struct database database = {
+		.place = place,
+		.server = {.token_file = place->token_file, .most_s = place->most_s, .shown = place->shown},
+		.question = question,
+		.answer = answer,
+		.summing = fleet_summing_new(question)};
 	sink_to_memory(&database.sql);
 	int error = clickhouse_open(&database.server, place->name, diag);
 	if (!error)
@@ -813,6 +832,7 @@ static int clickhouse_answer_question(const struct fleet_place *place, const str
 	clickhouse_sessions_fini(&database.sessions);
 	fleet_summing_free(database.summing);
 	intern_fini(&database.services);
+	intern_fini(&database.kinds);
 	intern_fini(&database.rows);
 	intern_fini(&database.members);
 	free(sink_take(&database.sql, NULL));
@@ -887,7 +907,8 @@ static void names_read(struct clickhouse_answer *names, const struct fleet_quest
 static int names_ask(const struct fleet_place *place, const struct fleet_question *question,
 		     struct fleet_answer *answer, size_t count, struct diag *diag)
 {
-	struct clickhouse_server server = {.token_file = place->token_file, .shown = place->shown};
+	struct clickhouse_server server = {
+		.token_file = place->token_file, .most_s = place->most_s, .shown = place->shown};
 	struct clickhouse_answer names = {.data = NULL};
 	struct fleet_row **rows = memory_zeroed(count, sizeof(*rows));
 	for (size_t i = 0; i < count; i++) {

@@ -46,7 +46,7 @@ static int trace_load(struct clickhouse_server *server, const struct push_labels
 int fleet_load(const struct fleet_place *place, const struct push_labels *labels, const char *const *traces,
 	       size_t count, size_t *loaded, struct diag *diag)
 {
-	struct clickhouse_server server = {.token_file = place->token_file};
+	struct clickhouse_server server = {.token_file = place->token_file, .most_s = place->most_s};
 	int error = clickhouse_check_place(place->name, diag);
 	if (!error)
 		error = clickhouse_open(&server, place->name, diag);

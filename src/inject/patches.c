@@ -106,14 +106,43 @@ static void tell_internal_calls(struct inject *inject, const struct hook_image *
 		caller_add(inject, &caller_returns, &(uint64_t){hooks->internal_returns[i] + image->bias});
 }
 
-/* Give the recorder the Python interpreter of an image. Of several in a process the first one counts. */
-static void tell_python(struct inject *inject, const struct hook_python *python, const struct inject_image *image)
+static uint64_t python_field(uint32_t place)
 {
-	struct recorder_python known;
-	if (!python->version || !context_read(inject, offsetof(struct recorder, python), &known, sizeof(known)) ||
-	    known.version)
-		return;
-	known = (struct recorder_python){
+	return offsetof(struct recorder, python) + place * sizeof(struct recorder_python);
+}
+
+static struct recorder_python python_get(struct inject *inject, uint32_t place)
+{
+	struct recorder_python python;
+	return context_read(inject, python_field(place), &python, sizeof(python)) ? python
+										  : (struct recorder_python){0};
+}
+
+/* Return the place of an interpreter in the recorder: the one that it has, or a free one. RECORDER_PYTHONS: none is
+   left. */
+static uint32_t python_place(struct inject *inject, uint64_t eval)
+{
+	uint32_t free_place = RECORDER_PYTHONS;
+	for (uint32_t place = RECORDER_PYTHONS; place-- > 0;) {
+		struct recorder_python python = python_get(inject, place);
+		if (python.version && python.eval_low == eval)
+			return place;
+		free_place = python.version ? free_place : place;
+	}
+	return free_place;
+}
+
+/* Give the recorder the Python interpreter of an image. Return its place. */
+static uint32_t tell_python(struct inject *inject, const struct hook_python *python, const struct inject_image *image,
+			    const char *path)
+{
+	uint32_t place = python->version ? python_place(inject, python->eval + image->bias) : RECORDER_PYTHONS,
+		 count = 0;
+	if (python->version && place == RECORDER_PYTHONS)
+		inject_refuse(inject, "Python's frames", path, "the process has too many interpreters");
+	if (place == RECORDER_PYTHONS)
+		return place;
+	struct recorder_python known = {
 		.eval_low = python->eval + image->bias,
 		.eval_high = python->eval + python->eval_bytes + image->bias,
 		.cold_low = python->cold ? python->cold + image->bias : 0,
@@ -124,17 +153,24 @@ static void tell_python(struct inject *inject, const struct hook_python *python,
 		.text_type = python->text_type + image->bias,
 		.bytes_type = python->bytes_type + image->bias,
 	};
-	RECORDER_WRITE(inject, python, known);
-	RECORDER_WRITE(inject, python.version, python->version);
+	uint32_t version = python->version;
+	context_write(inject, python_field(place), &known, sizeof(known));
+	context_write(inject, python_field(place) + offsetof(struct recorder_python, version), &version,
+		      sizeof(version));
+	context_read(inject, offsetof(struct recorder, python_count), &count, sizeof(count));
+	if (count <= place)
+		RECORDER_WRITE(inject, python_count, place + 1);
+	return place;
 }
 
 /* Take it away if its image is unloaded. */
 static void python_forget(struct inject *inject, const struct inject_image *image)
 {
-	uint64_t eval = 0;
-	if (context_read(inject, offsetof(struct recorder, python.eval_low), &eval, sizeof(eval)) &&
-	    eval - image->base < image->end - image->base)
-		RECORDER_WRITE(inject, python.version, 0);
+	const uint32_t version = 0;
+	for (uint32_t place = 0; place < RECORDER_PYTHONS; place++)
+		if (python_get(inject, place).eval_low - image->base < image->end - image->base)
+			context_write(inject, python_field(place) + offsetof(struct recorder_python, version), &version,
+				      sizeof(version));
 }
 
 /* Give the recorder the variable with the contexts of threads. Of several in a process the first one counts. */
@@ -413,6 +449,7 @@ struct image_patching {
 	struct inject_image *image;
 	const char *path;
 	bool is_main;
+	uint32_t python;     /* place of its interpreter in the recorder; RECORDER_PYTHONS: it has none */
 	bool has_objects;    /* its functions for Python's objects are hooked, too */
 	uint64_t *originals; /* by target: where each can be called without its hook */
 };
@@ -655,7 +692,10 @@ static void tables_patch(const struct image_patching *patching)
 	}
 	if (patching->inject->is_gathering)
 		is_done &= copies_patch(patching, &known);
-	RECORDER_WRITE(patching->inject, objects.tables, known);
+	if (patching->python < RECORDER_PYTHONS)
+		context_write(patching->inject,
+			      offsetof(struct recorder, objects.tables) + patching->python * sizeof(known), &known,
+			      sizeof(known));
 	if (!is_done && has_memory(patching->inject))
 		inject_refuse(patching->inject, "Python's objects", patching->path,
 			      "its tables of allocators cannot be changed");
@@ -700,6 +740,8 @@ static bool objects_begin(const struct image_patching *patching)
 		why = has_memory(patching->inject) ? "its memory cannot be written" : "";
 	if (why && why[0])
 		inject_refuse(patching->inject, "Python's objects", patching->path, why);
+	if (!why)
+		RECORDER_WRITE(patching->inject, objects.are_hooked, 1);
 	return !why;
 }
 
@@ -719,14 +761,14 @@ static void tell_library(struct inject *inject, enum hook_flavour flavour)
 void patch_image(struct inject *inject, const struct hook_image *hooks, struct inject_image *image, const char *path,
 		 bool is_main)
 {
-	tell_python(inject, &hooks->python, image);
+	uint32_t python = tell_python(inject, &hooks->python, image, path);
 	tell_contexts(inject, &hooks->contexts, image);
 	uint64_t *originals = hooks->target_count ? calloc(hooks->target_count, sizeof(*originals)) : NULL;
 	if (!originals && hooks->target_count)
 		inject_refuse(inject, "all functions", path, "no memory");
 	if (!originals)
 		return;
-	struct image_patching patching = {inject, hooks, image, path, is_main, false, originals};
+	struct image_patching patching = {inject, hooks, image, path, is_main, python, false, originals};
 	for (uint32_t i = 0; i < hooks->target_count; i++)
 		originals[i] = hooks->targets[i].address + image->bias;
 	for (uint32_t i = 0; i < inject->island_count; i++)

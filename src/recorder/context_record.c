@@ -37,7 +37,7 @@ static inline uint64_t word_at(uint64_t address)
 static int is_readable(uint64_t address, uint64_t bytes)
 {
 	return address - LOWEST < USER_END - 2 * LOWEST && page_is_readable(address) &&
-	       page_is_readable(address + bytes - WORD);
+	       (bytes == WORD || page_is_readable(address + bytes - WORD));
 }
 
 /* Return the address of a variable in a module's block for the thread; 0: the thread has none yet. The table of modules

@@ -20,7 +20,7 @@
  * | --- | --- |
  * | 3.8 to 3.10 | with each frame |
  * | 3.11 | with a frame that is marked as the first of its evaluation |
- * | 3.12 to 3.14 | before a frame that lies on the C stack and runs nothing |
+ * | 3.12 to 3.14 | with a frame that lies on the C stack, runs nothing and is hidden |
  *
  * What is read belongs to this thread while it makes a heap call: its state, by the interpreter's own function, and the
  * frames and code objects that it is in. Each page is probed before it is read for the first time, and names, which are
@@ -52,11 +52,10 @@ enum {
 	BYTES_DATA = 32,
 	OWNER_IS_C_STACK = 3,
 	CODE_TAGS = 3, /* bits of a reference to a code object, from 3.14 on */
+	NO_CODE = 1,   /* no code object's address */
 	CODE_UNIT_BYTES = 2,
-	STEPS_PER_FRAME = 4,
 	HIGHEST_BIT = 0x80,
 	PAGE_WAYS = 8,
-	SAME_UNKNOWN = -1,
 	FAILURES_MAX = 64 /* in a row, after which a thread's frames are left alone */
 };
 
@@ -189,10 +188,10 @@ static void put_character(struct text_out *out, uint32_t character)
 }
 
 /* Add a str object to the text: at most `max` bytes, of its end if is_end is set. *hash goes on over all of it. */
-static int put_text(const struct recorder *recorder, const struct python_layout *layout, uint64_t object, uint32_t max,
-		    int is_end, struct text_out *out, uint64_t *hash)
+static int put_text(const struct recorder_python *interpreter, const struct python_layout *layout, uint64_t object,
+		    uint32_t max, int is_end, struct text_out *out, uint64_t *hash)
 {
-	if (!is_object(object, recorder->python.text_type, layout->other_data))
+	if (!is_object(object, interpreter->text_type, layout->other_data))
 		return 0;
 	uint64_t length = load(object + OBJECT_SIZE), state = load_int(object + TEXT_STATE);
 	uint32_t bytes = (uint32_t)(state >> TEXT_KIND_SHIFT) & 7;
@@ -330,12 +329,12 @@ static uint32_t line_of_pairs(const uint8_t *at, const uint8_t *end, uint64_t of
 }
 
 /* Return the line of an instruction, 0 if it has none. */
-static uint32_t line_of(const struct recorder *recorder, const struct python_layout *layout, uint64_t code,
+static uint32_t line_of(const struct recorder_python *interpreter, const struct python_layout *layout, uint64_t code,
 			uint64_t instruction)
 {
 	uint64_t table = load(code + layout->lines);
 	uint32_t first = load_int(code + layout->first_line);
-	if (!is_object(table, recorder->python.bytes_type, BYTES_DATA) ||
+	if (!is_object(table, interpreter->bytes_type, BYTES_DATA) ||
 	    !is_mapped(table + BYTES_DATA, load(table + OBJECT_SIZE)))
 		return 0;
 	const uint8_t *at = (const uint8_t *)table + BYTES_DATA, *end = at + load(table + OBJECT_SIZE);
@@ -358,32 +357,34 @@ static int is_incomplete(const struct python_layout *layout, uint64_t code, uint
 }
 
 /* Make the id of a frame that was not seen before; 0 if it has none. */
-static uint32_t id_make(struct recorder *recorder, const struct python_layout *layout, uint64_t code,
-			uint64_t instruction)
+static uint32_t id_make(struct recorder *recorder, const struct recorder_python *interpreter,
+			const struct python_layout *layout, uint64_t code, uint64_t instruction)
 {
 	enum { NAME_BYTES_MAX = 120 };
 	struct text_out text = {.bytes = 0};
 	uint32_t first_line = load_int(code + layout->first_line);
 	uint64_t key = first_line;
-	if (!is_object(code, recorder->python.code_type, layout->code_bytes))
+	if (!is_object(code, interpreter->code_type, layout->code_bytes))
 		return 0;
 	if (is_incomplete(layout, code, instruction))
 		return PYTHON_ID_HIDDEN;
-	if (!put_text(recorder, layout, load(code + layout->file), REGION_CODE_TEXT_BYTES - NAME_BYTES_MAX, 1, &text,
+	if (!put_text(interpreter, layout, load(code + layout->file), REGION_CODE_TEXT_BYTES - NAME_BYTES_MAX, 1, &text,
 		      &key))
 		return 0;
 	uint32_t file_bytes = text.bytes;
-	if (!put_text(recorder, layout, load(code + layout->name), NAME_BYTES_MAX, 0, &text, &key))
+	if (!put_text(interpreter, layout, load(code + layout->name), NAME_BYTES_MAX, 0, &text, &key))
 		return 0;
 	uint32_t row = code_row(recorder, key ? key : 1, &text, file_bytes, first_line);
 	if (row == REGION_NONE)
 		return 0;
-	uint32_t id = capture_pc_id(recorder, region_pc_key_python(row, line_of(recorder, layout, code, instruction)));
+	uint32_t id =
+		capture_pc_id(recorder, region_pc_key_python(row, line_of(interpreter, layout, code, instruction)));
 	return id < PC_FIRST ? 0 : id;
 }
 
 /* Return the id of a frame, PYTHON_ID_HIDDEN if stacks shall not have it, 0 if it has none. */
-static uint32_t id_of(struct recorder *recorder, const struct python_layout *layout, const struct python_frame *frame)
+static uint32_t id_of(struct recorder *recorder, const struct recorder_python *interpreter,
+		      const struct python_layout *layout, const struct python_frame *frame)
 {
 	uint64_t key = (frame->code * HASH_FACTOR ^ frame->instruction) * HASH_FACTOR;
 	key = (key ^ key >> 31 ^ frame->check) * HASH_FACTOR | 1;
@@ -395,7 +396,7 @@ static uint32_t id_of(struct recorder *recorder, const struct python_layout *lay
 		if (LOAD_ACQUIRE(&place->key) == key && value >> 32 == (uint32_t)(key >> 1))
 			return (uint32_t)value;
 	}
-	uint32_t id = id_make(recorder, layout, frame->code, frame->instruction);
+	uint32_t id = id_make(recorder, interpreter, layout, frame->code, frame->instruction);
 	if (!id)
 		return 0;
 	struct python_id *place = 0;
@@ -421,11 +422,11 @@ static int frames_grow(struct thread *thread, struct python_thread *python)
 	if (capacity > RECORDER_DEPTH_MAX)
 		capacity = RECORDER_DEPTH_MAX;
 	uint64_t frame_bytes = capacity * sizeof(struct python_frame), end_bytes = capacity * sizeof(uint32_t);
-	uint8_t *memory = thread_memory(thread->recorder, 2 * frame_bytes + end_bytes);
+	uint8_t *memory = thread_memory(thread->recorder, sizeof(struct python_frame) + 2 * frame_bytes + end_bytes);
 	if (!memory)
 		return 0;
-	struct python_frame *frame = (struct python_frame *)memory, *fresh = frame + capacity;
-	uint32_t *end = (uint32_t *)(memory + 2 * frame_bytes);
+	struct python_frame *frame = (struct python_frame *)memory + 1, *fresh = frame + capacity;
+	uint32_t *end = (uint32_t *)(fresh + capacity);
 	memcpy(frame, python->frame, python->capacity * sizeof(*frame));
 	memcpy(fresh, python->fresh, python->capacity * sizeof(*fresh));
 	memcpy(end, python->end, python->capacity * sizeof(*end));
@@ -484,12 +485,12 @@ typedef uint64_t state_call(void);
 
 /* Return the thread's own state, 0 if it has none. The current one may be that of a sub-interpreter; while another
    thread runs Python code there is none, and the thread still has its first one. */
-static uint64_t state_of(const struct recorder *recorder, struct python_thread *python,
+static uint64_t state_of(const struct recorder_python *interpreter, struct python_thread *python,
 			 const struct python_layout *layout, uint64_t fs_base)
 {
-	uint64_t state = recorder->python.current_state ? ((state_call *)recorder->python.current_state)() : 0;
+	uint64_t state = interpreter->current_state ? ((state_call *)interpreter->current_state)() : 0;
 	if (!state)
-		state = ((state_call *)recorder->python.own_state)();
+		state = ((state_call *)interpreter->own_state)();
 	return state && can_read(python, state, layout->thread_id + 8u) && load(state + layout->thread_id) == fs_base
 		       ? state
 		       : 0;
@@ -497,9 +498,10 @@ static uint64_t state_of(const struct recorder *recorder, struct python_thread *
 
 /* What a walk of the chain has found. */
 struct python_chain {
-	uint32_t frames; /* in python->fresh, innermost first */
-	uint32_t parts;  /* in python->end: the number of frames up to the end of each part */
-	uint32_t same;   /* frames, from the outermost, that are those of the last stack; or SAME_UNKNOWN */
+	uint32_t frames;
+	uint32_t parts; /* in python->end: the number of frames up to the end of each part, from the innermost on */
+	uint32_t same;  /* frames, from the outermost, that are those of the last stack */
+	uint32_t fresh; /* frames that it had not, in python->fresh, innermost first; the others are in python->frame */
 };
 
 /* Return a number in which the code object differs from others that lay at the same address. */
@@ -512,58 +514,128 @@ static inline uint64_t check_of(const struct python_layout *layout, uint64_t cod
 	       7 * load(code + layout->changing) + 11ull * load_int(code + layout->first_line);
 }
 
-/* Walk the chain of a version, whose layout is a constant here. Return 0 if something is not as expected. */
-static inline __attribute__((always_inline)) int chain_walk_of(struct thread *thread, struct python_thread *python,
-							       const struct python_layout layout,
-							       struct python_chain *chain)
+/* Search the last stack for a frame, from the innermost on. From 3.11 on mostly each frame lies above its caller's, so
+   one that lies above all that are left is new. *looks: how many more may be compared. Return NULL if it is not
+   there. */
+static inline struct python_frame *frame_find(const struct python_thread *python, const struct python_layout *layout,
+					      uint64_t address, uint32_t *looks)
 {
-	const uint64_t instruction_mask = layout.chain == CHAIN_OF_OBJECTS ? UINT32_MAX : UINT64_MAX;
-	uint64_t state = state_of(thread->recorder, python, &layout, thread->fs_base);
-	*chain = (struct python_chain){0, 0, 0};
-	if (!state)
+	enum { UNSORTED_MAX = 4 };
+	uint32_t left = UNSORTED_MAX;
+	for (struct python_frame *known = python->frame + python->frame_count - 1; known >= python->frame; known--) {
+		if (known->address == address)
+			return known;
+		int is_over = layout->chain == CHAIN_OF_OBJECTS ? !--left : known->address < address;
+		if (is_over || !*looks)
+			return 0;
+		--*looks;
+	}
+	return 0;
+}
+
+static inline int is_shim(const struct python_layout *layout, uint64_t frame)
+{
+	return layout->chain == CHAIN_WITH_SHIMS && *(const uint8_t *)(frame + layout->mark) == OWNER_IS_C_STACK;
+}
+
+/* Return whether a part of the chain ends with the frame. */
+static inline int is_end(const struct python_layout *layout, uint64_t frame)
+{
+	return layout->chain == CHAIN_OF_OBJECTS || is_shim(layout, frame) ||
+	       (layout->chain == CHAIN_WITH_ENTRIES && *(const uint8_t *)(frame + layout->mark));
+}
+
+/* Read what a frame runs. known: what it ran in the last stack, so that its code is proved, or NO_CODE. Return 0 if
+   it cannot be read. */
+static inline __attribute__((always_inline)) int frame_read(struct python_thread *python,
+							    const struct python_layout *layout, uint64_t frame,
+							    const struct python_frame *known, struct python_frame *now)
+{
+	const uint64_t instruction_mask = layout->chain == CHAIN_OF_OBJECTS ? UINT32_MAX : UINT64_MAX;
+	*now = (struct python_frame){.address = frame, .code = NO_CODE, .id = PYTHON_ID_HIDDEN};
+	if (is_shim(layout, frame))
 		return 1;
-	if (layout.cframe) {
-		state = load(state + layout.cframe);
-		if (!can_read(python, state, layout.innermost + 8u))
-			return 0;
-	}
-	uint64_t frame = load(state + layout.innermost);
-	uint32_t count = 0, parts = 0, ended = 0, steps = STEPS_PER_FRAME * RECORDER_DEPTH_MAX;
-	uint32_t known = python->frame_count, changed = 0;
-	for (; frame; frame = load(frame + layout.previous)) {
-		if (!steps-- || !can_read(python, frame, layout.frame_bytes))
-			return 0;
-		/* Without room, frames further out are left away. */
-		if (UNLIKELY(count + 2 >= python->capacity) || UNLIKELY(parts + 2 >= python->capacity))
-			if (!frames_grow(thread, python))
-				break;
-		uint32_t mark = *(const uint8_t *)(frame + layout.mark);
-		if (layout.chain == CHAIN_WITH_SHIMS && mark == OWNER_IS_C_STACK) {
-			python->end[parts++] = ended = count;
-			continue;
-		}
-		/* Where the last stack had the same code, its page is proved. */
-		static const struct python_frame none;
-		const struct python_frame *last = count < known ? &python->frame[known - 1 - count] : &none;
-		struct python_frame *fresh = &python->fresh[count++];
-		fresh->code = load(frame + layout.code) & ~(uint64_t)CODE_TAGS;
-		fresh->instruction = load(frame + layout.instruction) & instruction_mask;
-		if (UNLIKELY(fresh->code != last->code) && !can_read(python, fresh->code, layout.code_bytes))
-			return 0;
-		fresh->check = check_of(&layout, fresh->code);
-		if (fresh->code != last->code || fresh->instruction != last->instruction || fresh->check != last->check)
-			changed = count;
-		if (layout.chain == CHAIN_OF_OBJECTS || (layout.chain == CHAIN_WITH_ENTRIES && mark))
-			python->end[parts++] = ended = count;
-	}
-	if (ended < count)
-		python->end[parts++] = count;
-	*chain = (struct python_chain){count, parts, count == known ? count - changed : (uint32_t)SAME_UNKNOWN};
+	now->id = 0;
+	now->code = load(frame + layout->code) & ~(uint64_t)CODE_TAGS;
+	now->instruction = load(frame + layout->instruction) & instruction_mask;
+	if (UNLIKELY(now->code != known->code) && !can_read(python, now->code, layout->code_bytes))
+		return 0;
+	now->check = check_of(layout, now->code);
 	return 1;
 }
 
+/* The end of a walk. WALK_ANEW: the last stack is of no use, and is forgotten. */
+enum walk_end { WALK_FAILED, WALK_DONE, WALK_ANEW };
+
+static inline enum walk_end walk_anew(struct python_thread *python)
+{
+	python->frame_count = 0;
+	return WALK_ANEW;
+}
+
+/* Walk the chain of a version, whose layout is a constant here: new frames, and from one that the last stack has, too,
+   outwards those, which are compared where they are. */
+static inline __attribute__((always_inline)) enum walk_end chain_walk_of(struct thread *thread,
+									 struct python_thread *python,
+									 const struct python_layout layout,
+									 struct python_chain *chain)
+{
+	static const struct python_frame none = {.code = NO_CODE};
+	uint64_t state = state_of(&thread->recorder->python[python->interpreter], python, &layout, thread->fs_base);
+	*chain = (struct python_chain){0, 0, 0, 0};
+	if (!state)
+		return WALK_DONE;
+	if (layout.cframe) {
+		state = load(state + layout.cframe);
+		if (!can_read(python, state, layout.innermost + 8u))
+			return WALK_FAILED;
+	}
+	uint64_t frame = load(state + layout.innermost);
+	uint32_t count = 0, parts = 0, ended = 0, looks = 2 * python->frame_count;
+	struct python_frame *known = 0;
+	for (; frame && !(known = frame_find(python, &layout, frame, &looks)); frame = load(frame + layout.previous)) {
+		/* Without room, frames further out are left away. */
+		if (UNLIKELY(count + 2 >= python->capacity) && !frames_grow(thread, python))
+			break;
+		if (!can_read(python, frame, layout.frame_bytes) ||
+		    !frame_read(python, &layout, frame, &none, &python->fresh[count]))
+			return WALK_FAILED;
+		count++;
+		if (is_end(&layout, frame))
+			python->end[parts++] = ended = count;
+	}
+	uint32_t fresh = count, same = known ? (uint32_t)(known - python->frame) + 1 : 0;
+	if (UNLIKELY(fresh + same + 2 > python->capacity)) {
+		if (!frames_grow(thread, python))
+			return walk_anew(python);
+		known = python->frame + same - 1;
+	}
+	for (; known && frame; frame = load(frame + layout.previous), known--) {
+		struct python_frame now;
+		if (UNLIKELY(known->address != frame))
+			return walk_anew(python);
+		if (!frame_read(python, &layout, frame, known, &now))
+			return WALK_FAILED;
+		if (UNLIKELY(now.code != known->code) || UNLIKELY(now.instruction != known->instruction) ||
+		    UNLIKELY(now.check != known->check)) {
+			*known = now;
+			same = (uint32_t)(known - python->frame);
+		}
+		count++;
+		if (is_end(&layout, frame))
+			python->end[parts++] = ended = count;
+	}
+	if (known >= python->frame)
+		return walk_anew(python);
+	if (ended < count)
+		python->end[parts++] = count;
+	*chain = (struct python_chain){count, parts, same, fresh};
+	return WALK_DONE;
+}
+
 /* As chain_walk_of(): a copy for each version, with its offsets in the instructions. */
-static int chain_walk(struct thread *thread, struct python_thread *python, uint32_t version, struct python_chain *chain)
+static enum walk_end chain_walk_version(struct thread *thread, struct python_thread *python, uint32_t version,
+					struct python_chain *chain)
 {
 	switch (version) {
 	case 8:
@@ -582,65 +654,94 @@ static int chain_walk(struct thread *thread, struct python_thread *python, uint3
 	}
 }
 
-/* Return how many frames, from the outermost, are those of the last stack. */
-static uint32_t frames_compare(const struct python_thread *python, uint32_t count)
+/* Return 0 if something is not as expected. */
+static int chain_walk(struct thread *thread, struct python_thread *python, uint32_t version, struct python_chain *chain)
 {
-	uint32_t same = 0, known = python->frame_count < count ? python->frame_count : count;
-	const struct python_frame *frame = python->frame, *fresh = python->fresh + count - 1;
-	while (same < known && frame->code == fresh->code && frame->instruction == fresh->instruction &&
-	       frame->check == fresh->check) {
-		same++;
-		frame++;
-		fresh--;
-	}
-	return same;
+	enum walk_end end = chain_walk_version(thread, python, version, chain);
+	if (UNLIKELY(end == WALK_ANEW))
+		end = chain_walk_version(thread, python, version, chain);
+	return end == WALK_DONE;
 }
 
-/* Take the frames that were found into the remembered ones, outermost first, with their ids. Return how many of the
-   outermost ones are the same as before; *is_named is 0 if one has no name. */
-static uint32_t frames_take(struct recorder *recorder, struct python_thread *python, const struct python_layout *layout,
-			    const struct python_chain *chain, int *is_named)
+/* Take the frames that were found into the remembered ones, outermost first, and give new ones their ids. Return 0 if
+   one has none. */
+static int frames_take(struct recorder *recorder, struct python_thread *python, const struct python_layout *layout,
+		       const struct python_chain *chain)
 {
-	uint32_t count = chain->frames,
-		 same = UNLIKELY(chain->same == (uint32_t)SAME_UNKNOWN) ? frames_compare(python, count) : chain->same;
-	const struct python_frame *fresh = python->fresh + count - same;
-	struct python_frame *frame = python->frame;
-	*is_named = 1;
-	for (uint32_t i = same; i < count; i++) {
-		fresh--;
-		frame[i].code = fresh->code;
-		frame[i].instruction = fresh->instruction;
-		frame[i].check = fresh->check;
-		frame[i].id = id_of(recorder, layout, fresh);
-		*is_named &= frame[i].id != 0;
+	const struct recorder_python *interpreter = &recorder->python[python->interpreter];
+	uint32_t known = chain->frames - chain->fresh;
+	int is_named = 1;
+	for (uint32_t i = chain->same; i < chain->frames; i++) {
+		struct python_frame *frame = &python->frame[i];
+		if (i >= known)
+			*frame = python->fresh[chain->frames - 1 - i];
+		if (!frame->id)
+			frame->id = id_of(recorder, interpreter, layout, frame);
+		is_named &= frame->id != 0;
 	}
-	python->frame_count = count;
-	return same;
+	python->frame_count = chain->frames;
+	return is_named;
 }
 
 /* ---- the stack ---- */
 
-/* Drop the evaluations that are gone, and note those of new native frames. Return how many are still there. */
-static uint32_t evals_follow(const struct thread *thread, struct python_thread *python, uint32_t kept)
+/* Drop the evaluations that are gone, and note those of new native frames. Return how many are still there. *kept:
+   native frames that are the same; an evaluation that goes on at another instruction becomes one of them. */
+static uint32_t evals_follow(const struct thread *thread, struct python_thread *python, uint32_t *kept)
 {
-	const struct recorder_python *interpreter = &thread->recorder->python;
+	const struct recorder_python *interpreter = &thread->recorder->python[python->interpreter];
 	uint32_t count = python->eval_count;
-	kept = kept < python->native_count ? kept : python->native_count;
-	while (count && python->eval[count - 1].native >= kept)
+	*kept = *kept < python->native_count ? *kept : python->native_count;
+	while (count && python->eval[count - 1].native >= *kept)
 		count--;
 	uint32_t same = count, natives = thread->memo_count;
+	uint32_t next = count < python->eval_count ? python->eval[count].native : UINT32_MAX;
 	uint64_t eval_low = interpreter->eval_low, eval_bytes = interpreter->eval_high - eval_low;
 	uint64_t cold_low = interpreter->cold_low, cold_bytes = interpreter->cold_high - cold_low;
-	for (uint32_t i = kept; i < natives; i++) {
+	for (uint32_t i = *kept; i < natives; i++) {
 		uint64_t pc = thread->memo[i].pc - 1;
 		/* The mark of a cut stack has the pc of a frame, but is none. */
 		if ((UNLIKELY(pc - eval_low < eval_bytes) || UNLIKELY(pc - cold_low < cold_bytes)) &&
 		    thread->id[i] >= PC_FIRST)
 			python->eval[count++].native = i;
 	}
+	if (next == *kept && count > same && python->eval[same].native == next) {
+		same++;
+		++*kept;
+	}
 	python->eval_count = count;
 	python->native_count = natives;
 	return same;
+}
+
+static int is_evaluation(const struct recorder_python *interpreter, uint64_t pc)
+{
+	return LOAD_ACQUIRE(&interpreter->version) &&
+	       (pc - interpreter->eval_low < interpreter->eval_high - interpreter->eval_low ||
+		pc - interpreter->cold_low < interpreter->cold_high - interpreter->cold_low);
+}
+
+/* Choose the interpreter of a stack among several: the innermost one. Where it is another one than in the last stack,
+   nothing remembered is of use. Evaluations of others stay native, and are counted. */
+__attribute__((noinline)) static void interpreter_choose(const struct thread *thread, struct python_thread *python)
+{
+	struct recorder *recorder = thread->recorder;
+	uint32_t chosen = RECORDER_PYTHONS, count = LOAD(&recorder->python_count);
+	for (uint32_t native = thread->memo_count; native-- > 0;)
+		for (uint32_t i = 0; i < count && i < RECORDER_PYTHONS; i++) {
+			if (i == chosen || !is_evaluation(&recorder->python[i], thread->memo[native].pc - 1))
+				continue;
+			if (chosen < RECORDER_PYTHONS) {
+				COUNT(&recorder->region->python_failures, 1);
+				native = 0;
+				break;
+			}
+			chosen = i;
+		}
+	if (chosen == RECORDER_PYTHONS || chosen == python->interpreter)
+		return;
+	python->interpreter = chosen;
+	python->frame_count = python->eval_count = python->native_count = python->is_matched = python->failures = 0;
 }
 
 /* A stack in the making, written over the last one. */
@@ -686,40 +787,55 @@ static inline int is_hook(const struct thread *thread, uint32_t native)
 }
 
 /* Write the stack: native frames, and in the place of evaluations their parts of the chain. kept: native frames that
-   are the same; same_evals, same_frames: of the evaluations among these, and of the chain. */
+   are the same; same_evals: of the evaluations among these. */
 static struct stack_writing stack_write(struct thread *thread, const struct python_chain *chain, uint32_t kept,
-					uint32_t same_evals, uint32_t same_frames)
+					uint32_t same_evals)
 {
 	struct python_thread *python = thread->python;
 	struct python_evaluation *eval = python->eval;
 	struct stack_writing writing = {.id = python->id, .last = python->stack_count};
-	uint32_t at = 0, native = 0, frame = 0, evals = python->eval_count;
+	uint32_t at = 0, native = 0, frame = 0, evals = python->eval_count, resumed = UINT32_MAX;
 	uint32_t unmatched = evals > chain->parts ? evals - chain->parts : 0;
 	uint32_t merged = chain->parts > evals ? chain->parts - evals : 0;
-	int is_matched = !unmatched && !merged;
+	int is_matched = !unmatched && !merged, has_objects = LOAD(&thread->recorder->objects.are_hooked) != 0;
 	if (is_matched && python->is_matched) {
-		while (at < same_evals && eval[at].end == part_end(python, chain, at) && eval[at].end <= same_frames)
-			at++;
+		/* Evaluations that go on have the first frames that they had, so parts outside of one that is the same
+		   are the same. */
+		at = same_evals;
+		while (at && (eval[at - 1].end > chain->same || eval[at - 1].end != part_end(python, chain, at - 1)))
+			at--;
 		frame = at ? eval[at - 1].end : 0;
 		native = at < same_evals ? eval[at].native : kept;
 		writing.at = at < same_evals ? eval[at].stack
 			     : at            ? eval[at - 1].stack_end + (kept - eval[at - 1].native - 1)
 					     : kept;
+		/* Of the part that differs, the outer frames may be the same. */
+		uint32_t end = at < same_evals ? part_end(python, chain, at) : 0;
+		end = end && eval[at].end < end ? eval[at].end : end;
+		end = chain->same < end ? chain->same : end;
+		if (end > frame) {
+			frame = end;
+			writing.at = python->frame[end - 1].stack_end;
+			resumed = at;
+		}
 		writing.kept = writing.at;
 	}
 	for (; native < thread->memo_count; native++) {
 		if (at == evals || eval[at].native != native || at < unmatched) {
 			at += at < evals && eval[at].native == native;
-			if (UNLIKELY(is_hook(thread, native)))
+			if (UNLIKELY(has_objects) && UNLIKELY(is_hook(thread, native)))
 				is_matched = 0;
 			else
 				put_id(&writing, thread->id[native]);
 			continue;
 		}
-		eval[at].stack = writing.at;
-		for (uint32_t end = part_end(python, chain, at - unmatched + merged); frame < end; frame++)
+		if (at != resumed)
+			eval[at].stack = writing.at;
+		for (uint32_t end = part_end(python, chain, at - unmatched + merged); frame < end; frame++) {
 			if (LIKELY(python->frame[frame].id != PYTHON_ID_HIDDEN))
 				put_id(&writing, python->frame[frame].id);
+			python->frame[frame].stack_end = writing.at;
+		}
 		eval[at].end = frame;
 		eval[at].stack_end = writing.at;
 		at++;
@@ -740,33 +856,33 @@ __attribute__((noinline)) static struct python_thread *thread_prepare(struct thr
 __attribute__((noinline)) struct python_stack python_capture(struct thread *thread, uint32_t kept, uint32_t depth)
 {
 	struct recorder *recorder = thread->recorder;
-	uint32_t version = LOAD(&recorder->python.version);
 	struct python_thread *python = thread->python ? thread->python : thread_prepare(thread);
 	if (UNLIKELY(!python) || UNLIKELY(!stack_has_room(thread, python, python->capacity))) {
 		if (python)
-			python->stack_count = python->eval_count = python->native_count = 0;
+			python->stack_count = python->eval_count = python->native_count = python->is_matched = 0;
 		return (struct python_stack){0, thread->memo_count, thread->id};
 	}
-	uint32_t same_evals = evals_follow(thread, python, kept), same_frames = 0;
-	struct python_chain chain = {0, 0, 0};
+	if (UNLIKELY(LOAD(&recorder->python_count) > 1))
+		interpreter_choose(thread, python);
+	uint32_t version = LOAD(&recorder->python[python->interpreter].version);
+	uint32_t same_evals = evals_follow(thread, python, &kept);
+	struct python_chain chain = {0, 0, 0, 0};
 	if (python->eval_count && version - PYTHON_MINOR_FIRST <= PYTHON_MINOR_LAST - PYTHON_MINOR_FIRST &&
 	    !recorder->no_syscalls && LIKELY(python->failures < FAILURES_MAX)) {
 		const struct python_layout *layout = &layouts[version - PYTHON_MINOR_FIRST];
 		pages_expire(python);
-		int is_walked = chain_walk(thread, python, version, &chain), is_named = is_walked;
-		if (is_walked)
-			same_frames = frames_take(recorder, python, layout, &chain, &is_named);
+		int is_walked = chain_walk(thread, python, version, &chain);
 		python->failures = is_walked ? 0 : python->failures + 1;
-		if (UNLIKELY(!is_named)) {
+		if (UNLIKELY(!is_walked) || UNLIKELY(!frames_take(recorder, python, layout, &chain))) {
 			COUNT(&recorder->region->python_failures, 1);
 			python->frame_count = python->walks = 0;
-			chain = (struct python_chain){0, 0, 0};
+			chain = (struct python_chain){0, 0, 0, 0};
 		}
 	}
 	/* The walk may have found more frames than before. */
 	if (UNLIKELY(!stack_has_room(thread, python, chain.frames)))
-		chain = (struct python_chain){0, 0, 0};
-	struct stack_writing writing = stack_write(thread, &chain, kept, same_evals, same_frames);
+		chain = (struct python_chain){0, 0, 0, 0};
+	struct stack_writing writing = stack_write(thread, &chain, kept, same_evals);
 	uint32_t max = depth && depth < RECORDER_DEPTH_MAX ? depth + 1 : RECORDER_DEPTH_MAX;
 	if (UNLIKELY(writing.at > max))
 		stack_cut(thread, &writing, max);

@@ -16,10 +16,11 @@ struct python_stack {
     frames wanted. Without memory the stack stays native, and `id` is the thread's. */
 struct python_stack python_capture(struct thread *thread, uint32_t kept, uint32_t depth);
 
-/** Have a thread's next stacks captured with Python frames if its process has an interpreter. */
+/** Have a thread's next stacks captured with Python frames if its process has an interpreter. Of several in one stack,
+    the innermost has frames. */
 static inline void python_begin(struct thread *thread)
 {
-	if (__atomic_load_n(&thread->recorder->python.version, __ATOMIC_ACQUIRE))
+	if (__atomic_load_n(&thread->recorder->python_count, __ATOMIC_ACQUIRE))
 		thread->stack_mode |= STACKS_HAVE_PYTHON;
 }
 

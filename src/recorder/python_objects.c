@@ -114,10 +114,10 @@ static void tables_change(const struct recorder_object_tables *tables)
 /* An arena begins with a pool's head, so the bit of its own address is none of an object. */
 void objects_arena_begin(const struct hook_context *context, uint64_t address)
 {
-	const struct recorder_object_tables *tables = &context->recorder->objects.tables;
 	/* Those of another interpreter may be unmapped; that of the function which is called is not. */
-	if (tables->base == context->allocator_base)
-		tables_change(tables);
+	for (int i = 0; i < RECORDER_PYTHONS; i++)
+		if (context->recorder->objects.tables[i].base == context->allocator_base)
+			tables_change(&context->recorder->objects.tables[i]);
 	if (address)
 		object_note(context->recorder, address);
 }

@@ -52,6 +52,7 @@ enum {
 	RECORDER_HEAP_PROBES = 64,
 	PYTHON_MINOR_FIRST = 8, /* as HOOK_PYTHON_FIRST, HOOK_PYTHON_LAST */
 	PYTHON_MINOR_LAST = 14,
+	RECORDER_PYTHONS = 4, /**< interpreters of a process */
 	PYTHON_PAGES = 256,
 	PYTHON_ID_BITS = 14,
 	PYTHON_IDS = 1 << PYTHON_ID_BITS,
@@ -162,11 +163,12 @@ struct signal_stream {
 	uint32_t id[256];
 };
 
-/** A frame of the interpreter: the function, the place in it, a sum of words in which other code at the same address
-    differs, and the id in stacks: PYTHON_ID_HIDDEN if they shall not have it. */
+/** A frame of the interpreter: its address, the function, the place in it, a sum of words in which other code at the
+    same address differs, and the id in stacks: PYTHON_ID_HIDDEN if they shall not have it, 0 before it is known. */
 struct python_frame {
-	uint64_t code, instruction, check;
-	uint32_t id, reserved;
+	uint64_t address, code, instruction, check;
+	uint32_t id;
+	uint32_t stack_end; /**< in the last stack, behind its id */
 };
 enum { PYTHON_ID_HIDDEN = 1 };
 
@@ -179,7 +181,7 @@ struct python_evaluation {
 
 /** What a thread remembers of its Python frames. */
 struct python_thread {
-	struct python_frame *frame;     /**< of the last stack, outermost first */
+	struct python_frame *frame;     /**< of the last stack, outermost first; frame[-1] is a sentinel of zeros */
 	struct python_frame *fresh;     /**< found by a walk, innermost first */
 	uint32_t *end;                  /**< of the parts of the chain, found by a walk */
 	uint32_t frame_count, capacity; /**< capacity: of these three */
@@ -192,7 +194,7 @@ struct python_thread {
 	uint32_t failures;     /**< walks in a row that failed */
 	uint32_t page_turn;    /**< which of several pages the next one replaces */
 	uint32_t walks;        /**< since the pages were probed for the first time */
-	uint32_t reserved;
+	uint32_t interpreter;  /**< whose evaluations the last stack has: index in recorder.python */
 	/** numbers of pages that were readable when they were read first, inverted; 0: none */
 	uint64_t page[PYTHON_PAGES];
 };
@@ -244,7 +246,7 @@ struct thread {
 	struct stream_context context[2];
 };
 
-/** A Python interpreter: its functions and types, as addresses. `version` is written last. */
+/** A Python interpreter: its functions and types, as addresses. `version` is written last. 0: free, or unloaded. */
 struct recorder_python {
 	uint64_t eval_low, eval_high, cold_low, cold_high; /**< _PyEval_EvalFrameDefault(), and the rest of it */
 	uint64_t own_state;                                /**< PyGILState_GetThisThreadState() */
@@ -265,13 +267,14 @@ struct recorder_contexts {
 /** Which objects of Python are recorded: a bit for each 16 bytes of memory, in a tree by address
     (src/recorder/python_objects.c). */
 struct recorder_objects {
-	uint64_t root; /**< address of the tree's first node; 0: none yet */
-	/** the interpreter's tables of allocators, in which ways replace functions; 0: none has to be watched */
+	uint64_t root;       /**< address of the tree's first node; 0: none yet */
+	uint64_t are_hooked; /**< hooks call the allocator of an interpreter */
+	/** by interpreter: tables of allocators, in which ways replace functions; 0: none has to be watched */
 	struct recorder_object_tables {
 		uint64_t base; /**< of the interpreter's image */
 		uint64_t table[2];
 		uint64_t function[4], way[4]; /**< that allocate objects; addresses behind which these are called */
-	} tables;
+	} tables[RECORDER_PYTHONS];
 };
 
 /** The id of a Python frame. Threads read and write it at any time: a value holds for the key only if its upper half is
@@ -413,7 +416,9 @@ struct recorder {
 
 	struct row_slot row[RECORDER_ROW_COUNT];
 	struct heap_place heap[RECORDER_HEAP_TABLE];
-	struct recorder_python python;
+	uint32_t python_count; /**< interpreters, with unloaded ones; written behind them */
+	uint32_t reserved_count;
+	struct recorder_python python[RECORDER_PYTHONS];
 	struct python_id python_id[PYTHON_IDS];
 	struct recorder_objects objects;
 	struct recorder_contexts contexts;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """xheap fleet over ClickHouse, two shards of the server that is installed and chdb, which speaks the current dialect: its rows are those of a directory with the same pushes; pushes that came
-twice, a shard that is down, a server that is none."""
+twice, a shard that is down, a server that is none, or fails in the middle; users and https."""
 import contextlib
 import csv
 import http.server
@@ -12,10 +12,12 @@ import pathlib
 import random
 import shutil
 import socket
+import ssl
 import subprocess
 import sys
 import threading
 import time
+import urllib.error
 import urllib.parse
 import urllib.request
 
@@ -65,8 +67,9 @@ CONFIG = """<yandex>
 </yandex>
 """
 SHARD = "<shard><replica><host>127.0.0.1</host><port>{}</port></replica></shard>"
-USERS = """<yandex><profiles><default><max_memory_usage>1000000000</max_memory_usage><max_threads>2</max_threads></default></profiles>
-<users><default><password></password><networks><ip>127.0.0.1</ip></networks><profile>default</profile><quota>default</quota></default></users>
+USERS = """<yandex><profiles><default><max_memory_usage>1000000000</max_memory_usage><max_threads>2</max_threads></default><reading><readonly>2</readonly></reading></profiles>
+<users><default><password></password><networks><ip>127.0.0.1</ip></networks><profile>default</profile><quota>default</quota></default>
+<reader><password>sesame</password><networks><ip>127.0.0.1</ip></networks><profile>reading</profile><quota>default</quota></reader></users>
 <quotas><default></default></quotas></yandex>
 """
 
@@ -316,12 +319,129 @@ def check_nonsense():
     expect("connect" in run("fleet", "top", place, status=2).stderr, "nobody is there")
 
 
+class Proxy(http.server.ThreadingHTTPServer):
+    """Between xheap and a server that is there: one request, or each, goes wrong in some way."""
+    daemon_threads = True
+
+    def __init__(self, shard, context=None):
+        super().__init__(("127.0.0.1", 0), self.Handler)
+        self.shard, self.fault, self.at, self.count, self.leave = shard, None, None, 0, threading.Event()
+        if context:
+            self.socket = context.wrap_socket(self.socket, server_side=True)
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def handle_error(self, *_):
+        pass
+
+    def ask(self, fault, at, *words):
+        """Let request number `at` go wrong, None: all of them; return what xheap says, how it ended, and how many requests there were."""
+        self.fault, self.at, self.count = fault, at, 0
+        done = subprocess.run([*words[:-1], XHEAP, "fleet", *words[-1], "--timeout", "2s" if fault == "hang" else "100s"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=200)
+        return done, self.count
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self):
+            proxy, sql = self.server, self.rfile.read(int(self.headers["Content-Length"]))
+            proxy.count += 1
+            fault = proxy.fault if proxy.at in (None, proxy.count - 1) else None
+            if fault == "hang":
+                proxy.leave.wait(60)
+                return
+            if fault == "end":
+                return
+            request = urllib.request.Request(f"http://127.0.0.1:{proxy.shard.http}{self.path}", sql, {key: value for key, value in self.headers.items() if key == "Authorization"})
+            status, body = 200, b""
+            try:
+                with urllib.request.urlopen(request, timeout=60) as answer:
+                    body = answer.read()
+            except urllib.error.HTTPError as error:
+                status, body = error.code, error.read()
+            if fault == "500":
+                status, body = 500, b"Code: 160, out of time"
+            elif fault == "nonsense":
+                body = bytes(len(body))[:-1] + b"\xff"
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(body) + (fault == "cut")))
+            self.end_headers()
+            piece = 1 + len(body) // 4 if fault == "slow" else 1 << 30
+            for i in range(0, len(body), piece):
+                self.wfile.write(body[i:i + piece])
+                time.sleep(0.2 if fault == "slow" else 0)
+
+        def log_message(self, *_):
+            pass
+
+
+def check_failing(shard):
+    """Whichever request goes wrong, the command ends with a reason and no answer; a server that is slow has the same answer."""
+    proxy = Proxy(shard)
+    place = f"clickhouse+http://127.0.0.1:{proxy.server_port}/same"
+    for question in ("top", "growth"):
+        words = [question, place, "--format", "json"]
+        good, count = proxy.ask(None, None, words)
+        expect(good.returncode == 0 and count >= 5 and json.loads(good.stdout)["rows"], f"{question}: {count} requests: {good.stderr}")
+        slow, _ = proxy.ask("slow", None, words)
+        expect(slow.returncode == 0 and slow.stdout == good.stdout, f"{question}, slow: {slow.stderr}")
+        for at in range(count):
+            for fault, said in (("hang", "imeout"), ("end", "server"), ("500", "the server answers 500: Code: 160"), ("cut", ""), ("nonsense", "")):
+                if fault == "hang" and question != "top":
+                    continue
+                done, asked = proxy.ask(fault, at, words)
+                where = f"{question}, {fault} of request {at}"
+                # On a busy machine, requests before that take too long.
+                asked = at + 1 if fault == "hang" else asked
+                # Zeros may be a number that is as good as another one, but for the last byte.
+                expect(done.returncode in ((0, 2) if fault == "nonsense" else (2,)), f"{where}: status {done.returncode}: {done.stdout[:500]}")
+                expect(done.returncode == 0 or (not done.stdout and (asked == at + 1 or fault == "nonsense") and done.stderr.count("\n") == 1 and said in done.stderr), f"{where}: {done.stdout[:500]} {done.stderr}")
+    proxy.leave.set()
+    proxy.shutdown()
+    proxy.server_close()
+
+
+def check_users(shard):
+    """A user with a password, who may only read and set what a query needs; a wrong password is refused, and never shown."""
+    for name, text in (("good", "reader:sesame"), ("wrong", "reader:open"), ("nobody", "noone:sesame")):
+        pathlib.Path(name).write_text(text + "\n")
+        os.chmod(name, 0o600)
+    place = shard.place("same")
+    done = run("fleet", "top", place, "--token-file", "good", "--format", "json")
+    expect(json.loads(done.stdout)["rows"] == ask("top", place)["rows"], "the answer of a user")
+    for name in ("wrong", "nobody"):
+        said = run("fleet", "top", place, "--token-file", name, status=2).stderr
+        expect("the server answers" in said and "sesame" not in said and "open" not in said.replace("cannot open", ""), said)
+    expect("the server answers" in run("fleet", "init", place, "--token-file", "good", status=2).stderr, "who may only read makes no tables")
+
+
+def check_https(shard):
+    """A certificate that the system knows is taken, with the user's password; any other one is refused."""
+    done = subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", "key.pem", "-out", "cert.pem", "-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"],
+                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False) if shutil.which("openssl") else None
+    if not done or done.returncode:
+        return "not checked: https: there is no openssl"
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain("cert.pem", "key.pem")
+    proxy = Proxy(shard, context)
+    place = f"clickhouse+https://127.0.0.1:{proxy.server_port}/same"
+    refused, count = proxy.ask(None, None, ["top", place, "--token-file", "good"])
+    expect(refused.returncode == 2 and "certificate" in refused.stderr and not count, refused.stderr)
+    # Known to this command alone, in a mount namespace of its own.
+    known = "/etc/ssl/certs/ca-certificates.crt"
+    inside = ["unshare", "--mount", "sh", "-c", f'mount --bind cert.pem {known} && exec "$@"', "sh"]
+    if subprocess.run([*inside, "true"], stderr=subprocess.DEVNULL, check=False).returncode:
+        return f"not checked: https with a known certificate: no mount over {known}"
+    taken, count = proxy.ask(None, None, *inside, ["top", place, "--token-file", "good", "--format", "json"])
+    expect(taken.returncode == 0 and json.loads(taken.stdout)["rows"] == ask("top", shard.place("same"))["rows"] and count, taken.stderr)
+    proxy.shutdown()
+    proxy.server_close()
+    return None
+
+
 def check_words(shard):
     place = shard.place("nowhere")
     for words, said in (
             (["init"], "one place is expected"), (["init", "profiles"], "a database begins with clickhouse+http"), (["init", place, "--cluster", "a b"], "letters, digits and _"), (["sql"], "the question is missing"), (["load", place], "a trace is missing"), (["load", "profiles", "x.xht"], "a database begins with"),
             (["sql", "sideways", place], "the question is missing"), (["init", place, "--keep", "30"], "ClickHouse 20"), (["top", place], "nowhere"), (["init", "clickhouse+http://h/a-b"], "the name of a database"),
-            (["top", place, "--token-file", "nosuch"], "cannot read the token")):
+            (["top", place, "--token-file", "nosuch"], "cannot read the token"), (["top", place, "--timeout", "0.5s"], "from 1s to 24h"), (["load", place, "x", "--timeout", "2d"], "from 1s to 24h")):
         expect(said in run("fleet", *words, status=2).stderr, f"{words}: {run('fleet', *words, status=2).stderr}")
 
 
@@ -349,6 +469,9 @@ def main():
             check_same("same", shards)
             check_same("same_pair", shards, True)
             check_down(shards)
+            check_failing(shards[0])
+            check_users(shards[0])
+            skipped += filter(None, [check_https(shards[0])])
     else:
         skipped.append("not checked: there is no clickhouse-server: apt-get install clickhouse-server")
     if packages.use(SOURCE / "tests/cli/chdb.txt"):

@@ -84,6 +84,9 @@ static void check_block(const struct trace_dictionary *dictionary, const struct 
 		       block->stack[i] < dictionary->node_count);
 		expect(block->heap[i] == TRACE_NONE || block->heap[i] < dictionary->heap_count);
 	}
+	for (uint32_t i = 0; i < block->context_count; i++)
+		expect(block->contexts[i].event < block->count &&
+		       (!i || block->contexts[i].event > block->contexts[i - 1].event));
 }
 
 /* Read a block of events again, first without some columns. All others must be the same, and times that are read later,
@@ -95,6 +98,10 @@ static void read_less(struct trace_cursor *cursor, uint32_t number, const struct
 	expect(trace_cursor_read(cursor, number, &block, &diag) == 0);
 	expect(trace_cursor_read_times(cursor, &diag) == 0);
 #define SAME(column) expect(!memcmp(block.column, whole->column, block.count * sizeof(*block.column)))
+	expect(block.context_count == whole->context_count);
+	for (uint32_t i = 0; i < block.context_count; i++)
+		expect(block.contexts[i].event == whole->contexts[i].event &&
+		       thread_context_is_same(&block.contexts[i].context, &whole->contexts[i].context));
 	SAME(kind);
 	SAME(flags);
 	SAME(entry);

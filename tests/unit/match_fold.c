@@ -52,6 +52,7 @@ static int begin(void **state)
 		uint32_t at = (i * 2654435761u >> 12) % BLOCKS, which = at % 2;
 		uint64_t address = 0x10000 + 0x2000 * (uint64_t)at;
 		scene.stack = stacks[which];
+		scene_context(&scene, threads[which], i / 7 % 3 ? i / 7 : 0, i / 7);
 		if (!is_live[at])
 			scene_alloc(&scene, threads[which], 10 * (int64_t)i, address, which ? SIZE_LARGE : SIZE_SMALL);
 		else if (i % 5)
@@ -160,6 +161,49 @@ static void sums_say_what_events_said(void **state)
 
 /* Blocks that were alive when their process ended are outstanding, unless only live ones are asked for: by events, by
    the sums of the table, and by sums that were folded. */
+/* The context of the thread's event at a time. */
+static struct thread_context context_at(struct trace *trace, uint32_t thread, int64_t time_ns)
+{
+	struct trace_cursor *cursor = trace_cursor_new(trace);
+	struct thread_context found = {{0, 0}, 0};
+	struct trace_block block;
+	for (uint32_t i = 0; i < trace_block_count(trace); i++) {
+		assert_int_equal(trace_cursor_read(cursor, i, &block, &diag), 0);
+		for (uint32_t row = 0; row < block.count; row++) {
+			const struct thread_context *context = trace_block_context(&block, row);
+			if (block.thread == thread && block.time_ns[row] == time_ns && context)
+				found = *context;
+		}
+	}
+	trace_cursor_free(cursor);
+	return found;
+}
+
+static void events_that_are_kept_have_their_contexts(void **state)
+{
+	struct question whole, folded;
+	struct trace_block block;
+	uint32_t kept = 0;
+	(void)state;
+	assert_int_equal(heap_fold(folded_path, path, UNTIL, &diag), 0);
+	whole = asked(path);
+	folded = asked(folded_path);
+	struct trace_cursor *cursor = trace_cursor_new(folded.trace);
+	for (uint32_t i = 0; i < trace_block_count(folded.trace); i++) {
+		assert_int_equal(trace_cursor_read(cursor, i, &block, &diag), 0);
+		/* Some of the blocks that live on, and of all that comes later. */
+		for (uint32_t row = 0; row < block.count; row += 17, kept++) {
+			const struct thread_context wanted = context_at(whole.trace, block.thread, block.time_ns[row]);
+			const struct thread_context none = {{0, 0}, 0}, *found = trace_block_context(&block, row);
+			assert_true(thread_context_is_same(found ? found : &none, &wanted));
+		}
+	}
+	trace_cursor_free(cursor);
+	assert_true(kept > 20);
+	question_end(&whole);
+	question_end(&folded);
+}
+
 static void ended_processes_have_nothing_left(void **state)
 {
 	struct scene scene;
@@ -311,6 +355,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 	const struct CMUnitTest tests[] = {
 		TEST(sums_say_what_events_said),
+		TEST(events_that_are_kept_have_their_contexts),
 		TEST(ended_processes_have_nothing_left),
 		TEST(sums_have_window_classes),
 		TEST(what_is_folded_can_be_folded_again),

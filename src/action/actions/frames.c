@@ -38,11 +38,12 @@ static void frames_note(struct action_input *input, const struct action_rows *ro
 		all += rows->memory[i].rank;
 	for (size_t i = 0; i < rows->shown && rows->rows[i]->rank > all / NOTABLE_PART; i++) {
 		const uint32_t group = rows->rows[i]->group;
-		const struct heap_name *name = group ? heap_names_name(action_names(input), group - 1) : NULL;
-		if (!name || !name->is_library || !is_called_by_user(input, group))
+		/* The walk to the user's code names frames, and may move all names. */
+		if (!group || !heap_names_name(action_names(input), group - 1)->is_library ||
+		    !is_called_by_user(input, group))
 			continue;
 		sink_format(out, "  %s is of a library: report adds it to the function of yours that called it\n",
-			    text_shown(name->short_text));
+			    text_shown(heap_names_name(action_names(input), group - 1)->short_text));
 		return;
 	}
 }

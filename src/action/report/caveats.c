@@ -105,10 +105,8 @@ void caveats_lines(struct sink *out, const struct action_source *source, bool as
 	if (source->session)
 		sink_format(out, "  session %s still records: this is what it has recorded up to now\n",
 			    text_shown(source->session));
-	else if (!dictionary->is_complete)
-		sink_format(out, "  the trace is cut at byte %" PRIu64 "%s%s\n", dictionary->cut_offset,
-			    dictionary->cut_reason && *dictionary->cut_reason ? ": " : "",
-			    dictionary->cut_reason ? text_shown(dictionary->cut_reason) : "");
+	else
+		losses_text_cut(out, source->path, dictionary);
 	early_end_text(out, dictionary, "  ");
 	losses_text_earlier(out, dictionary, "  ");
 	if (is_sample)
@@ -143,7 +141,8 @@ void caveats_lines(struct sink *out, const struct action_source *source, bool as
 	text_caveat(out, "events without a heap", dictionary->statistics.heapless,
 		    " (there were too many heaps: their blocks end with no heap)");
 	text_caveat(out, "stacks without their Python frames, at least", dictionary->statistics.pythonless,
-		    " (the interpreter's structures were not as expected, or there were too many functions)");
+		    " (the interpreter's structures were not as expected, there were too many functions, or another"
+		    " interpreter called it)");
 	text_caveat(out, "truncated stacks", dictionary->ends.truncated, "");
 	losses_text_unwindless(out, dictionary);
 	text_whole(out, dictionary);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "action/report/early_end.h"
+#include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "trace/code_rows.h"
@@ -401,6 +402,18 @@ void losses_json_folded(struct json *json, const struct trace_dictionary *dictio
 	json_count(json, "sums", dictionary->sum_count);
 	json_count(json, "sums_of_several_threads", joined_sums(dictionary));
 	json_end_object(json);
+}
+
+void losses_text_cut(struct sink *out, const char *path, const struct trace_dictionary *dictionary)
+{
+	const char *reason = dictionary->cut_reason ? dictionary->cut_reason : "";
+	if (dictionary->is_complete)
+		return;
+	if (file_is_locked(path))
+		sink_text(out, "  the trace is being written: this is what it has up to now\n");
+	else
+		sink_format(out, "  the trace is cut at byte %" PRIu64 "%s%s\n", dictionary->cut_offset,
+			    *reason ? ": " : "", text_shown(reason));
 }
 
 void losses_text_folded(struct sink *out, const struct trace_dictionary *dictionary)

@@ -55,6 +55,10 @@ void losses_json_folded(struct json *json, const struct trace_dictionary *dictio
 /** Write the same as lines. */
 void losses_text_folded(struct sink *out, const struct trace_dictionary *dictionary);
 
+/** Write, as a line of text, where the trace at the path ends, if it has no end of its own: it is cut, or is being
+    written. */
+void losses_text_cut(struct sink *out, const char *path, const struct trace_dictionary *dictionary);
+
 /** Write how stacks end: how many are whole (if that is known), truncated, or end for want of unwind data, and the
     images of the code without it. */
 void losses_json_stack_ends(struct json *json, const struct trace_dictionary *dictionary);

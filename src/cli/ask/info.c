@@ -12,6 +12,7 @@
 #include "action/report/losses.h"
 #include "action/report/report_columns.h"
 #include "base/events.h"
+#include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "cli/ask/info_options.h"
@@ -178,12 +179,11 @@ static void text_state(const struct info *info, struct sink *out)
 			     layout->has_full_names ? UINT32_MAX : layout->width / SHARE, layout->has_unicode),
 		    losses_is_complete(dictionary) ? "complete"
 		    : dictionary->is_complete      ? "not complete"
+		    : file_is_locked(info->path)   ? "not ended"
 						   : "cut short",
 		    *missing.data ? ": " : "", missing.data);
 	arena_fini(&arena);
-	if (!dictionary->is_complete)
-		sink_format(out, "  the trace is cut at byte %" PRIu64 ": %s\n", dictionary->cut_offset,
-			    dictionary->cut_reason ? text_shown(dictionary->cut_reason) : "");
+	losses_text_cut(out, info->path, dictionary);
 	early_end_text(out, dictionary, "  ");
 	losses_text_earlier(out, dictionary, "  ");
 	sink_format(out, "  %s events lost, %s stacks lost", text_count(losses.events).data,

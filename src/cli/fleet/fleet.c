@@ -16,7 +16,7 @@
 #include "fleet/fleet_output.h"
 #include "push/push_labels.h"
 
-enum { TOP_TEXT = 25, TOP_DEFAULT = 10000, OPERANDS_MAX = 2 };
+enum { TOP_TEXT = 25, TOP_DEFAULT = 10000, OPERANDS_MAX = 2, SECONDS_OF_DAY = 86400 };
 #define NS_OF_SECOND INT64_C(1000000000)
 
 struct fleet_options {
@@ -26,7 +26,7 @@ struct fleet_options {
 	int by, format;
 	bool has_top;
 	const char *token_file, *cluster;
-	uint32_t keep_days;
+	uint32_t keep_days, timeout_s;
 	const char *limit_word;
 	struct diff_limit limit;
 	struct layout_options layout;
@@ -51,21 +51,40 @@ static int take_top(void *context, const char *word, struct diag *why)
 }
 
 /* "90s", "15m", "24h", "7d". */
-static int take_last(void *context, const char *word, struct diag *why)
+static int time_parse(const char *word, double *seconds, struct diag *why)
 {
 	static const struct {
 		const char *unit;
 		int64_t seconds;
 	} units[] = {{"s", 1}, {"", 1}, {"m", 60}, {"min", 60}, {"h", 3600}, {"d", 86400}};
-	struct fleet_options *options = context;
 	char *unit;
 	const double number = strtod(word, &unit);
 	for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++)
 		if (!strcmp(unit, units[i].unit) && unit > word && number > 0 && number < 1e9) {
-			options->question.last_ns = (uint64_t)(number * (double)(units[i].seconds * NS_OF_SECOND));
+			*seconds = number * (double)units[i].seconds;
 			return 0;
 		}
 	return diag_fail(why, EINVAL, "not a time such as 90s, 15m, 24h or 7d");
+}
+
+static int take_last(void *context, const char *word, struct diag *why)
+{
+	struct fleet_options *options = context;
+	double seconds = 0;
+	int error = time_parse(word, &seconds, why);
+	options->question.last_ns = (uint64_t)(seconds * (double)NS_OF_SECOND);
+	return error;
+}
+
+static int take_timeout(void *context, const char *word, struct diag *why)
+{
+	struct fleet_options *options = context;
+	double seconds = 0;
+	int error = time_parse(word, &seconds, why);
+	if (!error && (seconds < 1 || seconds > SECONDS_OF_DAY))
+		error = diag_fail(why, EINVAL, "not a time from 1s to 24h");
+	options->timeout_s = error ? 0 : (uint32_t)seconds;
+	return error;
 }
 
 static int take_limit(void *context, const char *word, struct diag *why)
@@ -115,6 +134,8 @@ static const struct option filter_rows[] = {
 static const struct option server_rows[] = {
 	{"token-file", .type = VALUE_TEXT, AT(token_file), .value = "FILE",
 	 .help = "ClickHouse: a file with USER:PASSWORD in its first line"},
+	{"timeout", .type = VALUE_PARSED, .parse = take_timeout, .value = "TIME",
+	 .help = "ClickHouse: wait so long for an answer to one query (default 2m)"},
 	{.type = VALUE_END},
 };
 static const struct option load_rows[] = {
@@ -237,7 +258,7 @@ static int ask_run(enum fleet_kind asked, const struct option_grammar *grammar, 
 	struct diag diag = {""};
 	int status = options_parse(grammar, count, arguments, &options, take_operand, NULL);
 	status = status ? CLI_FAILED : question_settle(&options, arguments[0]);
-	const struct fleet_place place = {options.operands[0], options.token_file, shown};
+	const struct fleet_place place = {options.operands[0], options.token_file, options.timeout_s, shown};
 	if (status == CLI_OK && fleet_ask(&place, &options.question, &answer, &diag))
 		status = cli_fail("fleet %s: %s", arguments[0], diag.text);
 	if (status == CLI_OK && !shown)
@@ -269,7 +290,8 @@ static int init_run(int count, char **arguments)
 		return CLI_FAILED;
 	if (options.operand_count != 1)
 		return cli_fail("fleet init: one place is expected: clickhouse+http://HOST:8123/DATABASE");
-	if (fleet_database_make(options.operands[0], options.token_file, options.cluster, options.keep_days, &diag))
+	const struct fleet_place place = {options.operands[0], options.token_file, options.timeout_s, NULL};
+	if (fleet_database_make(&place, options.cluster, options.keep_days, &diag))
 		return cli_fail("fleet init: %s", diag.text);
 	return CLI_OK;
 }
@@ -297,7 +319,7 @@ static void label_take(struct push_labels *labels, const char *key, const char *
 static int traces_load(const struct load_options *options)
 {
 	const struct fleet_options *fleet = &options->fleet;
-	const struct fleet_place place = {options->words[0], fleet->token_file, NULL};
+	const struct fleet_place place = {options->words[0], fleet->token_file, fleet->timeout_s, NULL};
 	struct push_labels labels = {.count = 0};
 	struct diag diag = {""};
 	size_t loaded = 0;

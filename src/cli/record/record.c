@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 
+#include "base/text.h"
 #include "cli/cli.h"
 #include "cli/record/record_answer.h"
 #include "cli/record/record_files.h"
@@ -107,10 +108,14 @@ static const struct option_grammar grammar = {
 /* Whether the options, and what follows them, are for this command. 0, or an exit status. */
 static int check(const struct record *record)
 {
+	uint64_t number;
 	if (record->pids.has_zero)
 		return cli_fail("--pid 0: no process has this number");
 	if (record->pids.count && record->command[0])
-		return cli_fail("record: either --pid or a command, not both: %s", record->command[0]);
+		return cli_fail("record: either --pid or a command, not both: %s%s", record->command[0],
+				text_parse_count(record->command[0], &number)
+					? "; several processes are --pid PID,PID (pgrep -d,)"
+					: "");
 	if (record->session.file_mode == SESSION_FILE_NONE)
 		return cli_fail("record: --file-mode none is for sessions: xheap start NAME --file-mode none");
 	if (record->limit_ms && !record->pids.count)

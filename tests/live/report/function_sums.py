@@ -82,6 +82,18 @@ def of_a_library():
     expect("table!main holds 66 % of the peak: 195.3 KiB in 1 block." in said, said)
 
 
+def of_many():
+    """The note's name is still there when other names have come; how many have is by chance."""
+    if not os.path.exists("/usr/bin/python3"):
+        return "python3 is not installed"
+    for modules in ("asyncio", "asyncio, http.server", "unittest.mock", "http.server, json", "decimal"):
+        with open("modules.py", "w") as file:
+            file.write(f"import {modules}\n")
+        xheap("record", "-q", "--python-objects", "-o", "modules.xht", "/usr/bin/python3", "modules.py")
+        rows = xheap("heap", "modules.xht", "-heap", "python objects", "-frames", "-width", "200")
+        expect(re.search(r"^  <frozen importlib.* is of a library: report adds it", rows, re.MULTILINE), rows[:2000])
+
+
 def commands():
     """A name with blanks, or too long for the line, is one word of the command beneath a finding, which has the same sum."""
     calls = "".join(f"void call{i}(void) {{ core_make(100000, 0, 0, 0, 0, 0); made++; }}\n" for i in range(3))
@@ -98,4 +110,4 @@ def commands():
         expect("293.0 KiB" in rows[rows.index("Callers"):].splitlines()[3], f"{width}: {lines[0]}: {rows}")
 
 
-sys.exit(run_tests(several_stacks, one_stack, short_lived_of_several_stacks, large_and_small_stacks, of_a_library, commands))
+sys.exit(run_tests(several_stacks, one_stack, short_lived_of_several_stacks, large_and_small_stacks, of_a_library, of_many, commands))

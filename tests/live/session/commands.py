@@ -147,6 +147,9 @@ def check_sessions():
     xheap("flush", name)
     flushed = info("s.xht")
     expect(sum(flushed["events"].values()) > 100 and not flushed["complete"], "nothing can be read of a session that runs")
+    expect("s.xht: not ended" in xheap("info", "s.xht"), "a trace that is being written is called cut")
+    said = xheap("report", "s.xht")
+    expect("  the trace is being written: this is what it has up to now\n" in said and "cut" not in said, said)
     totals = told("heap", "-session", name, "-totals")["totals"]
     expect(totals["total_count"] > 50, f"a running session is not answered about: {totals}")
     # An export has what was recorded up to it.

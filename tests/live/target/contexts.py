@@ -4,11 +4,14 @@
 
 usage: contexts.py [TEST...]"""
 import collections
+import contextlib
 import gzip
+import http.server
 import os
 import pathlib
 import subprocess
 import sys
+import threading
 
 from live import PROGRAMS, SOAK, XHEAP, attach, expect, for_preload, run_tests, told, wait_until_begun, xheap
 from protobuf import fields, many, numbers
@@ -93,11 +96,11 @@ def of_a_process_that_runs():
     return ", ".join(said)
 
 
-def by_stack(trace):
-    """Of each stack its contexts with their blocks' bytes, as dx has them. The forked process works at another line."""
+def by_stack(trace, has_lines):
+    """Of each stack its contexts with their blocks' bytes, as dx has them. Of frames with lines: the forked process works at another one."""
     found = collections.defaultdict(collections.Counter)
     for row in ask(trace, f"{BLOCKS}.Where(b => b.Size >= 0x400000).Select(b => new {{ b.Size, b.TraceId, b.SpanId, b.Stack, Of = b.Process.UniqueId }})"):
-        found[row["Stack"], row["Of"]][ids(row)] += int(row["Size"])
+        found[row["Stack"], has_lines and row["Of"]][ids(row)] += int(row["Size"])
     return found
 
 
@@ -137,7 +140,7 @@ def links_of_pprof(data):
 def in_exports():
     """At most four links of a stack, those of most bytes; what they have and the rest are the stack's bytes."""
     record("exported.xht", "contexts", 12)
-    stacks = by_stack("exported.xht")
+    stacks = by_stack("exported.xht", True)
     wanted = sorted(largest(contexts) for contexts in stacks.values() if len(contexts) > 1)
     for name, links_of in (("otlp", links_of_otlp), ("pprof", links_of_pprof)):
         found = sorted(links_of(subprocess.run([XHEAP, "export", "exported.xht", "-format", name], stdout=subprocess.PIPE, check=True).stdout))
@@ -145,8 +148,28 @@ def in_exports():
     return f"{sum(len(links) for links, _ in wanted)} links of {len(wanted)} stacks"
 
 
+@contextlib.contextmanager
+def server():
+    """Something that takes all; what it has taken, and its port."""
+    bodies = []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self):
+            bodies.append(self.rfile.read(int(self.headers["Content-Length"])))
+            self.send_response(200)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as served:
+        threading.Thread(target=served.serve_forever, daemon=True).start()
+        yield bodies, served.server_address[1]
+        served.shutdown()
+
+
 def in_pushes():
-    """A push has the links of what was allocated since the one before."""
+    """A push has the links of what was allocated since the one before. Pyroscope gets the spans alone."""
     with subprocess.Popen([os.path.join(PROGRAMS, "contexts"), "-12"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         wait_until_begun(process)
         attach("start", "contexts", "-p", process.pid, "--sample", SAMPLE, "-o", "pushed.xht")
@@ -154,16 +177,34 @@ def in_pushes():
         process.stdin.flush()
         for _ in range(2 + 6 * 12 + 20):
             process.stdout.readline()
-        pushed = []
-        for name in ("one", "other"):
-            os.mkdir(name)
-            xheap("push", "contexts", f"file:{name}", "--once", "--service", "shop")
-            pushed.append(sorted(links_of_pprof(pathlib.Path(name, os.listdir(name)[0]).read_bytes())))
+        pushed, known = [], set()
+        os.mkdir("pushed")
+        for _ in range(2):
+            xheap("push", "contexts", "file:pushed", "--once", "--service", "shop")
+            profile, = set(pathlib.Path("pushed").iterdir()) - known
+            known.add(profile)
+            pushed.append(sorted(links_of_pprof(profile.read_bytes())))
+        with server() as (bodies, port):
+            xheap("push", "contexts", f"pyroscope+http://127.0.0.1:{port}", "--once", "--service", "shop")
+        strings = [text.decode() for text in many(gzip.decompress(bodies[0]))[6]]
+        expect("span_id" in strings and "trace_id" not in strings, f"labels of {strings}")
         process.communicate("\n")
     xheap("stop", "contexts")
-    stacks = by_stack("pushed.xht")
+    stacks = by_stack("pushed.xht", False)
     wanted = sorted(largest(contexts) for contexts in stacks.values() if len(contexts) > 1)
     expect(pushed == [wanted, []], f"links {pushed}, not {wanted} and none")
+
+
+def of_signal_handlers():
+    """A handler has its own, also inside a heap call, whose block has that of before."""
+    wanted = {10000: ("-", "-"), 20000: ("01" + "00" * 15, "02" + "00" * 7), 30000: ("03" + "00" * 15, "04" + "00" * 7)}
+    subprocess.run([XHEAP, "record", "-q", "-o", "signals.xht", "--sample", "500", "--", os.path.join(PROGRAMS, "contexts_signals")], stdout=subprocess.DEVNULL, check=True)
+    rows = ask("signals.xht", f"{HEAP}.Where(h => h.Size >= 10000).Select(h => new {{ h.Size, h.TraceId, h.SpanId, Of = h.Thread.Name }})")
+    found = collections.Counter((int(row["Size"]), ids(row), "(signal)" in row["Of"]) for row in rows)
+    expect(all(wanted.get(size) == context for size, context, _ in found), f"contexts {found}")
+    inside = sum(count for (_, _, is_inside), count in found.items() if is_inside)
+    expect(inside >= 20 and len(found) >= 4, f"contexts {found}")
+    return f"{inside} calls of handlers inside of others, of {len(rows)}"
 
 
 def of_no_sample():
@@ -173,4 +214,4 @@ def of_no_sample():
 
 
 if __name__ == "__main__":
-    sys.exit(run_tests(of_the_program, of_a_library, of_a_process_that_runs, in_exports, of_no_sample))
+    sys.exit(run_tests(of_the_program, of_a_library, of_a_process_that_runs, in_exports, in_pushes, of_signal_handlers, of_no_sample))

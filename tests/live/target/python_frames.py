@@ -126,6 +126,33 @@ def of_attached():
         os.unlink("log")
 
 
+def library_of(path):
+    """The interpreter as a library."""
+    ask = "import sysconfig; print(sysconfig.get_config_var('LIBDIR'), sysconfig.get_config_var('INSTSONAME'))"
+    return os.path.join(*subprocess.run([path, "-c", ask], stdout=subprocess.PIPE, text=True, check=True).stdout.split())
+
+
+def of_two():
+    """Of two interpreters in one process both have frames; in a stack that has both, the one that runs, and it is counted."""
+    paths = [path for _, path in sorted(interpreters().items()) if os.path.isfile(library_of(path)) and not library_of(path).endswith(".a")]
+    if len(paths) < 2:
+        return "not run: fewer than two libraries"
+    for first, second in [*zip(paths, paths[1:]), (paths[-1], paths[0])]:
+        xheap("record", "-q", "-o", "two.xht", "--", os.path.join(PROGRAMS, "pythons"), library_of(first), first, library_of(second), second)
+        of, found = stacks_of("two.xht"), {}
+        for row in dump_each("two.xht"):
+            if row["function"] == "malloc" and int(row["size"]) in (*range(1000000, 1000101), *range(2000000, 2000101)):
+                found.setdefault(int(row["size"]), []).append([(name, line) for file, name, line in of(row["stack_id"]) if file])
+        for size in 1000000, 2000000:
+            alone = [[("leaf", 2), ("alone", 5), ("<module>", line)] for line in (8, 10)]
+            wrong = [stacks for i in range(100) for stacks in [found.get(size + i)] if stacks != alone]
+            expect(not wrong, f"{first} and {second}: {len(wrong)} of 100 stacks are others, such as {wrong[:1]}")
+            expect(found[size + 100] == [[("leaf", 2), ("<module>", 1)]], f"{first} and {second}: {found[size + 100]}")
+        lacking = info("two.xht").get("pythonless_stacks", 0)
+        expect(2 <= lacking < 100, f"{first} and {second}: {lacking} stacks without Python frames")
+    return f"{len(paths)} pairs"
+
+
 def damaged():
     """A word that the walk reads may be anything: the program goes on, and each of its blocks is in the trace."""
     for _, path in sorted(interpreters().items()):
@@ -199,4 +226,4 @@ def arenas():
 
 
 if __name__ == "__main__":
-    sys.exit(run_tests(each_frame, of_objects, of_attached, damaged, in_reports, arenas))
+    sys.exit(run_tests(each_frame, of_objects, of_attached, of_two, damaged, in_reports, arenas))
