@@ -4,7 +4,7 @@ import {AIFO} from "./cells.js";
 import {keyOf} from "./decode.js";
 import {formatBytes, formatCount, formatShare, formatTime} from "./format.js";
 import {byId, fill, make, name} from "./elements.js";
-import {cutText, safeText} from "./hostile.js";
+import {cutText, safeText, TITLE_MAX} from "./hostile.js";
 import {filterName, splitFilters} from "./command.js";
 import {WHOLE_RUN} from "./store.js";
 import {marksOf} from "./timeline.js";
@@ -96,10 +96,7 @@ function drawGrowth(app, link) {
 	if (!growth) return ["Nothing grows steadily."];
 	const selection = {kind: /** @type {const} */ ("window"), from: growth.from_ns, to: growth.to_ns, classes: AIFO};
 	return [
-		link(shortOf(app, growth.function), {
-			selection,
-			item: {kind: "group", by: "inclusive", key: keyOf(growth.function)},
-		}),
+		link(shortOf(app, growth.function), {selection, item: {kind: "group", by: "inclusive", key: keyOf(growth.function)}}),
 		" grows by ",
 		make("b", `${formatBytes(growth.bytes_per_second)}/s`),
 		".",
@@ -141,7 +138,7 @@ function drawState(app) {
 	);
 	const damage = byId("damage");
 	damage.hidden = !trace.damage;
-	damage.textContent = trace.damage ? safeText(trace.damage) : "";
+	damage.textContent = safeText(trace.damage);
 }
 
 /** @param {Cells} cells @returns {string[]} what the page does not tell apart */
@@ -200,10 +197,10 @@ export function drawFilters(app) {
 	fill(
 		byId("filters"),
 		...splitFilters(words).map((filter, i, typed) =>
-			chip(cutText(safeText(filter), 60), "", () => app.store.set({words: typed.toSpliced(i, 1).join(" ")})),
+			chip(safeText(filter), "", () => app.store.set({words: typed.toSpliced(i, 1).join(" ")})),
 		),
 		...filters.map((filter) =>
-			chip(cutText(filterName(app, filter), 40), filter.hide ? "without " : "", () =>
+			chip(filterName(app, filter), filter.hide ? "without " : "", () =>
 				app.store.set({filters: app.store.state.filters.filter((other) => other !== filter)}),
 			),
 		),
@@ -212,5 +209,11 @@ export function drawFilters(app) {
 
 /** @param {string} words @param {string} before them @param {() => void} remove @returns {HTMLElement} */
 function chip(words, before, remove) {
-	return make("button.filter", {title: `Remove this filter: ${words}`, onclick: remove}, before, name(words), make("span", " ×"));
+	return make(
+		"button.filter",
+		{title: cutText(`Remove this filter: ${words}`, TITLE_MAX), onclick: remove},
+		before,
+		name(cutText(words, 60)),
+		make("span", " ×"),
+	);
 }

@@ -170,7 +170,7 @@ export function filterCells(model, filters) {
 }
 
 /** @param {Model} model @returns {Uint8Array | null} for each cell whether its blocks are from before the trace. null: none are. No total has them; they are live. */
-function earlierCells(model) {
+export function earlierCells(model) {
 	return cached(model, "earlier", () => {
 		const {frames, frame, node} = model.cells;
 		return frames.some((row) => row.marks & MARK_EARLIER)

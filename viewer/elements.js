@@ -76,7 +76,7 @@ export function placeTip(tip, event) {
 
 /**
  * Fits a canvas to its box and to the screen's pixels.
- * @param {HTMLCanvasElement} canvas @param {number} width @param {number} height in CSS pixels @returns {CanvasRenderingContext2D} cleared, in CSS pixels
+ * @param {HTMLCanvasElement} canvas @param {number} width @param {number} height in CSS pixels @returns {Context2D} cleared, in CSS pixels
  */
 export function prepareCanvas(canvas, width, height) {
 	const ratio = window.devicePixelRatio || 1,
@@ -86,7 +86,7 @@ export function prepareCanvas(canvas, width, height) {
 		canvas.style.width = `${width}px`;
 		canvas.style.height = `${height}px`;
 	}
-	const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
+	const context = /** @type {Context2D} */ (canvas.getContext("2d"));
 	context.setTransform(ratio, 0, 0, ratio, 0, 0);
 	context.clearRect(0, 0, width, height);
 	return context;
@@ -99,7 +99,7 @@ export const FONT_FAMILY = "system-ui, -apple-system, 'Segoe UI', 'Adwaita Sans'
 const widths = new Map();
 const WIDTHS_MAX = 20000;
 
-/** @param {CanvasRenderingContext2D} context @param {string} text @returns {number} its width, remembered */
+/** @param {Context2D} context @param {string} text @returns {number} its width, remembered */
 export function textWidth(context, text) {
 	const {font} = context;
 	let known = widths.get(font);
@@ -109,7 +109,7 @@ export function textWidth(context, text) {
 	return width;
 }
 
-/** @param {CanvasRenderingContext2D} context @param {string} text at most DRAWN_MAX characters @param {number} room pixels @returns {string} what fits, or nothing */
+/** @param {Context2D} context @param {string} text at most DRAWN_MAX characters @param {number} room pixels @returns {string} what fits, or nothing */
 export function fitText(context, text, room) {
 	if (textWidth(context, text) <= room) return text;
 	const letter = textWidth(context, "n");

@@ -174,7 +174,7 @@ export class Flame {
 		return frame.kind === "chain" || frame.kind === "small" ? "pale" : "plain";
 	}
 
-	/** @param {CanvasRenderingContext2D} context @param {Placed} frame @param {number} y @param {number} index */
+	/** @param {Context2D} context @param {Placed} frame @param {number} y @param {number} index */
 	drawFrame(context, frame, y, index) {
 		const {app} = this,
 			style = this.styleOf(frame),
@@ -196,7 +196,7 @@ export class Flame {
 		}
 	}
 
-	/** @param {CanvasRenderingContext2D} context @param {Placed} frame @param {number} y @param {number} width @param {{text: string, value: string}} colors */
+	/** @param {Context2D} context @param {Placed} frame @param {number} y @param {number} width @param {{text: string, value: string}} colors */
 	drawText(context, frame, y, width, colors) {
 		let room = width - 2 * PAD;
 		context.font = frame.kind === "chain" || frame.kind === "small" ? FRAME_FONT : FRAME_FONT_STRONG;

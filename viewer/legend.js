@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What the colours mean, and live bytes of each at the cursor, else at the selection. Click filters; hover draws the live curve.
-import {findSeries, groupName, residentCurve, seriesCurves, SERIES_MAX} from "./cells.js";
+import {earlierCells, findSeries, groupName, residentCurve, seriesCurves, SERIES_MAX} from "./cells.js";
 import {formatBytes, formatTime, MISSING} from "./format.js";
 import {byId, fill, make, name} from "./elements.js";
 import {cutText, TITLE_MAX} from "./hostile.js";
@@ -81,8 +81,11 @@ export class Legend {
 		const rows = groups.map((key, i) =>
 			this.row(groupName(model.whole ?? model, state.by, key), `series-${i}`, values[i]),
 		);
-		if (others)
-			rows.push(this.plainRow(`${others} ${others > 1 ? "others" : "other"}`, "others", values[groups.length]));
+		if (others) {
+			const earlier = state.by === "function" && earlierCells(model.whole ?? model) ? "before the trace" : "",
+				words = others > 1 ? `${others} others${earlier && `, one ${earlier}`}` : earlier || "1 other";
+			rows.push(this.plainRow(words, "others", values[groups.length]));
+		}
 		if (!model.cells.resident.every(Number.isNaN))
 			rows.push(
 				this.plainRow(`resident${app.isResidentOff() ? ", off scale" : ""}`, "resident", values.at(-1) ?? ""),

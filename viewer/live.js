@@ -66,19 +66,26 @@ export class Live {
 	/** The trace as of the shown picture takes its place: it has all that a trace has. */
 	async hold() {
 		const {page} = this,
-			at = page.trace.duration_ns,
-			{selection} = page.store.state;
+			at = page.trace.duration_ns;
 		this.isHeld = true;
 		this.show();
 		page.source.held = at;
 		const isShown = await page.reload(() => page.source.held === at);
 		// Somebody may have gone on, and held a later one.
 		if (page.source.held !== at) return;
-		if (!isShown) page.source.held = undefined;
-		else if (selection.kind === "peak") page.store.set({selection: {kind: "moment", at}}, "replace");
-		else if (selection.kind === "window" && selection.to === Infinity)
-			page.store.set({selection: {...selection, to: at}}, "replace");
+		if (isShown) this.stay();
+		else page.source.held = undefined;
 		this.show();
+	}
+
+	/** Now becomes the end of the trace. */
+	stay() {
+		const {trace, store} = this.page,
+			{selection} = store.state,
+			at = trace.duration_ns;
+		if (selection.kind === "peak") store.set({selection: {kind: "moment", at}}, "replace");
+		else if (selection.kind === "window" && selection.to === Infinity)
+			store.set({selection: {...selection, to: at}}, "replace");
 	}
 
 	/** What was selected at the end of the held trace goes on, too. */
@@ -112,8 +119,9 @@ export class Live {
 
 	/** @param {string} text @param {string} state */
 	say(text, state) {
-		byId("recording-words").textContent = safeText(text);
-		byId("recording-words").className = state === "recording" ? "chip" : "chip loud";
+		const chip = byId("recording-words");
+		chip.textContent = safeText(text);
+		chip.className = state === "recording" ? "chip" : "chip loud";
 	}
 
 	/** The whole trace takes the place of the recording. @param {string} text */
@@ -125,6 +133,6 @@ export class Live {
 		this.page.lacking = "The recording has ended; its trace is being read …";
 		this.page.redraw();
 		byId("hold").hidden = byId("flush").hidden = true;
-		await this.page.reload();
+		if (await this.page.reload()) this.stay();
 	}
 }

@@ -110,12 +110,8 @@ class Page {
 		);
 		fill(
 			byId("measures"),
-			...Object.entries(MEASURES).map(([measure, words]) =>
-				make(
-					"button.segment",
-					{"data-measure": measure, onclick: set({measure: /** @type {any} */ (measure)})},
-					words,
-				),
+			.../** @type {Measure[]} */ (Object.keys(MEASURES)).map((measure) =>
+				make("button.segment", {"data-measure": measure, onclick: set({measure})}, MEASURES[measure]),
 			),
 		);
 		fill(
@@ -123,11 +119,9 @@ class Page {
 			...MAP_COLORS.map((map) => make("button.segment", {id: `map-${map}`, onclick: set({map})}, capital(map))),
 		);
 		onClick("inverted", () => toggleInverted(this));
-		onClick("merged", () =>
-			store.set({isMerged: !store.state.isMerged, focus: "", opened: [], item: null}),
-		);
+		onClick("merged", () => store.set({isMerged: !store.state.isMerged, focus: "", opened: [], item: null}));
 		onClick("unfolded", () => store.set({isFolded: !store.state.isFolded}));
-		const rows = /** @type {HTMLSelectElement} */ (byId("rows"));
+		const rows = inputOf("rows");
 		fill(
 			rows,
 			...Object.entries({...GROUPING_WORDS, inclusive: "function, with callees"}).map(([value, words]) =>
@@ -146,9 +140,7 @@ class Page {
 			search.blur();
 			store.set({search: "", filters: [...store.state.filters, {by: "search", key, hide: false}]});
 		});
-		onClick("copy-command", () =>
-			this.copy(commandText(commandOf(this).words), "Command copied"),
-		);
+		onClick("copy-command", () => this.copy(commandText(commandOf(this).words), "Command copied"));
 		onClick("copy-address", () => this.copy(location.href, "Address copied"));
 		onClick("theme", () => this.toggleTheme());
 		for (const id of ["keys", "state"]) onClick(id, () => this.open(id));
@@ -157,8 +149,8 @@ class Page {
 			dialog.querySelector(".dialog-close")?.addEventListener("click", () => dialog.close());
 		}
 		byId("tabs").addEventListener("keydown", (event) => {
-			if (event.key !== "ArrowLeft" && event.key !== "ArrowRight") return;
-			const step = event.key === "ArrowLeft" ? VIEW_NAMES.length - 1 : 1;
+			const step = {ArrowLeft: VIEW_NAMES.length - 1, ArrowRight: 1}[event.key];
+			if (!step) return;
 			store.set({view: VIEW_NAMES[(VIEW_NAMES.indexOf(store.state.view) + step) % VIEW_NAMES.length]});
 			byId(`view-${store.state.view}`).focus();
 			event.preventDefault();
@@ -172,12 +164,7 @@ class Page {
 			const {words, selection} = readFilters(text, this.trace.duration_ns);
 			search.value = "";
 			search.blur();
-			store.set({
-				search: "",
-				words: `${store.state.words} ${words}`.trim(),
-				item: null,
-				...(selection && {selection}),
-			});
+			store.set({search: "", words: `${store.state.words} ${words}`.trim(), item: null, ...(selection && {selection})});
 		} catch (error) {
 			this.fail(error);
 		}
@@ -239,16 +226,11 @@ class Page {
 	/** Draws all before the next frame of the screen. */
 	redraw() {
 		this.isTimelineOnly = false;
-		this.schedule();
+		this.redrawTimeline();
 	}
 
 	redrawTimeline() {
-		this.schedule();
-	}
-
-	schedule() {
-		if (this.frame) return;
-		this.frame = requestAnimationFrame(() => this.draw());
+		this.frame ||= requestAnimationFrame(() => this.draw());
 	}
 
 	draw() {
@@ -364,10 +346,7 @@ class Page {
 			const found = (this.found[name] = {key});
 			this.source
 				.json(name, this.store.state.trace, query)
-				.then(
-					(answer) => (found.answer = answer),
-					(error) => (found.error = error.message),
-				)
+				.then((answer) => (found.answer = answer), (error) => (found.error = error.message))
 				.then(() => found === this.found[name] && this.redraw());
 		}
 		return this.found[name] ?? {};

@@ -565,20 +565,9 @@ export class Panel {
 				GROUPING_WORDS[by],
 			key = findGroup(model, by, item.key),
 			group = key < 0 ? {name: "nothing of it in this range", detail: ""} : groupName(model, by, key),
-			frame =
-				key < 0
-					? null
-					: by === "function"
-						? cells.frames[key]
-						: by === "stack"
-							? cells.frames[cells.frame[key]]
-							: null;
-		return {
-			kind: capital(words),
-			frame,
-			placed: null,
-			...tellPlace(frame, group.name, group.detail),
-		};
+			at = by === "function" ? key : by === "stack" ? cells.frame[key] : -1,
+			frame = cells.frames[at] ?? null;
+		return {kind: capital(words), frame, placed: null, ...tellPlace(frame, group.name, group.detail)};
 	}
 
 	/** @param {Item} item @param {Frame | null} [frame] of it @returns {Filter | null} that keeps its function, or what it is */
@@ -620,11 +609,7 @@ export class Panel {
 		const {cells} = this.picture.model,
 			frames = [];
 		for (let at = node; at >= 0; at = cells.parent[at])
-			frames.push({
-				frame: cells.frames[cells.frame[at]],
-				line: cells.line[at],
-				isInlined: cells.inlined[at] === 1,
-			});
+			frames.push({frame: cells.frames[cells.frame[at]], line: cells.line[at], isInlined: cells.inlined[at] === 1});
 		const isOne = item.kind === "group" && item.by === "stack";
 		return [
 			section(

@@ -141,6 +141,7 @@ export class Table extends Grid {
 			{model} = this.app.picture;
 		this.makeSums();
 		if (!this.app.store.isDragging || !this.known || model !== this.rowsOf) {
+			const focused = this.rows[this.focused]?.id;
 			this.rows = this.makeRows(null);
 			this.rows.sort(
 				(a, b) =>
@@ -148,6 +149,7 @@ export class Table extends Grid {
 						? sign * (value(this.sums, a.key, this) - value(this.sums, b.key, this))
 						: -sign * (a.name < b.name ? -1 : a.name > b.name ? 1 : 0)) || (a.name < b.name ? -1 : 1),
 			);
+			if (this.app.isGoingOn) this.focused = Math.max(0, this.rows.findIndex((row) => row.id === focused));
 			this.known = new Set(this.rows.map((row) => row.key));
 			this.rowsOf = model;
 		} else {

@@ -155,9 +155,10 @@ export class Timeline {
 	press(event) {
 		if (event.button) return;
 		this.box.setPointerCapture(event.pointerId);
-		const x = event.clientX - this.box.getBoundingClientRect().left,
-			y = event.clientY - this.box.getBoundingClientRect().top;
-		const window = this.window,
+		const box = this.box.getBoundingClientRect(),
+			x = event.clientX - box.left,
+			y = event.clientY - box.top,
+			window = this.window,
 			bound = this.boundAt(event);
 		this.drag = {mode: "window", from: bound, x: event.clientX, begin: bound, end: bound, isMoved: false};
 		this.isSecond = event.shiftKey;
@@ -286,16 +287,10 @@ export class Timeline {
 			{choice, model} = picture,
 			{bounds} = model.cells;
 		if (choice.kind === "moment") {
-			const at = Math.max(0, Math.min(model.last, choice.at + by));
+			const at = Math.max(0, Math.min(model.last, choice.at + by)),
+				times = [bounds[at], bounds[choice.at]];
 			if (isEndOnly && at !== choice.at)
-				store.set({
-					selection: {
-						kind: "window",
-						from: bounds[Math.min(at, choice.at)],
-						to: bounds[Math.max(at, choice.at)],
-						classes: AIFO,
-					},
-				});
+				store.set({selection: {kind: "window", from: Math.min(...times), to: Math.max(...times), classes: AIFO}});
 			else store.set({selection: at === model.cells.peak ? {kind: "peak"} : {kind: "moment", at: bounds[at]}});
 			return;
 		}
@@ -392,7 +387,7 @@ export class Timeline {
 		return bottom - (bytes / this.most) * (bottom - TOP);
 	}
 
-	/** @param {CanvasRenderingContext2D} context @param {number} width */
+	/** @param {Context2D} context @param {number} width */
 	drawAxes(context, width) {
 		const {palette} = this.app,
 			{from, to} = this.range,
@@ -417,7 +412,7 @@ export class Timeline {
 		}
 	}
 
-	/** @param {CanvasRenderingContext2D} context @param {ArrayLike<number>} low @param {ArrayLike<number>} high @param {string} color */
+	/** @param {Context2D} context @param {ArrayLike<number>} low @param {ArrayLike<number>} high @param {string} color */
 	fillArea(context, low, high, color) {
 		context.beginPath();
 		for (let i = 0; i < high.length; i++) context.lineTo(this.xOfBound(i), this.yOf(high[i]));
@@ -429,7 +424,7 @@ export class Timeline {
 		context.stroke();
 	}
 
-	/** @param {CanvasRenderingContext2D} context @param {ReturnType<Timeline["curves"]>} curves */
+	/** @param {Context2D} context @param {ReturnType<Timeline["curves"]>} curves */
 	drawAreas(context, curves) {
 		const {palette} = this.app,
 			isDim = currentInk(this.app) !== null,
@@ -453,7 +448,7 @@ export class Timeline {
 		context.stroke();
 	}
 
-	/** @param {CanvasRenderingContext2D} context */
+	/** @param {Context2D} context */
 	drawResident(context) {
 		if (this.isResidentOff) return;
 		context.beginPath();
@@ -469,7 +464,7 @@ export class Timeline {
 		context.setLineDash([]);
 	}
 
-	/** Calls in each interval, on a square root's scale. @param {CanvasRenderingContext2D} context */
+	/** Calls in each interval, on a square root's scale. @param {Context2D} context */
 	drawLane(context) {
 		const {calls, bounds} = this.model.cells,
 			{palette} = this.app,
@@ -484,7 +479,7 @@ export class Timeline {
 		});
 	}
 
-	/** Marks of the trace. Of several at one place, the first one is drawn; what is missing from the trace comes before processes. @param {CanvasRenderingContext2D} context */
+	/** Marks of the trace. Of several at one place, the first one is drawn; what is missing from the trace comes before processes. @param {Context2D} context */
 	drawMarks(context) {
 		const {palette} = this.app,
 			marks = marksOf(this.app.trace);
@@ -535,7 +530,7 @@ export class Timeline {
 		placeTip(this.tip, event);
 	}
 
-	/** @param {CanvasRenderingContext2D} context */
+	/** @param {Context2D} context */
 	drawGaps(context) {
 		const {palette} = this.app;
 		for (const gap of this.app.trace.gaps ?? []) {
@@ -559,7 +554,7 @@ export class Timeline {
 		}
 	}
 
-	/** @param {CanvasRenderingContext2D} context */
+	/** @param {Context2D} context */
 	drawInk(context) {
 		const ink = currentInk(this.app),
 			{palette} = this.app;
@@ -577,7 +572,7 @@ export class Timeline {
 		context.stroke();
 	}
 
-	/** @param {CanvasRenderingContext2D} context @param {number} width */
+	/** @param {Context2D} context @param {number} width */
 	drawSelection(context, width) {
 		const {palette, cursor} = this.app,
 			window = this.window,
@@ -600,7 +595,7 @@ export class Timeline {
 		return this.app.store.state.view === "compare" ? this.app.otherOf() : null;
 	}
 
-	/** What the selection is compared with: its place, or the live bytes of the other trace. @param {CanvasRenderingContext2D} context @param {number} bottom */
+	/** What the selection is compared with: its place, or the live bytes of the other trace. @param {Context2D} context @param {number} bottom */
 	drawOther(context, bottom) {
 		const {other} = this,
 			{palette, store, whole} = this.app,
@@ -634,7 +629,7 @@ export class Timeline {
 		context.restore();
 	}
 
-	/** @param {CanvasRenderingContext2D} context @param {number} x @param {number} bytes @param {number} width */
+	/** @param {Context2D} context @param {number} x @param {number} bytes @param {number} width */
 	drawPeak(context, x, bytes, width) {
 		const {palette} = this.app,
 			y = this.yOf(bytes),
@@ -646,14 +641,16 @@ export class Timeline {
 		context.lineTo(x, y - 3);
 		context.fill();
 		const room = context.measureText(text).width + 9,
-			isCut = (this.window ?? []).some((time) => this.xOf(time) > x && this.xOf(time) < x + room),
+			{choice, model} = this.app.picture,
+			times = this.window ?? [model.cells.bounds[/** @type {any} */ (choice).at]],
+			isCut = times.some((time) => this.xOf(time) > x && this.xOf(time) < x + room),
 			isRight = x > width - 110 || (isCut && x > LEFT + room);
 		context.textAlign = isRight ? "right" : "left";
 		context.fillStyle = palette.ink2;
 		context.fillText(text, x + (isRight ? -9 : 9), Math.max(8, y - 8));
 	}
 
-	/** @param {CanvasRenderingContext2D} context @param {[number, number]} window times @param {number} bottom */
+	/** @param {Context2D} context @param {[number, number]} window times @param {number} bottom */
 	drawWindow(context, window, bottom) {
 		const {palette} = this.app,
 			[left, right] = window.map((time) => Math.max(LEFT, Math.min(this.xOf(time), LEFT + this.plotWidth)));
@@ -672,7 +669,7 @@ export class Timeline {
 		this.drawLabel(context, (left + right) / 2, formatTime(window[1] - Math.max(0, window[0])));
 	}
 
-	/** @param {CanvasRenderingContext2D} context @param {number} bottom @param {number} width */
+	/** @param {Context2D} context @param {number} bottom @param {number} width */
 	drawMoment(context, bottom, width) {
 		const {picture} = this.app,
 			{choice, model} = picture;
@@ -685,7 +682,7 @@ export class Timeline {
 		this.drawLabel(context, x, `${picture.isPeak ? "peak " : ""}${formatTime(time)}`);
 	}
 
-	/** @param {CanvasRenderingContext2D} context @param {number} x @param {string} text */
+	/** @param {Context2D} context @param {number} x @param {string} text */
 	drawLabel(context, x, text) {
 		if (this.other) text = `${this.other.isB ? "A" : "B"} ${text}`;
 		const width = context.measureText(text).width + 14,

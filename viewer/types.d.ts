@@ -312,4 +312,5 @@ type Action = {
 	words: string;
 	run: (app: App & {timeline: any; toggleTheme: () => void; open: (id: string) => void}, key: string) => void;
 };
+type Context2D = CanvasRenderingContext2D;
 type Mark = {time: number; sign: string; words: string; isLoud: boolean};

@@ -59,11 +59,11 @@ function presetsOf(app) {
 			key: "g",
 			words: "Grows",
 			title: growth ? "Functions by what they grew: made meanwhile and still there, less what they freed" : "Nothing grows steadily",
+			// Of a recording, the beginning stays where it was.
 			isOn:
-				isWindow &&
 				selection.kind === "window" &&
-				selection.from === growth?.from_ns &&
-				selection.to === growth?.to_ns,
+				selection.to === growth?.to_ns &&
+				(trace.live ? selection.from > 0 : selection.from === growth.from_ns),
 			isOff: !growth,
 			// What is replaced all the time is made here and still there, too: the net change tells both apart.
 			members: growth
@@ -169,7 +169,6 @@ export class WindowBar {
 			);
 			this.switches.forEach((button, i) => {
 				button.setAttribute("aria-pressed", String(Boolean(choice.classes & (1 << i))));
-				button.disabled = false;
 				const when = i & 1 ? ` at ${formatTime(bounds[choice.to])}` : "";
 				button.title = `${WORDS[i]}${when} (${CLASSES[i]}). Alt+click: only these`;
 				const [bytes, time] = button.lastElementChild?.lastElementChild?.children ?? [];

@@ -62,7 +62,7 @@ struct database {
 
 /* The entries of a branch of a query: with these uses, of a service, or of all; of sessions whose pushes came twice, or
    of the others; of those that are alone on their host, or of the others. The stacks are a part of all. */
-struct branch {
+struct query_branch {
 	const struct database *database;
 	size_t first, end;
 	bool is_of_service;
@@ -179,7 +179,7 @@ static bool is_alone(const struct database *database, const struct clickhouse_se
 	return is_by_service(database->question) ? session->is_alone_in_service : session->is_alone;
 }
 
-static const struct counted_epoch *entry_next(const struct branch *branch, size_t *at, unsigned uses)
+static const struct counted_epoch *entry_next(const struct query_branch *branch, size_t *at, unsigned uses)
 {
 	const struct database *database = branch->database;
 	while (branch->first + *at < branch->end) {
@@ -191,7 +191,7 @@ static const struct counted_epoch *entry_next(const struct branch *branch, size_
 	return NULL;
 }
 
-static size_t entries_count(const struct branch *branch, unsigned uses)
+static size_t entries_count(const struct query_branch *branch, unsigned uses)
 {
 	size_t at = 0, count = 0;
 	while (entry_next(branch, &at, uses))
@@ -199,7 +199,7 @@ static size_t entries_count(const struct branch *branch, unsigned uses)
 	return count;
 }
 
-static uint32_t service_of(const struct branch *branch)
+static uint32_t service_of(const struct query_branch *branch)
 {
 	return branch->database->entries[branch->first].service;
 }
@@ -209,12 +209,12 @@ static uint32_t service_of(const struct branch *branch)
 /* Values of entries. The keeper is the first entry of those that add up to one: of the host, or of the session. */
 enum value { EPOCH, KEEPER, KIND, SESSION, RATE, FIRST_PUSH };
 
-static uint64_t keeper_of(const struct branch *branch, const struct counted_epoch *entry)
+static uint64_t keeper_of(const struct query_branch *branch, const struct counted_epoch *entry)
 {
 	return branch->is_of_service ? entry->keeper_of_kind : entry->keeper;
 }
 
-static void item_write(const struct branch *branch, const struct counted_epoch *entry, enum value value,
+static void item_write(const struct query_branch *branch, const struct counted_epoch *entry, enum value value,
 		       struct sink *sql)
 {
 	switch (value) {
@@ -239,7 +239,7 @@ static void item_write(const struct branch *branch, const struct counted_epoch *
 	}
 }
 
-static void list_write(const struct branch *branch, unsigned uses, enum value value, struct sink *sql)
+static void list_write(const struct query_branch *branch, unsigned uses, enum value value, struct sink *sql)
 {
 	size_t at = 0;
 	char before = '[';
@@ -250,13 +250,13 @@ static void list_write(const struct branch *branch, unsigned uses, enum value va
 	sink_put(sql, ']');
 }
 
-static bool is_of_all(const struct branch *branch, unsigned uses)
+static bool is_of_all(const struct query_branch *branch, unsigned uses)
 {
 	return entries_count(branch, uses) == entries_count(branch, branch->uses);
 }
 
 /* Whether a row is of an epoch with these uses. */
-static void is_of_write(const struct branch *branch, unsigned uses, struct sink *sql)
+static void is_of_write(const struct query_branch *branch, unsigned uses, struct sink *sql)
 {
 	if (is_of_all(branch, uses) || !entries_count(branch, uses)) {
 		sink_put(sql, is_of_all(branch, uses) ? '1' : '0');
@@ -268,7 +268,7 @@ static void is_of_write(const struct branch *branch, unsigned uses, struct sink 
 }
 
 /* A value of the epoch in the column; `none` is of those that have none. */
-static void value_of_write(const char *column, const struct branch *branch, unsigned uses, enum value value,
+static void value_of_write(const char *column, const struct query_branch *branch, unsigned uses, enum value value,
 			   const char *none, struct sink *sql)
 {
 	sink_format(sql, "transform(%s, ", column);
@@ -278,7 +278,7 @@ static void value_of_write(const char *column, const struct branch *branch, unsi
 	sink_format(sql, ", %s)", none);
 }
 
-static void value_write(const struct branch *branch, unsigned uses, enum value value, const char *none,
+static void value_write(const struct query_branch *branch, unsigned uses, enum value value, const char *none,
 			struct sink *sql)
 {
 	value_of_write("epoch", branch, uses, value, none, sql);
@@ -286,7 +286,7 @@ static void value_write(const struct branch *branch, unsigned uses, enum value v
 
 /* ---- branches ---- */
 
-static uint64_t first_slot(const struct branch *branch)
+static uint64_t first_slot(const struct query_branch *branch)
 {
 	uint64_t slot = UINT64_MAX;
 	size_t at = 0;
@@ -298,7 +298,7 @@ static uint64_t first_slot(const struct branch *branch)
 }
 
 /* The rows, each once, and which of them. */
-static void from_write(const struct branch *branch, struct sink *sql)
+static void from_write(const struct query_branch *branch, struct sink *sql)
 {
 	const struct database *database = branch->database;
 	sink_format(sql, " FROM %ssamples WHERE slot >= %" PRIu64, branch->is_twice ? "(SELECT * FROM " : "",
@@ -325,7 +325,7 @@ static const char *group_column(const struct database *database)
 }
 
 /* What a stack has in use, and what was allocated: sums of rows. A host with one session is one if the session is. */
-static void sums_write(const struct branch *branch, struct sink *sql)
+static void sums_write(const struct query_branch *branch, struct sink *sql)
 {
 	sink_text(sql, "WITH ");
 	is_of_write(branch, USED_AFTER, sql);
@@ -347,7 +347,7 @@ static void sums_write(const struct branch *branch, struct sink *sql)
 
 /* The key of what adds up: a group on a host. Both numbers are hashes of 64 bits; that two of the 200,000 pairs of a
    branch are the same has a chance of 1e-9. A single number is found in half the time of two. */
-static void key_write(const struct branch *branch, struct sink *sql)
+static void key_write(const struct query_branch *branch, struct sink *sql)
 {
 	size_t at = 0;
 	bool is_own = true;
@@ -362,7 +362,7 @@ static void key_write(const struct branch *branch, struct sink *sql)
 }
 
 /* How many hosts have a group in use, of those that have several sessions. */
-static void hosts_write(const struct branch *branch, struct sink *sql)
+static void hosts_write(const struct query_branch *branch, struct sink *sql)
 {
 	sink_format(sql, "SELECT id, toUInt64(count()) FROM (SELECT any(%s) AS id, sum(bytes_step) AS b, ",
 		    group_column(branch->database));
@@ -373,7 +373,7 @@ static void hosts_write(const struct branch *branch, struct sink *sql)
 }
 
 /* What each host has of a group. Of growth, the variance is that of both pushes. */
-static void sides_write(const struct branch *branch, struct sink *sql)
+static void sides_write(const struct query_branch *branch, struct sink *sql)
 {
 	const char *after = is_of_all(branch, USED_AFTER) ? "" : " * is_1";
 	sink_format(sql, ", sum(bytes_step * is_0) AS b0, sum(bytes_step%s) AS b1, sum(objects_step%s) AS o1", after,
@@ -390,7 +390,7 @@ static void sides_write(const struct branch *branch, struct sink *sql)
 }
 
 /* Whether a row is of a session's first push, or from before it. */
-static void is_first_write(const struct branch *branch, struct sink *sql)
+static void is_first_write(const struct query_branch *branch, struct sink *sql)
 {
 	size_t at = 0;
 	const struct counted_epoch *first = entry_next(branch, &at, FIRST);
@@ -406,7 +406,7 @@ static void is_first_write(const struct branch *branch, struct sink *sql)
 	value_write(branch, FIRST, FIRST_PUSH, "toInt64(-1)", sql);
 }
 
-static void hosts_of_sides_write(const struct branch *branch, struct sink *sql)
+static void hosts_of_sides_write(const struct query_branch *branch, struct sink *sql)
 {
 	const bool is_growth = branch->database->question->asked == FLEET_GROWTH;
 	sink_text(sql, "(WITH ");
@@ -430,7 +430,7 @@ static void hosts_of_sides_write(const struct branch *branch, struct sink *sql)
 	sink_text(sql, " GROUP BY host)");
 }
 
-static void versions_write(const struct branch *branch, struct sink *sql)
+static void versions_write(const struct query_branch *branch, struct sink *sql)
 {
 	const bool is_growth = branch->database->question->asked == FLEET_GROWTH;
 	if (is_growth && branch->is_alone) {
@@ -455,7 +455,7 @@ static void versions_write(const struct branch *branch, struct sink *sql)
 
 /* ---- queries ---- */
 
-typedef void branch_writer(const struct branch *branch, struct sink *sql);
+typedef void branch_writer(const struct query_branch *branch, struct sink *sql);
 typedef void answer_reader(struct database *database, struct clickhouse_answer *answer);
 
 static struct fleet_row *row_of(struct database *database, uint64_t kind, uint64_t id)
@@ -581,7 +581,7 @@ static int branches_ask(struct database *database, answer_reader *read, struct d
 	return error;
 }
 
-static uint32_t parts_of(const struct branch *branch, size_t count, branch_writer *write)
+static uint32_t parts_of(const struct query_branch *branch, size_t count, branch_writer *write)
 {
 	if (write == sums_write || branch->database->question->by != FLEET_BY_STACK || count <= SESSIONS_OF_PART)
 		return 1;
@@ -590,7 +590,7 @@ static uint32_t parts_of(const struct branch *branch, size_t count, branch_write
 }
 
 /* Add the branches of these entries, and ask when they are many. */
-static int entries_ask(struct database *database, struct branch branch, branch_writer *write, answer_reader *read,
+static int entries_ask(struct database *database, struct query_branch branch, branch_writer *write, answer_reader *read,
 		       struct diag *diag)
 {
 	int error = 0;
@@ -619,7 +619,7 @@ static int entries_ask(struct database *database, struct branch branch, branch_w
 /* Service after service, as the rows lie. */
 static int services_ask(struct database *database, branch_writer *write, answer_reader *read, struct diag *diag)
 {
-	struct branch branch = {.database = database, .is_of_service = true, .uses = ANY};
+	struct query_branch branch = {.database = database, .is_of_service = true, .uses = ANY};
 	int error = 0;
 	for (; branch.first < database->entry_count && !error; branch.first = branch.end) {
 		const uint32_t service = database->entries[branch.first].service;
@@ -638,7 +638,7 @@ static int services_ask(struct database *database, branch_writer *write, answer_
 static int rows_ask(struct database *database, struct diag *diag)
 {
 	const bool is_top = database->question->asked == FLEET_TOP;
-	const struct branch all = {.database = database, .end = database->entry_count, .uses = USED_AFTER};
+	const struct query_branch all = {.database = database, .end = database->entry_count, .uses = USED_AFTER};
 	int error =
 		services_ask(database, is_top ? sums_write : versions_write, is_top ? sums_read : versions_read, diag);
 	if (!error && is_top)
@@ -716,7 +716,7 @@ static int stacks_find(struct database *database, struct diag *diag)
 	return error;
 }
 
-static void uses_write(const struct branch *branch, struct sink *sql)
+static void uses_write(const struct query_branch *branch, struct sink *sql)
 {
 	sink_text(sql, "SELECT ");
 	value_write(branch, branch->uses, SESSION, "toUInt64(0)", sql);
@@ -742,7 +742,7 @@ static void uses_read(struct database *database, struct clickhouse_answer *answe
 static int hosts_ask(struct database *database, struct diag *diag)
 {
 	const struct fleet_share share = {.side = FLEET_AFTER, .has_use = true};
-	const struct branch all = {.database = database, .end = database->entry_count, .uses = USED_AFTER};
+	const struct query_branch all = {.database = database, .end = database->entry_count, .uses = USED_AFTER};
 	const size_t count = database->sessions.count;
 	int error = stacks_find(database, diag);
 	database->uses = memory_zeroed(count + 1, sizeof(*database->uses));

@@ -19,6 +19,7 @@ from pushing import PROGRAM, XHEAP, Server, Target, nonsense, of_otlp, run
 
 TICK_SECONDS, SEED, QUEUE_BYTES, OBJECTS = 0.1, 4711, 65536, 2000
 SLOW_SECONDS = 2  # a push may take so long on a machine that is busy; then there are fewer
+SETTLE_SECONDS, NEVER = 3, 1 << 60
 SETTLED_KIB, SETTLED_FILES = 4096, 4  # what later parts of the run may have more than the second one
 # By tick: chances of a kill, and of another mode of the server.
 KILL_PUSHER, KILL_LOGGER, TURN = 0.01, 0.004, 0.02
@@ -102,6 +103,7 @@ class Service:
         self.push_begin("--every", "1s", "--wait")
 
     def push_begin(self, *words):
+        self.pushed_at = time.monotonic()
         self.push = subprocess.Popen([XHEAP, "push", self.name, f"otlp+http://127.0.0.1:{self.place.port}", "-q", "--queue-size", str(QUEUE_BYTES), *FILLER, *words], stderr=subprocess.DEVNULL)
 
     def tick(self):
@@ -179,11 +181,12 @@ class Service:
         return sorted(os.listdir(self.queue))
 
     def memory(self):
-        """KiB of the logger and of its pusher; their descriptors."""
+        """KiB of the logger and of its pusher; their descriptors. A pusher that has just begun has nothing yet."""
         def kib(pid):
             return int(re.search(r"VmRSS:\s+(\d+)", pathlib.Path(f"/proc/{pid}/status").read_text()).group(1))
 
-        return [kib(self.logger), kib(self.push.pid), len(os.listdir(f"/proc/{self.logger}/fd")), len(os.listdir(f"/proc/{self.push.pid}/fd"))]
+        figures = [kib(self.logger), kib(self.push.pid), len(os.listdir(f"/proc/{self.logger}/fd")), len(os.listdir(f"/proc/{self.push.pid}/fd"))]
+        return figures if time.monotonic() > self.pushed_at + SETTLE_SECONDS else [figures[0], NEVER, figures[2], NEVER]
 
 
 def files_count():
@@ -196,7 +199,7 @@ class Parts:
     MORE = (SETTLED_KIB, SETTLED_KIB, SETTLED_FILES, SETTLED_FILES, 2 * SETTLED_FILES)
 
     def __init__(self):
-        self.least = [[1 << 60] * len(self.NAMES) for _ in range(3)]
+        self.least = [[NEVER] * len(self.NAMES) for _ in range(3)]
 
     def note(self, part, figures):
         self.least[part] = [min(pair) for pair in zip(self.least[part], figures)]

@@ -6,9 +6,13 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <elf.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
+#include "session/jit/jit_list.h"
 #include "session/jit/jit_ranges.h"
 #include "session/jit/jitdump.h"
 #include "session/jit/perf_map.h"
@@ -300,6 +304,167 @@ static void lines_of_dumps(void **state)
 			assert_true(line < 99);
 }
 
+/* ---- lists of code objects ---- */
+
+enum { DESCRIPTOR = 64, ENTRY = 128, OBJECT = 4096, OBJECT_BYTES = 1024, CODE = 0x1000, CODE_BYTES = 0x100 };
+
+/* A code object of two functions. */
+struct code_object {
+	Elf64_Ehdr header;
+	Elf64_Shdr section[4]; /* none, code, symbols, names */
+	Elf64_Sym symbol[3];
+	char names[16];
+};
+_Static_assert(sizeof(struct code_object) <= OBJECT_BYTES, "it fits");
+
+/* The memory of a process: a descriptor, its entries, and an object. */
+struct listing {
+	struct jit_memory memory;
+	struct jit_list_place place;
+	struct jit_lines lines;
+	char text[4096];
+};
+
+static void listing_put(const struct listing *listing, uint64_t at, const void *bytes, size_t size)
+{
+	assert_int_equal(pwrite(listing->memory.fd, bytes, size, (off_t)at), size);
+}
+
+static struct code_object code_object_make(void)
+{
+	struct code_object made = {
+		.header = {.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB},
+			   .e_type = ET_REL,
+			   .e_shoff = offsetof(struct code_object, section),
+			   .e_shentsize = sizeof(Elf64_Shdr),
+			   .e_shnum = 4},
+		.section = {{0},
+			    {.sh_type = SHT_PROGBITS, .sh_addr = CODE, .sh_size = CODE_BYTES},
+			    {.sh_type = SHT_SYMTAB,
+			     .sh_offset = offsetof(struct code_object, symbol),
+			     .sh_size = sizeof(made.symbol),
+			     .sh_link = 3},
+			    {.sh_type = SHT_STRTAB,
+			     .sh_offset = offsetof(struct code_object, names),
+			     .sh_size = sizeof(made.names)}},
+		.symbol = {{0},
+			   {.st_name = 1, .st_info = STT_FUNC, .st_shndx = 1, .st_value = 0, .st_size = 0x10},
+			   {.st_name = 6, .st_info = STT_FUNC, .st_shndx = 1, .st_value = 0x10, .st_size = 0x20}},
+		.names = "\0load\0sort"};
+	return made;
+}
+
+/* Make a list of one entry, whose next one is at `next`, with an object of so many bytes. */
+static void listing_begin(struct listing *listing, const struct code_object *object, uint64_t size, uint64_t next)
+{
+	const uint64_t descriptor[] = {1, 0, ENTRY}, entry[] = {next, 0, OBJECT, size};
+	*listing = (struct listing){.memory = {memfd_create("process", MFD_CLOEXEC), 1000}};
+	listing->lines = (struct jit_lines){listing->text, 0, sizeof(listing->text)};
+	listing_put(listing, DESCRIPTOR, descriptor, sizeof(descriptor));
+	listing_put(listing, ENTRY, entry, sizeof(entry));
+	listing_put(listing, OBJECT, object, sizeof(*object));
+}
+
+/* Read once, and compare the text. */
+static void listing_expect(struct listing *listing, const char *text)
+{
+	jit_list_walk(&listing->memory, DESCRIPTOR, &listing->place, &listing->lines);
+	assert_int_equal(listing->lines.bytes, strlen(text));
+	assert_memory_equal(listing->text, text, strlen(text));
+}
+
+static void listing_end(struct listing *listing)
+{
+	close(listing->memory.fd);
+}
+
+static void listed_objects(void **state)
+{
+	const struct code_object object = code_object_make();
+	struct listing listing;
+	(void)state;
+	listing_begin(&listing, &object, sizeof(object), 0);
+	listing_expect(&listing, "1000 10 load\n1010 20 sort\n");
+	assert_int_equal(listing.place.next, 0);
+	/* Nothing is new. */
+	listing_expect(&listing, "1000 10 load\n1010 20 sort\n");
+	listing_end(&listing);
+	/* Without room, the next reading goes on. */
+	listing_begin(&listing, &object, sizeof(object), 0);
+	listing.lines.room = JIT_LINE_BYTES;
+	listing_expect(&listing, "1000 10 load\n");
+	listing.lines.room = sizeof(listing.text);
+	listing_expect(&listing, "1000 10 load\n1010 20 sort\n");
+	listing_end(&listing);
+}
+
+/* A list that leads to itself takes its readings each time, and ends after so many entries. */
+static void circles(void **state)
+{
+	enum { STEPS = 1 << 20, READS = 1000 };
+	struct code_object object = code_object_make();
+	struct listing listing;
+	(void)state;
+	object.header.e_shnum = 0;
+	listing_begin(&listing, &object, sizeof(object), ENTRY);
+	listing_expect(&listing, "");
+	assert_true(listing.place.next == ENTRY && listing.memory.reads_left < READS / 10);
+	uint32_t steps = listing.place.steps;
+	listing.memory.reads_left = READS;
+	listing_expect(&listing, "");
+	assert_true(listing.place.steps > steps);
+	listing.place.steps = STEPS;
+	listing.memory.reads_left = READS;
+	listing_expect(&listing, "");
+	assert_int_equal(listing.place.next, 0);
+	listing_end(&listing);
+	/* One that leads nowhere ends, and the next reading begins anew. */
+	object = code_object_make();
+	listing_begin(&listing, &object, sizeof(object), UINT64_C(1) << 60);
+	listing_expect(&listing, "1000 10 load\n1010 20 sort\n");
+	assert_true(!listing.place.next && !listing.place.head);
+	listing_end(&listing);
+}
+
+/* Lengths and places beyond the object lead to no name, and to no byte outside of it. */
+static void odd_objects(void **state)
+{
+	static const uint64_t odd[] = {0,         1, sizeof(struct code_object), UINT32_MAX, INT64_MAX, UINT64_MAX - 63,
+				       UINT64_MAX};
+	(void)state;
+	for (size_t i = 0; i < sizeof(odd) / sizeof(*odd); i++)
+		for (int field = 0; field < 9; field++) {
+			struct code_object object = code_object_make();
+			struct listing listing;
+			uint64_t size = field == 0 && odd[i] != sizeof(object) ? odd[i] : sizeof(object);
+			uint64_t *const fields[] = {&object.header.e_shoff,     &object.section[2].sh_offset,
+						    &object.section[2].sh_size, &object.section[3].sh_offset,
+						    &object.section[3].sh_size, &object.section[1].sh_addr,
+						    &object.section[1].sh_size, &object.symbol[1].st_value};
+			if (field)
+				*fields[field - 1] = odd[i];
+			listing_begin(&listing, &object, size, 0);
+			jit_list_walk(&listing.memory, DESCRIPTOR, &listing.place, &listing.lines);
+			assert_true(listing.lines.bytes <= 2 * JIT_LINE_BYTES && listing.memory.reads_left < 1000);
+			if (listing.lines.bytes)
+				assert_int_equal(listing.text[listing.lines.bytes - 1], '\n');
+			listing_end(&listing);
+		}
+	/* The other symbols' table, and an index of a section that is not there. */
+	struct code_object object = code_object_make();
+	struct listing listing;
+	object.section[2].sh_link = UINT32_MAX;
+	listing_begin(&listing, &object, sizeof(object), 0);
+	listing_expect(&listing, "");
+	listing_end(&listing);
+	object = code_object_make();
+	object.symbol[1].st_shndx = 0xfff1;
+	object.symbol[2].st_name = UINT32_MAX;
+	listing_begin(&listing, &object, sizeof(object), 0);
+	listing_expect(&listing, "");
+	listing_end(&listing);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -311,6 +476,9 @@ int main(void)
 		cmocka_unit_test(heads_of_dumps),
 		cmocka_unit_test(records_of_dumps),
 		cmocka_unit_test(lines_of_dumps),
+		cmocka_unit_test(listed_objects),
+		cmocka_unit_test(circles),
+		cmocka_unit_test(odd_objects),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -335,6 +335,13 @@ test("a selected frame has its numbers; only this, hide and focus", async () => 
 	assert.match(await text(page, "#command"), /-requireFrames 'app!Image::decode\(Bytes\)'$/);
 	assert.match(await text(page, "#selection-words"), new RegExp(formatBytes(frame.value)));
 	await click(page, "#filters button");
+	// A chip that is cut says all of its words.
+	const words = "frame_".repeat(15);
+	await page.fill("#search", words);
+	await page.press("#search", "Enter");
+	await page.waitForSelector("#filters button");
+	assert.ok((await page.getAttribute("#filters button", "title")).includes(words));
+	await click(page, "#filters button");
 	assert.match(await text(page, "#selection-words"), new RegExp(formatBytes(layout.total)));
 	await page.mouse.dblclick(...(await pointOf(page, frame)));
 	await settle(page);

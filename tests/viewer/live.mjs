@@ -125,7 +125,14 @@ test("a session goes on, holds, and becomes its trace", async () => {
 	await says(page, "#recording-words", "Session goes is recorded, as of");
 	await program.grow(5000);
 	await says(page, "#selection-words", "live in 5,100 blocks");
+	// Grows stays on while pictures follow each other.
+	await page.keyboard.press("g");
+	const picture = await text(page, "#recording-words");
 	await program.grow(-1000);
+	await page.waitForFunction((before) => document.querySelector("#recording-words").textContent !== before, picture);
+	assert.equal(await page.getAttribute("#presets button:nth-child(3)", "aria-pressed"), "true");
+	await page.keyboard.press("1");
+	await page.keyboard.press("p");
 	await says(page, "#selection-words", "live in 4,100 blocks");
 
 	await page.click("#hold");
@@ -173,6 +180,9 @@ test("a session goes on, holds, and becomes its trace", async () => {
 		new RegExp(`${formatBytes(totals.outstanding_bytes)} live in ${formatWhole(totals.outstanding_count)} blocks`),
 	);
 	await says(page, "#sentence", "At most");
+	// Now is the end of the trace, which is not its peak.
+	await says(page, "#selection-words", "^At \\d.* live in 11,100 blocks");
+	assert.match(await text(page, "#legend"), /before the trace/);
 	await page.keyboard.press("3");
 	await says(page, "#blocks-controls", "blocks, ");
 	await close(page);
@@ -200,6 +210,10 @@ test("a held picture is a trace: findings, finer times, single blocks", async ()
 	await says(page, "#blocks-controls", "5,100 blocks, ");
 	await page.click("#blocks .table-row >> nth=0");
 	await says(page, "#panel", "not freed");
+	for (const colorScheme of ["light", "dark"]) {
+		await page.emulateMedia({colorScheme});
+		assert.deepEqual(await faultsOf(page), [], `held, ${colorScheme}`);
+	}
 	const asked = page.waitForResponse((answer) => /cells\?.*from=.*held=\d+/.test(answer.url()));
 	await page.focus("#timeline");
 	await page.keyboard.press("+");
@@ -232,7 +246,7 @@ test("a held picture is a trace: findings, finer times, single blocks", async ()
 	await says(page, "#blocks-controls", "its trace is being read");
 	read();
 	await says(page, "#sentence", "never freed");
-	await says(page, "#panel", "obeys!main has 100 % of the bytes that are live at the end");
+await says(page, "#panel", "obeys!main has 100 % of the bytes that are live at the end");
 	assert.equal(await statusOf(held), 410);
 	await close(page);
 	server.kill();

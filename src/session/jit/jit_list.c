@@ -204,10 +204,10 @@ void jit_list_walk(struct jit_memory *memory, uint64_t descriptor, struct jit_li
 		if (memory->reads_left < READS_OF_ENTRY || lines->room - lines->bytes < JIT_LINE_BYTES)
 			return;
 		uint64_t number = entry_read(memory, place->next, &entry);
-		if (number == place->stop || place->steps++ == STEPS_MAX) {
-			place->next = 0;
-		} else if (!number) {
+		if (!number) {
 			*place = (struct jit_list_place){.next = 0};
+		} else if (number == place->stop || place->steps++ == STEPS_MAX) {
+			place->next = 0;
 		} else {
 			uint32_t from = place->symbol;
 			place->symbol = jit_object_read(memory, entry.object, entry.size, from, lines);
