@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* make_trace plain|forks|together|losses|earlier|untraced|circular|resident|random|nested|growing|growths|turns|interpreted|limited|exited|ended|actions|sampled|huge|python|python_arenas|unknown_python FILE [SEED [CALLS]]: writes a trace whose every
+/* make_trace plain|forks|together|losses|earlier|untraced|circular|resident|random|nested|growing|growths|turns|interpreted|limited|exited|ended|actions|sampled|huge|python|python_extensions|python_arenas|unknown_python FILE [SEED [CALLS]]: writes a trace whose every
    event is known. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -636,6 +636,24 @@ static void python(struct scene *scene)
 	scene_alloc(scene, thread, 4000, 0x7f0000400010, 500);
 }
 
+/* Extensions without symbols: one that comes with Python, another one, and the same where no Python calls. */
+static void python_extensions(struct scene *scene)
+{
+	static const char *const paths[] = {"/usr/lib/python3.11/lib-dynload/_json.cpython-311-x86_64-linux-gnu.so",
+					    "/usr/lib/python3/dist-packages/_grid.cpython-311-x86_64-linux-gnu.so"};
+	uint32_t process = scene_process(scene, 100, TRACE_NONE, 0), thread = scene_thread(scene, process, 100);
+	uint32_t start = scene_stack(scene, 0x1000, 0);
+	for (uint32_t i = 0; i < 4; i++) {
+		uint32_t image = writer_add_image(scene->writer, &(struct trace_image){.path = paths[i % 2]});
+		uint32_t stack = i < 2 ? python_line(scene, start, "/src/shop.py", "Shop.load", 6) : start;
+		for (uint32_t k = 0; k < 2; k++)
+			stack = writer_intern_node(scene->writer, stack,
+						   writer_intern_frame(scene->writer, image, 0x5000 + 0x1000 * k));
+		scene->stack = stack;
+		scene_alloc(scene, thread, 1000 * (i + 1), 0x7f0000000010 + (uint64_t)i * 0x10000, 100U << i);
+	}
+}
+
 /* A line that needed two arenas, another one that needed a third, and one with a large object. */
 static void python_arenas(struct scene *scene)
 {
@@ -715,6 +733,7 @@ int main(int argc, char **argv)
 		      {"unknown_python", unknown_python},
 		      {"turns", turns},
 		      {"interpreted", interpreted},
+		      {"python_extensions", python_extensions},
 		      {"python_arenas", python_arenas}};
 	static const struct writer_options round = {
 		.mode = WRITER_CIRCULAR, .max_file_bytes = 16 << 10, .segment_bytes = 2 << 10};
@@ -724,7 +743,7 @@ int main(int argc, char **argv)
 		      "plain|forks|together|losses|earlier|untraced|circular|resident|random|nested|growing|growths|"
 		      "turns|interpreted|"
 		      "limited|exited|ended|"
-		      "actions|sampled|huge|python|python_arenas|unknown_python "
+		      "actions|sampled|huge|python|python_extensions|python_arenas|unknown_python "
 		      "FILE [SEED "
 		      "[CALLS]]\n",
 		      stderr);
