@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* make_trace plain|forks|together|losses|earlier|untraced|circular|resident|random|nested|growing|growths|turns|interpreted|limited|exited|ended|actions|sampled|huge|python|python_extensions|python_arenas|unknown_python FILE [SEED [CALLS]]: writes a trace whose every
+/* make_trace plain|forks|together|losses|earlier|untraced|circular|resident|random|nested|growing|growths|turns|interpreted|limited|exited|ended|actions|sampled|huge|python|python_extensions|python_objects|python_arenas|unknown_python FILE [SEED [CALLS]]: writes a trace whose every
    event is known. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -669,6 +669,33 @@ static void python_arenas(struct scene *scene)
 	scene_alloc(scene, thread, 5000, 0x7f0000400010, 1500000);
 }
 
+/* Two arenas that one line needed, most of whose objects another one made. */
+static void python_objects(struct scene *scene)
+{
+	uint32_t process = scene_process(scene, 100, TRACE_NONE, 0), thread = scene_thread(scene, process, 100);
+	uint32_t start = scene_stack(scene, 0x1000, 0),
+		 load = python_line(scene, start, "/src/shop.py", "Shop.load", 6),
+		 keep = python_line(scene, start, "/src/shop.py", "Shop.keep", 9);
+	writer_add_entry(scene->writer, &(struct trace_entry){scene->library, FUNCTION_HEAP_ALLOC, "_PyObject_Malloc"});
+	uint32_t objects = writer_add_heap(
+			 scene->writer,
+			 &(struct trace_heap){.process = process, .handle = 0x5000, .name = "python objects"}),
+		 heap = scene->heap;
+	for (uint32_t i = 0; i < 2; i++) {
+		uint64_t arena = 0x7f0000000000 + (uint64_t)i * 0x100000;
+		scene->heap = heap;
+		scene->function = FUNCTION_ARENA_ALLOC;
+		scene->stack = load;
+		scene_alloc(scene, thread, 1000000 * (int64_t)(i + 1), arena, 0x100000);
+		scene->heap = objects;
+		scene->function = FUNCTION_HEAP_ALLOC;
+		for (uint32_t k = 0; k < 2000; k++) {
+			scene->stack = k % 10 ? keep : load;
+			scene_alloc(scene, thread, 1000000 * (int64_t)(i + 1) + 100 * (k + 1), arena + k * 512, 512);
+		}
+	}
+}
+
 /* A function that a runtime compiled. */
 static uint32_t compiled(struct scene *scene, uint32_t stack, const char *function)
 {
@@ -734,6 +761,7 @@ int main(int argc, char **argv)
 		      {"turns", turns},
 		      {"interpreted", interpreted},
 		      {"python_extensions", python_extensions},
+		      {"python_objects", python_objects},
 		      {"python_arenas", python_arenas}};
 	static const struct writer_options round = {
 		.mode = WRITER_CIRCULAR, .max_file_bytes = 16 << 10, .segment_bytes = 2 << 10};
@@ -743,7 +771,7 @@ int main(int argc, char **argv)
 		      "plain|forks|together|losses|earlier|untraced|circular|resident|random|nested|growing|growths|"
 		      "turns|interpreted|"
 		      "limited|exited|ended|"
-		      "actions|sampled|huge|python|python_extensions|python_arenas|unknown_python "
+		      "actions|sampled|huge|python|python_extensions|python_objects|python_arenas|unknown_python "
 		      "FILE [SEED "
 		      "[CALLS]]\n",
 		      stderr);

@@ -15,6 +15,7 @@
 #include "action/summary/summary.h"
 #include "action/summary/summary_lines.h"
 #include "base/text.h"
+#include "query/folded.h"
 #include "trace/code_rows.h"
 #include "trace/process_rows.h"
 #include "trace/row_ids.h"
@@ -281,12 +282,16 @@ static void arenas_find(struct summary *summary)
 	sink_format(&text, "%u %% of the peak (%s) is in arenas of Python", text_percent(bytes, whole),
 		    bytes_of(summary, bytes).data);
 	const size_t title = text.used;
-	bool shows_objects = has_objects(source->table->dictionary);
+	bool shows_objects = has_objects(source->table->dictionary),
+	     is_exact = !source->table->sample_bytes && !heap_is_folded(source->table);
 	sink_text(&text, ": the line that needed a new arena has all of it, also what other lines put there. ");
 	sink_text(&text, shows_objects ? "The objects are blocks of a heap of their own, each of its own line."
 				       : "Recorded with --python-objects, each object is a block of its own line.");
 	command_begin(summary, &command, "heap");
-	sink_text(&command, shows_objects ? " -heap \"python objects\" -top 3" : " -heaps -top 3");
+	sink_text(&command, !shows_objects ? " -heaps"
+			    : is_exact     ? " -innermost -frames sp -lines"
+					   : " -heap \"python objects\" -frames sp -lines");
+	sink_text(&command, " -top 3");
 	command_filter(summary, &command);
 	finding_add_at(summary, FINDING_ARENAS, source->window->peak_at_ns, &text, title, &command);
 }
