@@ -272,7 +272,7 @@ static void interpreted_put(const struct summary_screen *screen, enum summary_li
 	const struct summary_list *list = &summary->lists[id];
 	for (size_t i = 0; i < list->count && i < screen->rows; i++) {
 		uint32_t user = stack_view_user_node(summary->input, list->rows.rows[i]->group);
-		if (!heap_names_name(names, heap_names_frame(names, user)->name)->is_interpreted)
+		if (!user || !heap_names_name(names, heap_names_frame(names, user)->name)->is_interpreted)
 			continue;
 		summary_words_put(screen, 2,
 				  "Interpreter: all methods that Java interprets, which have no names. With java "
