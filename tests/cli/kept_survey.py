@@ -108,7 +108,8 @@ def check_beside_the_page():
 
 def main():
     subprocess.run([MAKE_TRACE, "random", "random.xht", "3"], check=True)
-    traces = ["random.xht", *sorted(glob.glob(f"{TESTS}/golden/traces/*.xht")), *sorted(glob.glob(f"{TESTS}/older/*.xht"))]
+    subprocess.run([MAKE_TRACE, "python_spread", "spread.xht"], check=True)
+    traces = ["random.xht", "spread.xht", *sorted(glob.glob(f"{TESTS}/golden/traces/*.xht")), *sorted(glob.glob(f"{TESTS}/older/*.xht"))]
     for trace in traces:
         local = os.path.basename(trace)
         if trace != local:

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* make_trace plain|forks|together|losses|earlier|untraced|circular|resident|random|nested|growing|growths|turns|interpreted|limited|exited|ended|actions|sampled|huge|python|python_extensions|python_objects|python_arenas|unknown_python FILE [SEED [CALLS]]: writes a trace whose every
+/* make_trace plain|forks|together|losses|earlier|untraced|circular|resident|random|nested|growing|growths|turns|interpreted|limited|exited|ended|actions|sampled|huge|python|python_extensions|python_spread|python_objects|python_arenas|unknown_python FILE [SEED [CALLS]]: writes a trace whose every
    event is known. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -669,6 +669,22 @@ static void python_arenas(struct scene *scene)
 	scene_alloc(scene, thread, 5000, 0x7f0000400010, 1500000);
 }
 
+/* Arenas that are needed all the time, now by this function, now by that one, and never returned. */
+static void python_spread(struct scene *scene)
+{
+	enum { FUNCTIONS = 14, ARENAS = 96 };
+	uint32_t process = scene_process(scene, 100, TRACE_NONE, 0), thread = scene_thread(scene, process, 100);
+	uint32_t start = scene_stack(scene, 0x1000, 0);
+	scene->function = FUNCTION_ARENA_ALLOC;
+	for (uint32_t i = 0; i < ARENAS; i++) {
+		char name[] = "Shop.abcdefghijklmn";
+		name[6 + i * 5 % FUNCTIONS] = 0;
+		scene->stack = python_line(scene, start, "/src/shop.py", name, 1);
+		scene_alloc(scene, thread, 200000000 * (int64_t)(i + 1), 0x7f0000000000 + (uint64_t)i * 0x100000,
+			    0x100000);
+	}
+}
+
 /* Two arenas that one line needed, most of whose objects another one made. */
 static void python_objects(struct scene *scene)
 {
@@ -761,6 +777,7 @@ int main(int argc, char **argv)
 		      {"turns", turns},
 		      {"interpreted", interpreted},
 		      {"python_extensions", python_extensions},
+		      {"python_spread", python_spread},
 		      {"python_objects", python_objects},
 		      {"python_arenas", python_arenas}};
 	static const struct writer_options round = {
@@ -771,7 +788,8 @@ int main(int argc, char **argv)
 		      "plain|forks|together|losses|earlier|untraced|circular|resident|random|nested|growing|growths|"
 		      "turns|interpreted|"
 		      "limited|exited|ended|"
-		      "actions|sampled|huge|python|python_extensions|python_objects|python_arenas|unknown_python "
+		      "actions|sampled|huge|python|python_extensions|python_spread|python_objects|python_arenas|"
+		      "unknown_python "
 		      "FILE [SEED "
 		      "[CALLS]]\n",
 		      stderr);
