@@ -100,13 +100,26 @@ static struct heap_range known_range(const struct action_source *source)
 	return range;
 }
 
+/* Make the chart of blocks that lie in no other: with what remains of these, those inside have the same bytes. */
+static void chart_whole(const struct survey_making *making)
+{
+	struct heap_filter filter;
+	heap_filter_init_for(&filter, making->source->table);
+	filter.is_cancelled = making->source->filter->is_cancelled;
+	heap_peaks(making->survey->chart, making->survey->plan.chart_parts, making->source->table, &filter,
+		   making->survey->chart_range);
+	heap_filter_fini(&filter);
+}
+
 /* Add up all allocations in *sum. */
 static void survey_scan(struct survey_making *making, struct survey_part *sum)
 {
 	struct survey *survey = making->survey;
 	unsigned width = heap_scan_width(making->source->table);
 	struct survey_part *parts = memory_zeroed(width, sizeof(*parts));
-	if (survey->chart)
+	if (survey->chart && making->source->filter->has_overhead)
+		chart_whole(making);
+	else if (survey->chart)
 		making->search = heap_peak_search_new(making->source->table, making->source->filter,
 						      survey->chart_range, survey->plan.chart_parts);
 	for (unsigned i = 0; i < width; i++)

@@ -134,12 +134,19 @@ static inline void row_survey(struct survey_part *part, const struct heap_alloca
 	const struct heap_window *window = making->source->window;
 	uint32_t process = table->dictionary->threads[row->thread].process;
 	struct heap_weight weight = heap_weigh(table, row);
-	if (heap_is_live_at(row, window->peak_at_ns))
-		rounding_add(&part->at_peak, details);
-	row_reside(part, row, details, process);
+	/* With what remains of blocks around others, bytes are those of the outer block, and all else is of the inner
+	   ones. */
+	bool has_remainders = making->source->filter->has_overhead;
+	if (!has_remainders || !(row->flags & HEAP_NESTED)) {
+		if (heap_is_live_at(row, window->peak_at_ns))
+			rounding_add(&part->at_peak, details);
+		row_reside(part, row, details, process);
+		if (making->has_levels)
+			row_level(part, row, process, weight.bytes);
+	}
+	if (has_remainders && row->flags & HEAP_HAS_NESTED)
+		return;
 	row_grow(part, row, process, weight);
-	if (making->has_levels)
-		row_level(part, row, process, weight.bytes);
 	if (!heap_is_in_range(row, window->range) || row->end > HEAP_END_DESTROY)
 		return;
 	if (heap_lifetime_ns(row) < making->survey->plan.short_ns) {
