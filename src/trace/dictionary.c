@@ -282,6 +282,15 @@ bool trace_has_python(const struct trace_dictionary *dictionary)
 	return false;
 }
 
+bool trace_has_python_objects(const struct trace_dictionary *dictionary)
+{
+	for (uint32_t i = 0; i < dictionary->entry_count; i++)
+		if (dictionary->entries[i].function == FUNCTION_HEAP_ALLOC &&
+		    !strcmp(dictionary->entries[i].name, "_PyObject_Malloc"))
+			return true;
+	return false;
+}
+
 bool trace_has_nameless(const struct trace_dictionary *dictionary)
 {
 	for (uint32_t i = 0; i < dictionary->frame_count; i++)

@@ -92,6 +92,9 @@ bool trace_has_annotations(const struct trace_dictionary *dictionary);
 /** Return whether stacks have Python frames. */
 bool trace_has_python(const struct trace_dictionary *dictionary);
 
+/** Return whether Python's objects are recorded, each as a block. */
+bool trace_has_python_objects(const struct trace_dictionary *dictionary);
+
 /** Return whether stacks have functions that a runtime has compiled and named. */
 bool trace_has_jit(const struct trace_dictionary *dictionary);
 

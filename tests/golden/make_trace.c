@@ -710,6 +710,9 @@ static void python_objects(struct scene *scene)
 			scene_alloc(scene, thread, 1000000 * (int64_t)(i + 1) + 100 * (k + 1), arena + k * 512, 512);
 		}
 	}
+	scene->heap = heap;
+	scene->function = FUNCTION_COUNT;
+	scene_alloc(scene, scene_thread(scene, scene_process(scene, 200, process, 0), 200), 1000, 0x7e0000000010, 100);
 }
 
 /* A function that a runtime compiled. */

@@ -158,24 +158,14 @@ static void forecast_tell(const struct summary *summary, uint32_t process, struc
 		    text_bytes(forecast.limit_bytes).data, text_duration(left_ns).data);
 }
 
-/* Return whether Python took arenas for its objects, and whether these are blocks, too. */
-static bool has_arenas(const struct trace_dictionary *dictionary, bool *has_objects)
-{
-	bool has_arenas = false;
-	*has_objects = false;
-	for (uint32_t i = 0; i < dictionary->entry_count; i++) {
-		const struct trace_entry *entry = &dictionary->entries[i];
-		has_arenas |= entry->function == FUNCTION_ARENA_ALLOC;
-		*has_objects |= entry->function == FUNCTION_HEAP_ALLOC && !strcmp(entry->name, "_PyObject_Malloc");
-	}
-	return has_arenas;
-}
-
 /* Say how to know more of a process whose arenas hide what grows. */
 static void objects_tell(const struct summary *summary, struct sink *text)
 {
-	bool has_objects;
-	if (has_arenas(summary->source->table->dictionary, &has_objects) && !has_objects)
+	const struct trace_dictionary *dictionary = summary->source->table->dictionary;
+	bool has_arenas = false;
+	for (uint32_t i = 0; i < dictionary->entry_count; i++)
+		has_arenas |= dictionary->entries[i].function == FUNCTION_ARENA_ALLOC;
+	if (has_arenas && !trace_has_python_objects(dictionary))
 		sink_text(text, " " RECORD_OBJECTS);
 }
 
@@ -304,8 +294,8 @@ static void arenas_find(struct summary *summary)
 	sink_format(&text, "%u %% of the peak (%s) is in arenas of Python", text_percent(bytes, whole),
 		    bytes_of(summary, bytes).data);
 	const size_t title = text.used;
-	bool shows_objects, is_exact = !source->table->sample_bytes && !heap_is_folded(source->table);
-	has_arenas(source->table->dictionary, &shows_objects);
+	bool shows_objects = trace_has_python_objects(source->table->dictionary),
+	     is_exact = !source->table->sample_bytes && !heap_is_folded(source->table);
 	sink_text(&text, ": the line that needed a new arena has all of it, also what other lines put there. ");
 	sink_text(&text, shows_objects ? "The objects are blocks of a heap of their own, each of its own line."
 				       : RECORD_OBJECTS);

@@ -15,10 +15,13 @@ void kept_survey_begin(struct kept_survey *kept, struct action_input *input, str
 	for (uint32_t site = 0; site < site_count; site++)
 		action_site_node(input, source, &(struct heap_cell){site, 0});
 	/* What the findings depend on, beside the trace. */
-	const uint64_t question[] = {
-		(uint64_t)plan->short_ns, plan->chart_parts,
-		plan->resident_process,   (uint64_t)plan->resident_at_ns,
-		plan->resident != NULL,   XXH3_64bits(source->site_nodes, site_count * sizeof(*source->site_nodes))};
+	const uint64_t question[] = {(uint64_t)plan->short_ns,
+				     plan->chart_parts,
+				     plan->resident_process,
+				     (uint64_t)plan->resident_at_ns,
+				     plan->resident != NULL,
+				     source->filter->nesting,
+				     XXH3_64bits(source->site_nodes, site_count * sizeof(*source->site_nodes))};
 	kept->source = source;
 	kept_answer_begin(&kept->answer, source->table, HEAP_ANSWER_SURVEY, question, sizeof(question));
 }

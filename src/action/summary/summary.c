@@ -165,7 +165,11 @@ static void process_measure(struct summary *summary, struct summary_process *own
 	range.to_ns = end_ns < range.to_ns ? end_ns : range.to_ns;
 	if (range.from_ns > range.to_ns)
 		return;
-	heap_filter_init_of_process(&filter, source->filter, source->table, own->process);
+	/* What remains of blocks around others is known of all processes only: of one, all of these count. */
+	struct heap_filter of_all = *source->filter;
+	if (of_all.has_overhead)
+		of_all.nesting = HEAP_NESTING_OUTERMOST;
+	heap_filter_init_of_process(&filter, &of_all, source->table, own->process);
 	heap_window_make(&window, source->table, &filter, range, HEAP_BY_NONE);
 	struct action_source of_process = *source;
 	of_process.window = &window;
@@ -181,7 +185,7 @@ static void process_measure(struct summary *summary, struct summary_process *own
 	own->outstanding_bytes = window.totals.outstanding_bytes;
 	own->outstanding_count = window.totals.outstanding_count;
 	own->total_count = window.totals.total_count;
-	if (rows.shown && rows.rows[0]->figures->numbers.peak_bytes) {
+	if (rows.shown && rows.rows[0]->figures->numbers.peak_bytes && !of_all.has_overhead) {
 		own->top_node = rows.rows[0]->group;
 		own->top_bytes = rows.rows[0]->figures->numbers.peak_bytes;
 	}
@@ -387,6 +391,7 @@ void summary_make(struct summary *summary, struct action_input *input, const str
 				    .filters = plan->filters,
 				    .filter_count = plan->filter_count,
 				    .has_range = plan->has_range,
+				    .is_by_object = plan->is_by_object,
 				    .top = (size_t)plan->top};
 	summary->resident = plan->is_filtered ? NULL : largest_sample(source->table->dictionary, TRACE_NONE);
 	/* The parts of the resident memory take each block that there was. */

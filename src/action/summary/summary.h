@@ -101,7 +101,8 @@ struct summary {
 	const struct filter_note *filters; /**< which allocations count */
 	size_t filter_count;
 	bool has_range;
-	size_t top; /**< rows of each list */
+	bool is_by_object; /**< Python's objects count in place of their arenas, and the filters say so */
+	size_t top;        /**< rows of each list */
 };
 
 /** The largest resident memory: where its kinds of mappings were read, else where it was measured. */
@@ -126,10 +127,11 @@ struct summary_plan {
 	const struct filter_note *filters;
 	size_t filter_count;
 	bool has_range;
-	bool is_filtered; /**< not all allocations count */
-	bool is_brief;    /**< no lists and no processes: what grows, and the totals */
-	bool is_screen;   /**< only as many processes as a screen shows: each one takes a pass */
-	bool is_kept;     /**< what passes find is kept in the index (kept_survey.h); not if it is brief */
+	bool is_by_object; /**< as that of the summary */
+	bool is_filtered;  /**< not all allocations count */
+	bool is_brief;     /**< no lists and no processes: what grows, and the totals */
+	bool is_screen;    /**< only as many processes as a screen shows: each one takes a pass */
+	bool is_kept;      /**< what passes find is kept in the index (kept_survey.h); not if it is brief */
 };
 
 /** Make the summary of the input's one source, whose window is there. End it with summary_fini(). */

@@ -126,7 +126,12 @@ static void filters_put(const struct summary_screen *screen)
 			 text_microseconds(summary->source->window->range.to_ns).data);
 		summary_line_put(screen, line, "");
 	}
-	for (size_t i = 0; i < summary->filter_count; i++) {
+	if (summary->is_by_object)
+		summary_words_put(screen, 2,
+				  "objects of Python count, each by its own line, in place of their arenas; [pool "
+				  "overhead] is what remains of these (-innermost)",
+				  "");
+	for (size_t i = 0; i < summary->filter_count && !summary->is_by_object; i++) {
 		snprintf(line, sizeof(line), "  only -%s ", summary->filters[i].name);
 		summary_line_put(screen, line, text_shown(summary->filters[i].text));
 	}

@@ -211,6 +211,8 @@ int asking_make(struct analysis *analysis, const struct analysis_request *reques
 	if (answer->output && asking_check_output(answer->output, request->words[0].path, &diag))
 		return cli_fail("%s", diag.text);
 	int status = asking_open(analysis, request);
+	if (!status && answer->settle)
+		answer->settle(answer->context);
 	status = status ? status : asking_check_innermost(analysis);
 	return status ? status : asking_run(analysis, answer->make, answer->undo, answer->context);
 }

@@ -60,6 +60,7 @@ int asking_print(const struct analysis *analysis, const char *output, bool wants
 
 /** The answer of a command about one trace. `context` is the argument of its functions. */
 struct cli_answer {
+	void (*settle)(void *context); /**< the trace is open, and the question may depend on it; NULL: it does not */
 	int (*make)(void *context, struct diag *diag); /**< as of analysis_run() */
 	void (*undo)(void *context);
 	void (*write)(void *context, struct sink *out);

@@ -7,6 +7,7 @@
 #include "action/summary/summary.h"
 #include "action/summary/summary_json.h"
 #include "action/summary/summary_text.h"
+#include "base/memory.h"
 #include "cli/ask/analysis_options.h"
 #include "cli/ask/answer_lines.h"
 #include "cli/ask/filter_options.h"
@@ -15,6 +16,7 @@
 #include "cli/image/image_notes.h"
 #include "cli/input.h"
 #include "cli/layout_options.h"
+#include "query/folded.h"
 #include "server/alone/alone_file.h"
 #include "trace/trace.h"
 
@@ -72,10 +74,26 @@ static void peak_show(struct analysis *analysis)
 }
 
 struct report_answer {
-	const struct report_options *options;
+	struct report_options *options;
 	struct analysis analysis;
 	struct summary summary;
+	bool is_by_object; /* each of Python's objects counts, though nobody asked for that */
 };
+
+/* Where Python's objects are blocks, those are what is asked about: the line that needed an arena has made few of the
+   objects in it. With filters, what remains of arenas is not known. */
+static void answer_settle(void *context)
+{
+	struct report_answer *answer = context;
+	struct filter_request *asked = &answer->options->filter.asked;
+	const struct heap_table *table = answer->analysis.opened[0]->table;
+	if (asked->note_count || asked->range.words[0] || !table->nested_count || table->sample_bytes ||
+	    heap_is_folded(table) || !trace_has_python_objects(table->dictionary))
+		return;
+	answer->is_by_object = true;
+	asked->filter.nesting = HEAP_NESTING_INNERMOST;
+	filter_request_note(asked, filter_words[FILTER_WORD_INNERMOST].name, memory_zeroed(1, 1));
+}
 
 static int answer_make(void *context, struct diag *diag)
 {
@@ -87,7 +105,8 @@ static int answer_make(void *context, struct diag *diag)
 					  .filters = asked->notes,
 					  .filter_count = asked->note_count,
 					  .has_range = asked->range.words[0] != NULL,
-					  .is_filtered = asked->note_count > 0,
+					  .is_filtered = asked->note_count > 0 && !answer->is_by_object,
+					  .is_by_object = answer->is_by_object,
 					  .is_kept = true,
 					  .is_screen = options->format == REPORT_TEXT && !options->has_more};
 	(void)diag;
@@ -119,7 +138,8 @@ static int trace_show(struct report_options *options, char *path)
 	struct heap_cull cull = {.with_entries = false};
 	const struct window_word word = {.path = path};
 	struct report_answer answer = {.options = options};
-	const struct cli_answer shown = {.make = answer_make,
+	const struct cli_answer shown = {.settle = answer_settle,
+					 .make = answer_make,
 					 .undo = answer_undo,
 					 .write = answer_write,
 					 .context = &answer,
