@@ -95,8 +95,11 @@ function drawGrowth(app, link) {
 	if (unknown) return [make("span", {title: safeText(unknown)}, "Too short a run to say what grows.")];
 	if (!growth) return ["Nothing grows steadily."];
 	const selection = {kind: /** @type {const} */ ("window"), from: growth.from_ns, to: growth.to_ns, classes: AIFO};
+	const grows = growth.function
+		? link(shortOf(app, growth.function), {selection, item: {kind: "group", by: "inclusive", key: keyOf(growth.function)}})
+		: link(`Process ${growth.pid}`, {selection});
 	return [
-		link(shortOf(app, growth.function), {selection, item: {kind: "group", by: "inclusive", key: keyOf(growth.function)}}),
+		grows,
 		" grows by ",
 		make("b", `${formatBytes(growth.bytes_per_second)}/s`),
 		".",

@@ -123,12 +123,14 @@ bool heap_cull_matches(struct heap_cull *cull, struct heap_names *names, uint32_
 {
 	const struct heap_frame *frame = heap_names_frame(names, node);
 	const struct heap_name *name = heap_names_name(names, frame->name);
-	/* What the interpreter takes before it runs any managed code stays with its own functions. A module of the
-	   runtime, and a function without a name, belong to the user's function around them, of which those without a
-	   name are all one. */
+	/* What the interpreter takes before it runs any managed code stays with its own functions. A place of a library
+	   that no symbol names says less than the managed function that called it. A module of the runtime, and a
+	   function without a name, belong to the user's function around them, of which those without a name are all
+	   one. */
+	bool is_nameless = name->is_interpreter || heap_name_is_offset(name);
 	bool is_called = name->is_entry ||
 			 (name->is_interpreted || name->is_bundled ? heap_names_frame(names, frame->parent)->has_user
-								   : name->is_interpreter && frame->has_managed);
+								   : is_nameless && frame->has_managed);
 	return (cull->with_entries && is_called) || heap_patterns_match(&cull->lists, names, node) ||
 	       heap_patterns_match(&cull->frames, names, node) ||
 	       (cull->wrappers && wrappers_has(cull->wrappers, names, frame->name));

@@ -189,6 +189,13 @@ static const char *image_file_name(const struct heap_names *names, uint32_t imag
 		       : NULL;
 }
 
+/* The extensions that come with CPython are its own code, whatever their names are. */
+static bool is_extension(const struct heap_names *names, uint32_t image)
+{
+	return names->tree->has_python && image < names->dictionary->image_count &&
+	       library_is_extension(names->dictionary->images[image].path);
+}
+
 /* What stands for the image of a function that a runtime has compiled: its source file. Modules of node have no
    file. */
 static const char *jit_image_name(const char *file)
@@ -217,7 +224,8 @@ static uint32_t name_of_symbol(struct heap_names *names, uint32_t image, const s
 		name->mangled = arena_text(&names->tree->arena, frame->mangled);
 	name->is_python = has_image && names->stored_image[image] == 1 + TRACE_NAMED_BY_PYTHON;
 	name->is_jit = !has_image;
-	name->is_interpreter |= name->is_jit && library_is_runtime_code(frame->function);
+	name->is_interpreter |=
+		is_extension(names, image) || (name->is_jit && library_is_runtime_code(frame->function));
 	name->is_interpreted = name->is_jit && library_is_interpreted(frame->function);
 	name->is_bundled = name->is_jit && library_of_runtime(image_name, frame->function);
 	if (!heap_name_is_managed(name))
@@ -246,6 +254,7 @@ static uint32_t name_of_offset(struct heap_names *names, uint32_t image, uint64_
 	uint32_t id = name_intern(names, key, key_size, image_name, NULL, text);
 	names->tree->names[id].image_id = names->images[image];
 	names->tree->names[id].offset = offset;
+	names->tree->names[id].is_interpreter |= is_extension(names, image);
 	free(text);
 	free(key);
 	return id;

@@ -70,6 +70,11 @@ bool library_is_interpreter(const char *image)
 	return !strncmp(image, "python3", 7) || !strncmp(image, "libpython3", 10);
 }
 
+bool library_is_extension(const char *path)
+{
+	return strstr(path, "/lib-dynload/");
+}
+
 #define NODE_ADVICE "record with --jit-names, or start it with NODE_OPTIONS=--perf-basic-prof"
 #define RUBY_ADVICE "start it with --yjit-perf, which Ruby has from 3.3 on"
 #define PHP_ADVICE "record with --jit-names, or start it with -d opcache.jit_debug=0x10"

@@ -12,6 +12,9 @@ bool library_frame(const struct heap_name *name);
 /** Return whether an image is CPython itself, by its file name: python3.11, libpython3.so. */
 bool library_is_interpreter(const char *image);
 
+/** Return whether an image is an extension that comes with CPython, by its path: lib-dynload/_json.so. */
+bool library_is_extension(const char *path);
+
 /** Return whether an image is the program or a library of a runtime that compiles code, by its file name: node,
     libjvm.so. Its functions are folded beside those that it has compiled and named. */
 bool library_is_runtime(const char *image);

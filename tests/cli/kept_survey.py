@@ -16,8 +16,8 @@ CACHE = pathlib.Path("cache").absolute()
 ENVIRONMENT = dict(os.environ, XDG_CACHE_HOME=str(CACHE), XHEAP_INDEX_EVENTS="1")
 # Each has another key, but for the first two, and what is kept for one is of no use to the next.
 QUESTIONS = (("-more",), ("-format", "json"), ("-noDefaultCull",), ("-shortLived", "1ms"), ("-top", "1"))
-# The last fields of the head (src/table/index_file.h): key, place, size and checksum of each answer, and the head's own.
-ANSWER, ANSWERS = struct.Struct("<4Q"), 2
+# The last fields of the head (src/table/index_file.h): key, place, size and checksum of each answer, and the head's own. The findings are the second answer.
+ANSWER, ANSWERS, FINDINGS = struct.Struct("<4Q"), 4, 1
 failed = []
 
 
@@ -49,7 +49,7 @@ def kept(path):
     """Where the index at the path has the findings: the place and the size of them; a size of 0: it has none."""
     with open(path, "rb") as file:
         head_bytes = struct.unpack("<8sI", file.read(12))[1]
-        file.seek(head_bytes - 8 - ANSWER.size)
+        file.seek(head_bytes - 8 - (ANSWERS - FINDINGS) * ANSWER.size)
         return ANSWER.unpack(file.read(ANSWER.size))[1:3]
 
 
@@ -108,7 +108,8 @@ def check_beside_the_page():
 
 def main():
     subprocess.run([MAKE_TRACE, "random", "random.xht", "3"], check=True)
-    traces = ["random.xht", *sorted(glob.glob(f"{TESTS}/golden/traces/*.xht")), *sorted(glob.glob(f"{TESTS}/older/*.xht"))]
+    subprocess.run([MAKE_TRACE, "python_spread", "spread.xht"], check=True)
+    traces = ["random.xht", "spread.xht", *sorted(glob.glob(f"{TESTS}/golden/traces/*.xht")), *sorted(glob.glob(f"{TESTS}/older/*.xht"))]
     for trace in traces:
         local = os.path.basename(trace)
         if trace != local:

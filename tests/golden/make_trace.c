@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* make_trace plain|forks|together|losses|earlier|untraced|circular|resident|random|nested|growing|growths|turns|interpreted|limited|exited|ended|actions|sampled|huge|python|python_arenas|unknown_python FILE [SEED [CALLS]]: writes a trace whose every
+/* make_trace plain|forks|together|losses|earlier|untraced|circular|resident|random|nested|growing|growths|turns|interpreted|limited|exited|ended|actions|sampled|huge|python|python_extensions|python_spread|python_objects|python_arenas|unknown_python FILE [SEED [CALLS]]: writes a trace whose every
    event is known. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -636,6 +636,24 @@ static void python(struct scene *scene)
 	scene_alloc(scene, thread, 4000, 0x7f0000400010, 500);
 }
 
+/* Extensions without symbols: one that comes with Python, another one, and the same where no Python calls. */
+static void python_extensions(struct scene *scene)
+{
+	static const char *const paths[] = {"/usr/lib/python3.11/lib-dynload/_json.cpython-311-x86_64-linux-gnu.so",
+					    "/usr/lib/python3/dist-packages/_grid.cpython-311-x86_64-linux-gnu.so"};
+	uint32_t process = scene_process(scene, 100, TRACE_NONE, 0), thread = scene_thread(scene, process, 100);
+	uint32_t start = scene_stack(scene, 0x1000, 0);
+	for (uint32_t i = 0; i < 4; i++) {
+		uint32_t image = writer_add_image(scene->writer, &(struct trace_image){.path = paths[i % 2]});
+		uint32_t stack = i < 2 ? python_line(scene, start, "/src/shop.py", "Shop.load", 6) : start;
+		for (uint32_t k = 0; k < 2; k++)
+			stack = writer_intern_node(scene->writer, stack,
+						   writer_intern_frame(scene->writer, image, 0x5000 + 0x1000 * k));
+		scene->stack = stack;
+		scene_alloc(scene, thread, 1000 * (i + 1), 0x7f0000000010 + (uint64_t)i * 0x10000, 100U << i);
+	}
+}
+
 /* A line that needed two arenas, another one that needed a third, and one with a large object. */
 static void python_arenas(struct scene *scene)
 {
@@ -649,6 +667,49 @@ static void python_arenas(struct scene *scene)
 	scene->function = FUNCTION_COUNT;
 	scene->stack = python_line(scene, start, "/src/shop.py", "Shop.read", 9);
 	scene_alloc(scene, thread, 5000, 0x7f0000400010, 1500000);
+}
+
+/* Arenas that are needed all the time, now by this function, now by that one, and never returned. */
+static void python_spread(struct scene *scene)
+{
+	enum { FUNCTIONS = 14, ARENAS = 96 };
+	uint32_t process = scene_process(scene, 100, TRACE_NONE, 0), thread = scene_thread(scene, process, 100);
+	uint32_t start = scene_stack(scene, 0x1000, 0);
+	scene->function = FUNCTION_ARENA_ALLOC;
+	for (uint32_t i = 0; i < ARENAS; i++) {
+		char name[] = "Shop.abcdefghijklmn";
+		name[6 + i * 5 % FUNCTIONS] = 0;
+		scene->stack = python_line(scene, start, "/src/shop.py", name, 1);
+		scene_alloc(scene, thread, 200000000 * (int64_t)(i + 1), 0x7f0000000000 + (uint64_t)i * 0x100000,
+			    0x100000);
+	}
+}
+
+/* Two arenas that one line needed, most of whose objects another one made. */
+static void python_objects(struct scene *scene)
+{
+	uint32_t process = scene_process(scene, 100, TRACE_NONE, 0), thread = scene_thread(scene, process, 100);
+	uint32_t start = scene_stack(scene, 0x1000, 0),
+		 load = python_line(scene, start, "/src/shop.py", "Shop.load", 6),
+		 keep = python_line(scene, start, "/src/shop.py", "Shop.keep", 9);
+	writer_add_entry(scene->writer, &(struct trace_entry){scene->library, FUNCTION_HEAP_ALLOC, "_PyObject_Malloc"});
+	uint32_t objects = writer_add_heap(
+			 scene->writer,
+			 &(struct trace_heap){.process = process, .handle = 0x5000, .name = "python objects"}),
+		 heap = scene->heap;
+	for (uint32_t i = 0; i < 2; i++) {
+		uint64_t arena = 0x7f0000000000 + (uint64_t)i * 0x100000;
+		scene->heap = heap;
+		scene->function = FUNCTION_ARENA_ALLOC;
+		scene->stack = load;
+		scene_alloc(scene, thread, 1000000 * (int64_t)(i + 1), arena, 0x100000);
+		scene->heap = objects;
+		scene->function = FUNCTION_HEAP_ALLOC;
+		for (uint32_t k = 0; k < 2000; k++) {
+			scene->stack = k % 10 ? keep : load;
+			scene_alloc(scene, thread, 1000000 * (int64_t)(i + 1) + 100 * (k + 1), arena + k * 512, 512);
+		}
+	}
 }
 
 /* A function that a runtime compiled. */
@@ -715,6 +776,9 @@ int main(int argc, char **argv)
 		      {"unknown_python", unknown_python},
 		      {"turns", turns},
 		      {"interpreted", interpreted},
+		      {"python_extensions", python_extensions},
+		      {"python_spread", python_spread},
+		      {"python_objects", python_objects},
 		      {"python_arenas", python_arenas}};
 	static const struct writer_options round = {
 		.mode = WRITER_CIRCULAR, .max_file_bytes = 16 << 10, .segment_bytes = 2 << 10};
@@ -724,7 +788,8 @@ int main(int argc, char **argv)
 		      "plain|forks|together|losses|earlier|untraced|circular|resident|random|nested|growing|growths|"
 		      "turns|interpreted|"
 		      "limited|exited|ended|"
-		      "actions|sampled|huge|python|python_arenas|unknown_python "
+		      "actions|sampled|huge|python|python_extensions|python_spread|python_objects|python_arenas|"
+		      "unknown_python "
 		      "FILE [SEED "
 		      "[CALLS]]\n",
 		      stderr);

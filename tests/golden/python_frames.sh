@@ -10,3 +10,6 @@
 "$XHEAP" dx python.xht '@$cursession.TTD.Data.Heap()[1].Stack[2]'
 "$BUILD/tests/golden/make_trace" unknown_python unknown.xht
 "$XHEAP" report unknown.xht
+# Places of extensions that nothing names belong to the Python function that called them.
+"$BUILD/tests/golden/make_trace" python_extensions extensions.xht
+"$XHEAP" heap extensions.xht | sed -n '/^Stacks/,$p'

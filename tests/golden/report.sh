@@ -43,3 +43,11 @@ done
 # An arena of Python is a block of the line that needed it.
 "$BUILD/tests/golden/make_trace" python_arenas python_arenas.xht
 "$XHEAP" report python_arenas.xht | sed -n '/^Peak/,/^Never/p'
+# Of a trace with the objects in them, the command shows the lines that made these.
+"$BUILD/tests/golden/make_trace" python_objects python_objects.xht
+"$XHEAP" report python_objects.xht | sed -n '/is in arenas/,/xheap heap/p'
+"$XHEAP" heap python_objects.xht -innermost -frames sp -lines -top 3 | sed -n '/^Frames/,$p'
+# Where no stack grows by itself, the process may.
+"$BUILD/tests/golden/make_trace" python_spread python_spread.xht
+"$XHEAP" report python_spread.xht | sed -n '/^Growth/,/xheap heap/p'
+"$XHEAP" report python_spread.xht -format json | sed -n '/"growth": {/,/"stack"/p'

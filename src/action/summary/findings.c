@@ -15,6 +15,7 @@
 #include "action/summary/summary.h"
 #include "action/summary/summary_lines.h"
 #include "base/text.h"
+#include "query/folded.h"
 #include "trace/code_rows.h"
 #include "trace/process_rows.h"
 #include "trace/row_ids.h"
@@ -28,6 +29,8 @@ enum {
 	NOTABLE_BLOCKS = 1000,
 	NOTABLE_BYTES = 1 << 20
 };
+
+#define RECORD_OBJECTS "Recorded with --python-objects, each object is a block of its own line."
 
 static struct text count_of(const struct summary *summary, uint64_t count)
 {
@@ -155,21 +158,46 @@ static void forecast_tell(const struct summary *summary, uint32_t process, struc
 		    text_bytes(forecast.limit_bytes).data, text_duration(left_ns).data);
 }
 
+/* Return whether Python took arenas for its objects, and whether these are blocks, too. */
+static bool has_arenas(const struct trace_dictionary *dictionary, bool *has_objects)
+{
+	bool has_arenas = false;
+	*has_objects = false;
+	for (uint32_t i = 0; i < dictionary->entry_count; i++) {
+		const struct trace_entry *entry = &dictionary->entries[i];
+		has_arenas |= entry->function == FUNCTION_ARENA_ALLOC;
+		*has_objects |= entry->function == FUNCTION_HEAP_ALLOC && !strcmp(entry->name, "_PyObject_Malloc");
+	}
+	return has_arenas;
+}
+
+/* Say how to know more of a process whose arenas hide what grows. */
+static void objects_tell(const struct summary *summary, struct sink *text)
+{
+	bool has_objects;
+	if (has_arenas(summary->source->table->dictionary, &has_objects) && !has_objects)
+		sink_text(text, " " RECORD_OBJECTS);
+}
+
 static void growth_find(struct summary *summary)
 {
 	const struct survey *survey = &summary->survey;
+	const struct trace_dictionary *dictionary = summary->source->table->dictionary;
 	for (size_t i = 0; i < survey->grows_count && i < GROWTHS_MOST; i++) {
 		const struct survey_growth *own = &survey->growths[i];
 		const struct growth *growth = &own->growth;
 		struct sink text, command;
+		struct text pid;
 		sink_to_memory(&text);
-		sink_format(&text, "%s grows by %s a second", summary_function(summary, own->node),
+		sink_format(&text, "%s grows by %s a second", summary_growth_name(summary, own, &pid),
 			    bytes_of(summary, (uint64_t)growth->bytes.mean).data);
 		const size_t title = text.used;
 		sink_format(&text, " (95 %% interval: %s to %s)", text_bytes((uint64_t)growth->bytes.low).data,
 			    text_bytes((uint64_t)growth->bytes.high).data);
 		if (own->stack_count > 1)
 			sink_format(&text, " by %s stacks together", text_count(own->stack_count).data);
+		else if (!own->stack_count)
+			sink_text(&text, ", no stack by itself");
 		if (growth->is_of_buffers)
 			sink_format(&text, ": realloc adds to buffers again and again, %s in all.",
 				    text_bytes((uint64_t)growth->grown_bytes).data);
@@ -183,6 +211,8 @@ static void growth_find(struct summary *summary)
 				    " Blocks from before the recording are freed at %s a second: new ones may replace "
 				    "them.",
 				    text_bytes((uint64_t)growth->replaced_bytes).data);
+		if (!own->stack_count)
+			objects_tell(summary, &text);
 		forecast_tell(summary, own->process, &text);
 		command_begin(summary, &command, "heap");
 		/* Some programs free all at their end: so the question is of the time before it. */
@@ -190,7 +220,10 @@ static void growth_find(struct summary *summary)
 		if (!growth->is_of_buffers)
 			sink_format(&command, " -window AIFO %s %s", text_exact_time(own->clock.from_ns).data,
 				    text_exact_time(own->clock.to_ns).data);
-		command_require(summary, &command, "-requireFrames", own->node);
+		if (own->stack_count)
+			command_require(summary, &command, "-requireFrames", own->node);
+		else if (dictionary->process_count > 1)
+			sink_format(&command, " -pids %s", text_pid(dictionary->processes[own->process].pid).data);
 		command_filter(summary, &command);
 		finding_add_of(summary,
 			       (struct summary_finding){.kind = FINDING_GROWTH,
@@ -260,16 +293,6 @@ static uint64_t arena_bytes(const struct action_source *source)
 	return bytes;
 }
 
-/* Return whether the objects in these arenas are recorded, too. */
-static bool has_objects(const struct trace_dictionary *dictionary)
-{
-	for (uint32_t i = 0; i < dictionary->entry_count; i++)
-		if (dictionary->entries[i].function == FUNCTION_HEAP_ALLOC &&
-		    !strcmp(dictionary->entries[i].name, "_PyObject_Malloc"))
-			return true;
-	return false;
-}
-
 static void arenas_find(struct summary *summary)
 {
 	const struct action_source *source = summary->source;
@@ -281,12 +304,16 @@ static void arenas_find(struct summary *summary)
 	sink_format(&text, "%u %% of the peak (%s) is in arenas of Python", text_percent(bytes, whole),
 		    bytes_of(summary, bytes).data);
 	const size_t title = text.used;
-	bool shows_objects = has_objects(source->table->dictionary);
+	bool shows_objects, is_exact = !source->table->sample_bytes && !heap_is_folded(source->table);
+	has_arenas(source->table->dictionary, &shows_objects);
 	sink_text(&text, ": the line that needed a new arena has all of it, also what other lines put there. ");
 	sink_text(&text, shows_objects ? "The objects are blocks of a heap of their own, each of its own line."
-				       : "Recorded with --python-objects, each object is a block of its own line.");
+				       : RECORD_OBJECTS);
 	command_begin(summary, &command, "heap");
-	sink_text(&command, shows_objects ? " -heap \"python objects\" -top 3" : " -heaps -top 3");
+	sink_text(&command, !shows_objects ? " -heaps"
+			    : is_exact     ? " -innermost -frames sp -lines"
+					   : " -heap \"python objects\" -frames sp -lines");
+	sink_text(&command, " -top 3");
 	command_filter(summary, &command);
 	finding_add_at(summary, FINDING_ARENAS, source->window->peak_at_ns, &text, title, &command);
 }

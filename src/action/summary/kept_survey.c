@@ -37,6 +37,7 @@ void kept_survey_pass(struct kept_survey *kept, struct survey_part *part, struct
 	kept_answer_value(&kept->answer, &part->resident, sizeof(part->resident));
 	kept_answer_value(&kept->answer, &part->live_bytes, sizeof(part->live_bytes));
 	kept_answer_value(&kept->answer, part->replaced, sizeof(part->replaced));
+	kept_answer_value(&kept->answer, part->wholes, sizeof(part->wholes));
 	part->sites = kept_answer_array(&kept->answer, part->sites, &site_count, sizeof(*part->sites));
 	part->extents.items = kept_answer_array(&kept->answer, part->extents.items, &part->extents.count,
 						sizeof(*part->extents.items));

@@ -242,6 +242,15 @@ const char *summary_function(const struct summary *summary, uint32_t node)
 	return summary->input->layout.has_full_names || !name->short_text ? name->text : name->short_text;
 }
 
+const char *summary_growth_name(const struct summary *summary, const struct survey_growth *own, struct text *pid)
+{
+	if (own->stack_count)
+		return summary_function(summary, own->node);
+	uint32_t number = summary->source->table->dictionary->processes[own->process].pid;
+	snprintf(pid->data, sizeof(pid->data), "pid %.20s", text_pid(number).data);
+	return pid->data;
+}
+
 /* Take the kinds of mappings of the process with the largest resident memory, and what its pages are. */
 static void resident_choose(struct summary *summary)
 {

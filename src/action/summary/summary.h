@@ -160,6 +160,9 @@ void summary_fini(struct summary *summary);
 /** Return the first function of the user's code in the stack, for people. Valid as long as the names. */
 const char *summary_function(const struct summary *summary, uint32_t node);
 
+/** Return what grows, for people: the stack's function, or "pid 17", which is written to *pid. */
+const char *summary_growth_name(const struct summary *summary, const struct survey_growth *own, struct text *pid);
+
 /** How it is shown, beside the layout of the input. */
 struct summary_view {
 	unsigned lines; /**< at most; 0: all */

@@ -114,7 +114,7 @@ static void json_growth_row(struct json *json, const struct summary *summary, co
 	json_bool(json, "by_realloc", growth->is_of_buffers);
 	if (growth->survival >= 0)
 		json_signed_thousandths(json, "survival", thousandths(growth->survival));
-	action_stack_json(summary->input, own->node, json);
+	action_stack_json(summary->input, own->stack_count ? own->node : 0, json);
 	json_end_object(json);
 }
 

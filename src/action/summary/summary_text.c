@@ -272,7 +272,7 @@ static void interpreted_put(const struct summary_screen *screen, enum summary_li
 	const struct summary_list *list = &summary->lists[id];
 	for (size_t i = 0; i < list->count && i < screen->rows; i++) {
 		uint32_t user = stack_view_user_node(summary->input, list->rows.rows[i]->group);
-		if (!heap_names_name(names, heap_names_frame(names, user)->name)->is_interpreted)
+		if (!user || !heap_names_name(names, heap_names_frame(names, user)->name)->is_interpreted)
 			continue;
 		summary_words_put(screen, 2,
 				  "Interpreter: all methods that Java interprets, which have no names. With java "
@@ -325,7 +325,11 @@ static void growth_row_put(const struct summary_screen *screen, const struct sur
 			 text_plural((uint64_t)growth->grown_count), stacks);
 	else
 		snprintf(line, sizeof(line), "  no finding, %s: ", growth_sentence(growth->verdict));
-	summary_stack_put(screen, line, own->node);
+	struct text pid;
+	if (own->stack_count)
+		summary_stack_put(screen, line, own->node);
+	else
+		summary_line_put(screen, line, summary_growth_name(screen->summary, own, &pid));
 }
 
 static struct text text_seconds(double seconds)
@@ -354,21 +358,20 @@ static void forecast_put(const struct summary_screen *screen)
 	summary_words_put(screen, 2, line, "");
 }
 
-/* Write how many stacks grow by themselves, and how many functions by several stacks together. */
-static struct text growing_text(const struct survey *survey)
+/* Write how many stacks grow by themselves, how many functions by several stacks together, and how many processes of
+   which no stack does. */
+static void growing_text(const struct survey *survey, char *text, size_t size)
 {
-	struct text text = {""};
-	size_t functions = 0;
+	static const char *const words[] = {"process", "stack", "function"}, *const plurals[] = {"es", "s", "s"};
+	size_t counts[3] = {0}, used = 0;
 	for (size_t i = 0; i < survey->grows_count; i++)
-		functions += survey->growths[i].stack_count > 1;
-	size_t stacks = survey->grows_count - functions;
-	int used = stacks ? snprintf(text.data, sizeof(text.data), "%zu stack%s%s", stacks, text_plural(stacks),
-				     functions ? ", " : "")
-			  : 0;
-	if (functions)
-		snprintf(text.data + used, sizeof(text.data) - (size_t)used, "%zu function%s", functions,
-			 text_plural(functions));
-	return text;
+		counts[survey->growths[i].stack_count < 2 ? survey->growths[i].stack_count : 2]++;
+	for (size_t k = 1; k <= 3; k++) {
+		size_t kind = k % 3;
+		if (counts[kind] && used < size)
+			used += (size_t)snprintf(text + used, size - used, "%s%zu %s%s", used ? ", " : "", counts[kind],
+						 words[kind], counts[kind] == 1 ? "" : plurals[kind]);
+	}
 }
 
 static bool has_small_growth(const struct survey *survey)
@@ -382,7 +385,8 @@ static bool has_small_growth(const struct survey *survey)
 static void growth_put(const struct summary_screen *screen)
 {
 	const struct survey *survey = &screen->summary->survey;
-	char line[SUMMARY_LINE_BYTES], shown[SUMMARY_LINE_BYTES / 8] = "";
+	char line[SUMMARY_LINE_BYTES], shown[SUMMARY_LINE_BYTES / 8] = "", growing[SUMMARY_LINE_BYTES / 8] = "";
+	growing_text(survey, growing, sizeof(growing));
 	if (survey->grows_count > screen->rows)
 		snprintf(shown, sizeof(shown), ", the first%s%s below, others by -%s", screen->rows > 1 ? " " : "",
 			 screen->rows > 1 ? text_count(screen->rows).data : "",
@@ -394,8 +398,7 @@ static void growth_put(const struct summary_screen *screen)
 		snprintf(line, sizeof(line), "Growth: no stack grows steadily%s",
 			 has_small_growth(survey) ? " by 1 KiB a second" : "");
 	else
-		snprintf(line, sizeof(line), "Growth: %s%s (bytes a second, 95 %% interval)", growing_text(survey).data,
-			 shown);
+		snprintf(line, sizeof(line), "Growth: %s%s (bytes a second, 95 %% interval)", growing, shown);
 	summary_heading(screen, line);
 	size_t most = survey->grows_count ? survey->grows_count : screen->view->lines ? 0 : screen->rows;
 	for (size_t i = 0; i < survey->growth_count && i < most && i < screen->rows; i++)

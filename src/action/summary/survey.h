@@ -40,10 +40,11 @@ struct survey_handover {
 	uint64_t site_count;
 };
 
-/** The growth of a stack in a process, or of all stacks of a function that grow together. */
+/** The growth of a stack in a process, of all stacks of a function that grow together, or of a whole process. */
 struct survey_growth {
-	uint32_t process, node; /**< node: of a function's stacks, that which has grown by the most bytes */
-	uint32_t stack_count;   /**< 1: the stack grows by itself */
+	/** node: of a function's stacks, that which has grown by the most bytes; of a whole process HEAP_NONE */
+	uint32_t process, node;
+	uint32_t stack_count; /**< 1: the stack grows by itself; 0: the process does, and no stack or function of it */
 	struct growth_clock clock;
 	struct growth growth;
 };

@@ -154,6 +154,33 @@ static void stacks_put(struct survey *survey, const struct growths *growths)
 	}
 }
 
+static bool has_growth(const struct survey *survey, uint32_t process)
+{
+	for (size_t i = 0; i < survey->growth_count; i++)
+		if (survey->growths[i].process == process && survey->growths[i].growth.verdict == GROWTH_GROWS)
+			return true;
+	return false;
+}
+
+/* A process of which no stack grows by itself may grow by all of them: by arenas that any line may need, or in code
+   that a runtime moves. */
+static void processes_put(struct survey *survey, const struct survey_part *part)
+{
+	for (unsigned number = 0; number < part->making->slot_count; number++) {
+		const struct survey_slot *slot = &part->making->slots[number];
+		struct growth_series whole = part->wholes[number];
+		/* What new blocks replace is no growth. How long they live says nothing of those from before. */
+		for (unsigned i = 0; i < GROWTH_PARTS; i++) {
+			whole.bytes[i] += part->replaced[number].bytes[i];
+			whole.count[i] += part->replaced[number].count[i];
+		}
+		struct growth growth = series_judge(part, &whole, number);
+		growth.replaced_bytes = 0;
+		if (growth.verdict == GROWTH_GROWS && !has_growth(survey, slot->process))
+			growth_put(survey, slot, HEAP_NONE, 0, growth);
+	}
+}
+
 void survey_growths_judge(struct survey *survey, const struct survey_part *part)
 {
 	struct growths growths = {.part = part};
@@ -162,10 +189,11 @@ void survey_growths_judge(struct survey *survey, const struct survey_part *part)
 	for (uint32_t i = 0; i < part->series_count; i++)
 		growths.stacks[i] = series_judge(part, &part->series[i], (uint32_t)(part->series_keys[i] >> 32));
 	functions_sum(&growths);
-	survey->growths =
-		memory_zeroed((size_t)part->series_count + growths.function_count + 1, sizeof(*survey->growths));
+	survey->growths = memory_zeroed((size_t)part->series_count + growths.function_count + SURVEY_GROWING_PROCESSES,
+					sizeof(*survey->growths));
 	functions_put(survey, &growths);
 	stacks_put(survey, &growths);
+	processes_put(survey, part);
 	qsort(survey->growths, survey->growth_count, sizeof(*survey->growths), growth_compare);
 	free(growths.stacks);
 	free(growths.function_of);

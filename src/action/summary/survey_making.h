@@ -66,7 +66,8 @@ struct survey_part {
 	uint32_t series_count;
 	size_t series_capacity;
 	struct growth_series replaced[SURVEY_GROWING_PROCESSES];
-	struct map handed_of; /**< by roles and site: its place in handed */
+	struct growth_series wholes[SURVEY_GROWING_PROCESSES]; /**< all blocks but these */
+	struct map handed_of;                                  /**< by roles and site: its place in handed */
 	struct survey_handed *handed;
 	size_t handed_count, handed_capacity;
 	struct survey_level *levels; /**< SURVEY_LEVEL_PARTS for each process */

@@ -49,14 +49,17 @@ static inline void row_grow(struct survey_part *part, const struct heap_allocati
 	if (!is_open && !is_chain && heap_lifetime_ns(row) < slot->part_ns)
 		return;
 	int64_t end_ns = is_open ? INT64_MAX : row->end_ns;
-	if (is_chain && making->candidate[row->site] != HEAP_NONE && !(row->flags & HEAP_EARLIER))
-		growth_add_chain(series_of(part, number, making->candidate[row->site]), &slot->clock, row->birth_ns,
-				 end_ns, weight.bytes);
-	if (row->flags & HEAP_EARLIER)
+	if (row->flags & HEAP_EARLIER) {
 		growth_add(&part->replaced[number], &slot->clock, INT64_MIN, end_ns, weight.count, weight.bytes);
-	else if (making->candidate[row->site] != HEAP_NONE)
-		growth_add(series_of(part, number, making->candidate[row->site]), &slot->clock, row->birth_ns, end_ns,
-			   weight.count, weight.bytes);
+		return;
+	}
+	growth_add(&part->wholes[number], &slot->clock, row->birth_ns, end_ns, weight.count, weight.bytes);
+	if (making->candidate[row->site] == HEAP_NONE)
+		return;
+	struct growth_series *series = series_of(part, number, making->candidate[row->site]);
+	if (is_chain)
+		growth_add_chain(series, &slot->clock, row->birth_ns, end_ns, weight.bytes);
+	growth_add(series, &slot->clock, row->birth_ns, end_ns, weight.count, weight.bytes);
 }
 
 /* Whichever thread of ours came first: the answer does not depend on that. */
@@ -219,8 +222,10 @@ void survey_part_merge(struct survey_part *to, struct survey_part *from)
 	for (uint32_t i = 0; i < from->series_count; i++)
 		growth_merge(series_of(to, (uint8_t)(from->series_keys[i] >> 32), (uint32_t)from->series_keys[i]),
 			     &from->series[i]);
-	for (unsigned i = 0; i < SURVEY_GROWING_PROCESSES; i++)
+	for (unsigned i = 0; i < SURVEY_GROWING_PROCESSES; i++) {
 		growth_merge(&to->replaced[i], &from->replaced[i]);
+		growth_merge(&to->wholes[i], &from->wholes[i]);
+	}
 	handed_merge(to, from);
 	for (size_t i = 0; from->levels && i < (size_t)table->dictionary->process_count * SURVEY_LEVEL_PARTS; i++) {
 		to->levels[i].began_bytes += from->levels[i].began_bytes;

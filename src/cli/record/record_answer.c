@@ -178,12 +178,16 @@ static bool growth_put(struct action_input *input)
 		summary.survey.grows_count > 0 && summary.finding_count && summary.findings[0].kind == FINDING_GROWTH;
 	if (has_growth) {
 		const struct survey_growth *own = &summary.survey.growths[0];
+		struct text pid;
 		char after[LINE_BYTES];
 		snprintf(after, sizeof(after), " grows by %s a second (95 %% interval: %s to %s)",
 			 report_bytes(&input->sources[0], (uint64_t)own->growth.bytes.mean).data,
 			 text_bytes((uint64_t)own->growth.bytes.low).data,
 			 text_bytes((uint64_t)own->growth.bytes.high).data);
-		line_put("", answer_function(input, own->node), after);
+		line_put("",
+			 own->stack_count ? answer_function(input, own->node)
+					  : summary_growth_name(&summary, own, &pid),
+			 after);
 		printf("next: %s\n", text_shown(summary.findings[0].command));
 	}
 	summary_fini(&summary);

@@ -113,7 +113,10 @@ static void json_growth(struct trace_answer *answer)
 		return;
 	}
 	json_begin_object(json, "growth");
-	function_json(json, "function", &answer->analysis->input, growth->node);
+	if (growth->stack_count)
+		function_json(json, "function", &answer->analysis->input, growth->node);
+	else
+		json_count(json, "pid", answer->summary.source->table->dictionary->processes[growth->process].pid);
 	json_number(json, "bytes_per_second", (int64_t)growth->growth.bytes.mean);
 	json_number(json, "from_ns", growth->clock.from_ns);
 	json_number(json, "to_ns", growth->clock.to_ns);
@@ -210,7 +213,7 @@ static void json_selection(struct trace_answer *answer, enum summary_finding_kin
 		json_window(json, growth->clock.from_ns, growth->clock.to_ns, "AIFO");
 		if (growth->stack_count > 1)
 			function_json(json, "function", &answer->analysis->input, growth->node);
-		else
+		else if (growth->stack_count)
 			json_stack(answer, growth->node);
 	} else if (kind == FINDING_PEAK) {
 		json_moment(json, source->window->peak_at_ns);
