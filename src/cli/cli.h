@@ -72,8 +72,8 @@ __attribute__((format(printf, 1, 2))) void cli_say(const char *format, ...);
 
 /** Return "next: " and a command that reads a trace, as one types it, for the caller to free. */
 char *cli_next(const char *command, const char *trace);
-/** Say it of xheap report. */
-void cli_say_next(const char *trace);
+/** Say it. */
+void cli_say_next(const char *command, const char *trace);
 
 /** Say "xheap: what: why" on stderr; returns CLI_FAILED. */
 __attribute__((format(printf, 1, 2))) int cli_fail(const char *format, ...);

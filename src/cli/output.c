@@ -79,9 +79,9 @@ char *cli_next(const char *command, const char *trace)
 	return sink_take(&out, NULL);
 }
 
-void cli_say_next(const char *trace)
+void cli_say_next(const char *command, const char *trace)
 {
-	char *next = cli_next("report", trace);
+	char *next = cli_next(command, trace);
 	if (next)
 		cli_say("%s", next);
 	free(next);

@@ -106,7 +106,7 @@ static bool is_sample(const struct fleet_answer *answer)
 
 static const struct fleet_column columns[] = {
 	{"change_per_host", ">change/host", COLUMN_CHANGE, DIFF, 0, change, NULL},
-	{"growth_per_hour", ">growth/hour", COLUMN_CHANGE, GROWTH, 0, change, NULL},
+	{"growth_per_hour", ">growth/host/hour", COLUMN_CHANGE, GROWTH, 0, change, NULL},
 	{"error", ">error", COLUMN_BYTES, DIFF | GROWTH, 2, row_error, NULL},
 	{"before_per_host", ">before", COLUMN_BYTES, DIFF, 3, mean_before, NULL},
 	{"after_per_host", ">after", COLUMN_BYTES, DIFF, 3, mean_after, NULL},

@@ -145,7 +145,7 @@ def info(trace):
 
 def same_index(kept, made):
     """Whether an index is another one with answers that it keeps: they lie behind its arrays, and the end of its head says where."""
-    answers = 3 * 32 + 8  # HEAP_ANSWER_COUNT of struct heap_index_kept, and the checksum
+    answers = 4 * 32 + 8  # HEAP_ANSWER_COUNT of struct heap_index_kept, and the checksum
     with open(kept, "rb") as one, open(made, "rb") as other:
         one, other = one.read(), other.read()
     head = int.from_bytes(other[8:12], "little") - answers

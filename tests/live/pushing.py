@@ -5,6 +5,7 @@ import http.server
 import json
 import os
 import subprocess
+import sys
 import threading
 import time
 

@@ -412,8 +412,9 @@ void losses_text_cut(struct sink *out, const char *path, const struct trace_dict
 	if (file_is_locked(path))
 		sink_text(out, "  the trace is being written: this is what it has up to now\n");
 	else
-		sink_format(out, "  the trace is cut at byte %" PRIu64 "%s%s\n", dictionary->cut_offset,
-			    *reason ? ": " : "", text_shown(reason));
+		sink_format(out,
+			    "  the trace is cut at byte %" PRIu64 "%s%s; if its logger was killed: xheap recover\n",
+			    dictionary->cut_offset, *reason ? ": " : "", text_shown(reason));
 }
 
 void losses_text_folded(struct sink *out, const struct trace_dictionary *dictionary)

@@ -125,7 +125,7 @@ static void say_why_none(struct answer_budget budget, uint64_t cost)
 	if (cost > budget.ns)
 		snprintf(guess, sizeof(guess), "would take about %" PRIu64 " ms, which is",
 			 (cost + NS_PER_MS / 2) / NS_PER_MS);
-	cli_say("no peak here: it %s more than %s (%" PRIu64 " ms)", guess,
+	cli_say("the peak is left to the report: it %s more than %s (%" PRIu64 " ms)", guess,
 		budget.is_share ? "a tenth of the recording's processor time" : "this run is worth",
 		budget.ns / NS_PER_MS);
 }
@@ -348,7 +348,7 @@ static bool is_answerable(const struct record *record)
 	bool is_one = !record->is_appended && record->session.file_mode != SESSION_FILE_APPEND &&
 		      record->session.file_mode != SESSION_FILE_FLIGHT && !record_is_numbered(record);
 	if (!is_one)
-		cli_say("no peak here: the trace is not one file of this recording alone");
+		cli_say("the peak is left to the report: the trace is not one file of this recording alone");
 	return is_one;
 }
 

@@ -140,5 +140,5 @@ void record_print_summary(const struct record *record, int logger_status)
 	if (is_gone || record_print_answer(record, shown))
 		return;
 	print_kinds(summary);
-	cli_say_next(shown);
+	cli_say_next(record->has_crashed ? "explain" : "report", shown);
 }

@@ -114,7 +114,7 @@ static int result_print(const struct recover_session *session, const struct reco
 				result->bad_region, session->directory);
 	if (options->keep)
 		cli_say("kept %s", session->directory);
-	cli_say_next(result->trace_path);
+	cli_say_next("report", result->trace_path);
 	return CLI_OK;
 }
 
@@ -149,7 +149,7 @@ static int trace_recover(const struct recover_words *recover)
 		cli_say("%s: completed from the file alone; it has %s events, and its end is missing",
 			result->trace_path, text_count(result->total_events).data);
 	if (status == CLI_OK)
-		cli_say_next(result->trace_path);
+		cli_say_next("report", result->trace_path);
 	free(result);
 	return status;
 }
@@ -175,7 +175,7 @@ static int recover_pieces(const struct recover_words *recover)
 	if (!recover->options.keep)
 		store_remove(recover->what);
 	cli_say("%s: made from its pieces; other events are lost", output);
-	cli_say_next(output);
+	cli_say_next("report", output);
 	return CLI_OK;
 }
 

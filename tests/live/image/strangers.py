@@ -191,6 +191,10 @@ def is_marked(place, pid="self"):
     return False
 
 
+def told_to_user():
+    return json.loads(run(*AS_USER, XHEAP, "image", "list", "--format", "json", env={"PATH": os.environ["PATH"]}).stdout)
+
+
 def said_to_user():
     """An ordinary user learns how much is watched, and neither the places where others mount nor what they execute."""
     clear()
@@ -204,7 +208,9 @@ def said_to_user():
         subprocess.run(["mount", "--bind", own, run_directory], check=True)
         with shell(script, *IN_OWN_SPACE):
             wait_for("a file system that is not watched", rows)
-            before, after = told("image", "list"), json.loads(run(*AS_USER, XHEAP, "image", "list", "--format", "json", env={"PATH": os.environ["PATH"]}).stdout)
+            # What all may read is written after it.
+            after = wait_for("a sum that all may read", lambda: next((said for said in [told_to_user()] if said["not_watched_count"]), None))
+            before = told("image", "list")
             text = run(*AS_USER, XHEAP, "image", "list", env={"PATH": os.environ["PATH"]}).stdout
         expect(after["not_watched_count"] and not after["not_watched"] and after["watcher"] == before["watcher"], f"{before}, {after}")
         expect("not watched: " in text and "which only root may know" in text and str(place) not in text, text)

@@ -130,7 +130,7 @@ def refused():
     """The reason, counts and the command: where calls are most of the work, and where a file is not the whole of one recording."""
     lines = record("calls.xht", "busy", 0, 1000000, options=["--index=never"])
     expect(len(lines) == 3, f"more than a tenth is spent: {lines}")
-    expect(re.fullmatch(r"no peak here: it would take about \d+ ms, which is more than (this run is worth|a tenth of the recording's processor time) \(\d+ ms\)", lines[0]), f"{lines}")
+    expect(re.fullmatch(r"the peak is left to the report: it would take about \d+ ms, which is more than (this run is worth|a tenth of the recording's processor time) \(\d+ ms\)", lines[0]), f"{lines}")
     check_counts(lines[1], "calls.xht")
     check_next(lines[2], "calls.xht")
     for words in (("--quiet",), ("--file-mode", "newfile", "--max-file", "4M")):
@@ -138,7 +138,7 @@ def refused():
         lines = record(name, "busy", 0.3, options=words)
         expect(not any(line.startswith(("peak: ", "never freed: ")) for line in lines), f"{words}: {lines}")
         expect(("--quiet" in words) == (not lines), f"{words}: {lines}")
-        expect("--quiet" in words or "no peak here: the trace is not one file of this recording alone" in lines, f"{words}: {lines}")
+        expect("--quiet" in words or "the peak is left to the report: the trace is not one file of this recording alone" in lines, f"{words}: {lines}")
 
 
 def short():
@@ -146,7 +146,7 @@ def short():
     found = set()
     for attempt in range(20):
         lines = record("short.xht", "busy", 0.3, 100)
-        expect(len(lines) == 3 and lines[0].startswith(("peak: ", "no peak here: it took more than this run is worth")), f"{lines}")
+        expect(len(lines) == 3 and lines[0].startswith(("peak: ", "the peak is left to the report: it took more than this run is worth")), f"{lines}")
         check_next(lines[2], "short.xht")
         found.add(lines[0].split(":")[0])
         if "peak" in found:
@@ -155,7 +155,7 @@ def short():
     for attempt in range(20):
         lines = record("short.xht", "busy", 0.3, 20000)
         if info("short.xht")["duration_us"] < 900000:
-            expect(len(lines) == 3 and re.fullmatch(r"no peak here: it would take about \d+ ms, which is more than this run is worth \(\d+ ms\)", lines[0]), f"{lines}")
+            expect(len(lines) == 3 and re.fullmatch(r"the peak is left to the report: it would take about \d+ ms, which is more than this run is worth \(\d+ ms\)", lines[0]), f"{lines}")
             check_counts(lines[1], "short.xht")
             return check_next(lines[2], "short.xht")
     print("not shown: no run took less than a second")
