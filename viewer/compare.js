@@ -51,7 +51,7 @@ function sumRun({model, choice, mask, selected}, by) {
 	return isInclusive ? sumInclusive(model, sums) : sums;
 }
 
-/** Quantiles 0.975 of Student's distribution, by degrees of freedom from 1; with more it is nearly the normal one, the last. */
+/** Quantiles 0.975 of Student's distribution, by degrees of freedom from 1; the last is for more. */
 const STUDENT = [
 	...[12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.16, 2.145, 2.131, 2.12],
 	...[2.11, 2.101, 2.093, 2.086, 2.08, 2.074, 2.069, 2.064, 2.06, 2.056, 2.052, 2.048, 2.045, 2.042, 1.96],

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Bytes of cells to columns. README.md describes the bytes. They may come from a damaged file: each number that is an index is checked here, once.
+// Bytes of cells to columns. README.md describes the bytes. They may be damaged: each index is checked here, once.
 import {safeText} from "./hostile.js";
 
 export const FREED = 0;

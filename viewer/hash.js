@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Numbers for paths of calls, which are the same in other cells of a trace: a text of each path would grow with the square of a stack's depth.
+// Numbers for paths of calls, the same in other cells of a trace: texts would grow with the square of a stack's depth.
 
 /** @param {number} key @param {number} hash @returns {number} of a path with one more frame */
 export function extendKey(key, hash) {

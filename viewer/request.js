@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The only access to data: a server, or the data inside this file. Both have the same methods; README.md describes the answers.
+// The only access to data: a server, or data inside this file, with the same methods. README.md describes the answers.
 
 import {readJson} from "./decode.js";
 

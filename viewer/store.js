@@ -103,7 +103,7 @@ const isFilter = (/** @type {any} */ filter) =>
 	typeof filter.key === "string" &&
 	typeof filter.hide === "boolean";
 
-/** More than people make by hand is not read from an address, which may be a stranger's: each filter is a pass over all cells. */
+/** More than people make is not read from an address, perhaps a stranger's: each filter is a pass over all cells. */
 const FILTERS_MAX = 32,
 	OPENED_MAX = 10000;
 

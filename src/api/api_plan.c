@@ -304,8 +304,8 @@ static int key_work(void *context, struct diag *diag)
 		return diag_fail(diag, EINVAL, "xheap_plan_key: a plan with outputs has no keys");
 	if (call->nodes[0] != XHEAP_NONE && call->nodes[0] & NODE_AS_CALLER)
 		return diag_fail(diag, EINVAL,
-				 "xheap_plan_key: a caller is no key, since several stacks have one: the key is its "
-				 "stack (Python: \"stack_id\"; SQL: stack_id)");
+				 "xheap_plan_key: a caller is no key, since several stacks have one: "
+				 "the key is stack_id");
 	if (!has_room(call->plan) || !plan_key(plan, api_plan_node(call->nodes[0])))
 		return no_room(diag, "xheap_plan_key");
 	return show(call,
