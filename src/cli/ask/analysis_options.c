@@ -6,11 +6,15 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/memory.h"
 #include "base/whole_file.h"
 #include "cli/cli.h"
 #include "os/monotonic.h"
+#include "query/filter_words.h"
+#include "query/folded.h"
 #include "table/index_cache.h"
 #include "trace/reader.h"
+#include "trace/trace.h"
 
 enum { PROGRESS_NS = 200000000, PERCENT = 100, SAVE_BYTES = 1 << 16 };
 
@@ -201,6 +205,16 @@ static void answer_write_colored(void *context, struct sink *out, bool is_colore
 	const struct answer_write *written = context;
 	written->analysis->input.is_colored = is_colored;
 	written->answer->write(written->answer->context, out);
+}
+
+bool asking_count_objects(struct filter_request *asked, const struct heap_table *table)
+{
+	if (asked->note_count || asked->range.words[0] || !table->nested_count || table->sample_bytes ||
+	    heap_is_folded(table) || !trace_has_python_objects(table->dictionary))
+		return false;
+	asked->filter.nesting = HEAP_NESTING_INNERMOST;
+	filter_request_note(asked, filter_words[FILTER_WORD_INNERMOST].name, memory_zeroed(1, 1));
+	return true;
 }
 
 int asking_make(struct analysis *analysis, const struct analysis_request *request, const struct cli_answer *answer)

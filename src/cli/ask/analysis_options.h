@@ -34,6 +34,10 @@ int asking_open(struct analysis *analysis, const struct analysis_request *reques
 /** Return the first trace of the request that is a sample; NULL: none is. */
 const struct opened_trace *asking_sample(const struct analysis *analysis);
 
+/** Have Python's objects count where they are blocks and nothing else is asked: the line that needed an arena has made
+    few of the objects in it. With filters, what remains of arenas is not known. Return whether they count. */
+bool asking_count_objects(struct filter_request *asked, const struct heap_table *table);
+
 /** Refuse to look for innermost blocks in a sample. CLI_OK, or CLI_FAILED after a message. */
 int asking_check_innermost(const struct analysis *analysis);
 

@@ -7,7 +7,6 @@
 #include "action/summary/summary.h"
 #include "action/summary/summary_json.h"
 #include "action/summary/summary_text.h"
-#include "base/memory.h"
 #include "cli/ask/analysis_options.h"
 #include "cli/ask/answer_lines.h"
 #include "cli/ask/filter_options.h"
@@ -16,7 +15,6 @@
 #include "cli/image/image_notes.h"
 #include "cli/input.h"
 #include "cli/layout_options.h"
-#include "query/folded.h"
 #include "server/alone/alone_file.h"
 #include "trace/trace.h"
 
@@ -80,19 +78,10 @@ struct report_answer {
 	bool is_by_object; /* each of Python's objects counts, though nobody asked for that */
 };
 
-/* Where Python's objects are blocks, those are what is asked about: the line that needed an arena has made few of the
-   objects in it. With filters, what remains of arenas is not known. */
 static void answer_settle(void *context)
 {
 	struct report_answer *answer = context;
-	struct filter_request *asked = &answer->options->filter.asked;
-	const struct heap_table *table = answer->analysis.opened[0]->table;
-	if (asked->note_count || asked->range.words[0] || !table->nested_count || table->sample_bytes ||
-	    heap_is_folded(table) || !trace_has_python_objects(table->dictionary))
-		return;
-	answer->is_by_object = true;
-	asked->filter.nesting = HEAP_NESTING_INNERMOST;
-	filter_request_note(asked, filter_words[FILTER_WORD_INNERMOST].name, memory_zeroed(1, 1));
+	answer->is_by_object = asking_count_objects(&answer->options->filter.asked, answer->analysis.opened[0]->table);
 }
 
 static int answer_make(void *context, struct diag *diag)

@@ -262,26 +262,39 @@ static void answer_put(struct action_input *input, bool with_growth)
 }
 
 /* Return the question of all of a trace, as a report without options asks it. */
-static struct analysis_request whole_request(const struct window_word *word, struct heap_cull *cull)
+static struct analysis_request whole_request(const struct window_word *word, struct heap_cull *cull,
+					     struct filter_request *asked)
 {
 	struct analysis_request request = asking_request(word, 1);
 	request.options.index = INDEX_READ;
+	filter_request_init(asked);
+	request.asked = asked;
 	request.cull = cull;
 	heap_cull_use_default(cull);
 	return request;
 }
 
+/* Return 0, or a negative errno. *is_by_object: Python's objects count. */
+static int whole_open(struct analysis *analysis, const struct analysis_request *request, bool *is_by_object)
+{
+	struct diag diag = {""};
+	int error = analysis_open(analysis, request, &diag);
+	*is_by_object = !error && asking_count_objects(request->asked, analysis->opened[0]->table);
+	return error ? error : analysis_prepare(analysis, &diag);
+}
+
 /* Return whether there is an answer. */
 static bool trace_answer(const char *path, const char *shown, bool with_growth)
 {
-	struct diag diag = {""};
 	struct heap_cull cull = {.with_entries = false};
+	struct filter_request asked;
 	const struct window_word word = {.path = (char *)path};
-	struct analysis_request request = whole_request(&word, &cull);
+	struct analysis_request request = whole_request(&word, &cull, &asked);
 	struct analysis analysis;
+	bool is_by_object;
 	/* The debug information of libc alone would be most of the work, and has nothing to do with the user's code. */
 	request.options.without_separate = true;
-	if (analysis_open(&analysis, &request, &diag) || analysis_prepare(&analysis, &diag))
+	if (whole_open(&analysis, &request, &is_by_object))
 		return false;
 	analysis.sources[0].path = shown;
 	answer_put(&analysis.input, with_growth);
@@ -304,8 +317,6 @@ static void own_begin(uint64_t cpu_ns, uint64_t wall_ns)
 	worker_is_begun();
 	setitimer(ITIMER_PROF, &cpu, NULL);
 	setitimer(ITIMER_REAL, &wall, NULL);
-	line_width = cli_width(0, isatty(STDERR_FILENO) != 1);
-	line_width -= line_width > NAME_COLUMNS ? NAME_COLUMNS : 0;
 	int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
 	if (nowhere < 0)
 		_exit(CLI_FAILED);
@@ -315,6 +326,8 @@ static void own_begin(uint64_t cpu_ns, uint64_t wall_ns)
 
 static _Noreturn void answer_run(const char *path, const char *shown, uint64_t budget, bool with_growth, int output)
 {
+	line_width = cli_width(0, isatty(STDERR_FILENO) != 1);
+	line_width -= line_width > NAME_COLUMNS ? NAME_COLUMNS : 0;
 	own_begin(budget, budget * WAIT_TIMES + WAIT_NS);
 	dup2(output, STDOUT_FILENO);
 	bool is_good = trace_answer(path, shown, with_growth) && fflush(stdout) == 0;
@@ -394,31 +407,22 @@ bool record_print_answer(const struct record *record, const char *shown)
 
 /* ---- the survey of the first report ---- */
 
-/* Make the survey, which the index keeps. */
-static int survey_make_kept(void *context, struct diag *diag)
-{
-	const struct summary_plan plan = {.short_ns = SUMMARY_SHORT_NS, .top = 1, .is_kept = true, .is_screen = true};
-	struct analysis *analysis = context;
-	struct summary summary;
-	(void)diag;
-	summary_make(&summary, &analysis->input, &plan);
-	return 0;
-}
-
-/* most_ns: 0: whatever it takes. */
+/* Make the survey, which the index keeps. most_ns: 0: whatever it takes. */
 static _Noreturn void survey_run(const char *path, uint64_t most_ns)
 {
-	struct diag diag = {""};
 	struct heap_cull cull = {.with_entries = false};
+	struct filter_request asked;
 	const struct window_word word = {.path = (char *)path};
-	const struct analysis_request request = whole_request(&word, &cull);
+	const struct analysis_request request = whole_request(&word, &cull, &asked);
+	struct summary_plan plan = {.short_ns = SUMMARY_SHORT_NS, .top = 1, .is_kept = true, .is_screen = true};
 	struct analysis analysis;
+	struct summary summary;
 	own_begin(most_ns * 2, most_ns);
 	/* No server is waited for. */
 	unsetenv("DEBUGINFOD_URLS");
-	bool is_good = !analysis_open(&analysis, &request, &diag) && !analysis_prepare(&analysis, &diag) &&
-		       !survey_make_kept(&analysis, &diag);
-	_exit(is_good ? CLI_OK : CLI_FAILED);
+	if (!whole_open(&analysis, &request, &plan.is_by_object))
+		summary_make(&summary, &analysis.input, &plan);
+	_exit(CLI_OK);
 }
 
 void record_keep_survey(const struct record *record)

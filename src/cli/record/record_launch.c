@@ -4,7 +4,6 @@
  * would be the shell's; the logger is another child, which the terminal does not reach. This process waits, and passes
  * signals on.
  */
-#include "cli/record/record_answer.h"
 #include "cli/record/record_launch.h"
 
 #include <errno.h>
@@ -23,6 +22,7 @@
 #include "action/explain/explanation_end.h"
 #include "cli/cli.h"
 #include "cli/record/record.h"
+#include "cli/record/record_answer.h"
 #include "cli/record/record_files.h"
 #include "cli/record/record_summary.h"
 #include "cli/record/recording.h"

@@ -71,6 +71,17 @@ def python():
     return check_same(record(PYTHON, "-c", MAKING % 10))
 
 
+def objects():
+    """A report counts each object of Python by its own line, and so do the survey and the last lines."""
+    del os.environ["PYTHONMALLOC"]
+    try:
+        said = record("--python-objects", PYTHON, "-c", MAKING % 3)
+    finally:
+        os.environ["PYTHONMALLOC"] = "malloc"
+    expect("from make" in said, said)
+    return check_same(said)
+
+
 def threads():
     return check_same(record(os.path.join(PROGRAMS, "churn"), "4", "200000"))
 
@@ -253,4 +264,4 @@ def refused():
         expect("--index" in said, said)
 
 
-sys.exit(run_tests(python, threads, sqlite, compiler, executed, attached, followed, target_killed, logger_killed, interrupted, killed, forked, forked_late, sampled, small, refused))
+sys.exit(run_tests(python, objects, threads, sqlite, compiler, executed, attached, followed, target_killed, logger_killed, interrupted, killed, forked, forked_late, sampled, small, refused))
