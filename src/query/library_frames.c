@@ -78,6 +78,7 @@ bool library_is_extension(const char *path)
 #define NODE_ADVICE "record with --jit-names, or start it with NODE_OPTIONS=--perf-basic-prof"
 #define RUBY_ADVICE "start it with --yjit-perf, which Ruby has from 3.3 on"
 #define PHP_ADVICE "record with --jit-names, or start it with -d opcache.jit_debug=0x10"
+#define PHP_SERVER_ADVICE "set opcache.jit_debug=0x10 in its php.ini"
 #define LUA_ADVICE "only a LuaJIT that was built with -DLUAJIT_USE_PERFTOOLS writes them; -joff keeps stacks whole"
 
 /* Programs and libraries of runtimes that compile code, by patterns, and how such a runtime is asked to name it. */
@@ -101,8 +102,8 @@ static const struct runtime_image {
 	{"libruby*.so*", RUBY_ADVICE, true},
 	{"php", PHP_ADVICE, true},
 	{"php[1-9]*", PHP_ADVICE, true},
-	{"php-fpm*", PHP_ADVICE, true},
-	{"libphp*.so*", PHP_ADVICE, true},
+	{"php-fpm*", PHP_SERVER_ADVICE, true},
+	{"libphp*.so*", PHP_SERVER_ADVICE, true},
 	{"luajit*", LUA_ADVICE, true},
 	{"libluajit*.so*", LUA_ADVICE, true},
 	{"libpypy*.so*", "PyPy has no option that writes them; --jit off keeps stacks whole", false},
@@ -113,9 +114,12 @@ static const struct runtime_image {
 /* Return the image's row; NULL: it is of no such runtime. */
 static const struct runtime_image *runtime_image_find(const char *image)
 {
-	for (size_t i = 0; i < COUNT_OF(runtime_images); i++)
-		if (!fnmatch(runtime_images[i].image, image, 0))
+	for (size_t i = 0; i < COUNT_OF(runtime_images); i++) {
+		const char *pattern = runtime_images[i].image;
+		/* Most differ in what they begin with, and each new name asks. */
+		if (!strncmp(image, pattern, strcspn(pattern, "*[")) && !fnmatch(pattern, image, 0))
 			return &runtime_images[i];
+	}
 	return NULL;
 }
 
