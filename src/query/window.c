@@ -462,7 +462,6 @@ static void part_add_folded(struct window_part *part)
 struct window_making {
 	const struct heap_table *table;
 	const struct heap_filter *filter;
-	bool with_peak;
 	bool is_summed;                  /* most of it is in the sums of the table */
 	struct heap_peak_search *search; /* for the moment of the peak, which is not known yet; NULL: it is */
 	struct window_part *parts;
@@ -505,8 +504,8 @@ static void window_sum(struct heap_window *window, const struct heap_window *emp
 	}
 	if (making->search)
 		parts_search(making);
-	else if (making->with_peak || !making->is_summed)
-		parts_scan(making, !making->is_summed, making->with_peak, NULL);
+	else if (!making->filter->without_peak || !making->is_summed)
+		parts_scan(making, !making->is_summed, !making->filter->without_peak, NULL);
 	for (unsigned i = 1; i < making->width; i++) {
 		part_merge(&parts[0], &parts[i]);
 		heap_window_fini(&parts[i].window);
@@ -535,7 +534,6 @@ void heap_window_make(struct heap_window *window, const struct heap_table *table
 	struct window_making making = {
 		.table = table,
 		.filter = filter,
-		.with_peak = !filter->without_peak,
 		.is_summed = is_all_time && filter->is_of_sites && by == HEAP_BY_NONE && table->sums.numbers &&
 			     !filter->gone,
 		.search = is_known ? NULL
@@ -556,7 +554,7 @@ void heap_window_make(struct heap_window *window, const struct heap_table *table
 void heap_window_make_by_heap(struct heap_window *window, const struct heap_window *like,
 			      const struct heap_table *table, const struct heap_filter *filter)
 {
-	struct window_making making = {.table = table, .filter = filter, .with_peak = !filter->without_peak};
+	struct window_making making = {.table = table, .filter = filter};
 	const struct heap_window empty = {.range = like->range,
 					  .is_moment = like->is_moment,
 					  .gone = like->gone,
