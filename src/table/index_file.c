@@ -360,6 +360,13 @@ static bool own_head_read(const struct heap_table *table, struct heap_index_head
 	       head->tables_offset <= *size_bytes && tables_bytes(head) <= *size_bytes - head->tables_offset;
 }
 
+bool heap_index_keeps_answers(const struct heap_table *table)
+{
+	struct heap_index_head head;
+	uint64_t size_bytes;
+	return own_head_read(table, &head, &size_bytes);
+}
+
 /* Return whether there is an answer, in a file of so many bytes. */
 static bool answer_is_there(const struct heap_index_kept *kept, uint64_t size_bytes)
 {

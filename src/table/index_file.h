@@ -78,6 +78,10 @@ int heap_index_read(struct heap_table **out, const struct trace *trace, const ch
 /** Return a number for the file of the running program, to make a key of: another build may answer otherwise. */
 uint64_t heap_index_program(void);
 
+/** Return whether the table was written to or read from an index of this user, which has its place: whoever writes an
+    answer is trusted with all of it. */
+bool heap_index_keeps_answers(const struct heap_table *table);
+
 /** Read the answer that the index of a table keeps under a key. Return *bytes bytes, which the caller frees; NULL:
     there is none, or it is damaged, or the index is not this user's: whoever writes an answer is trusted with all of
     it. */

@@ -45,9 +45,10 @@ void kept_answer_begin(struct kept_answer *kept, const struct heap_table *table,
 		       const void *question, size_t size)
 {
 	uint64_t packed;
-	*kept = (struct kept_answer){
-		.table = table, .which = which, .key = XXH3_64bits_withSeed(question, size, heap_index_program())};
-	uint8_t *data = heap_index_read_answer(table, which, kept->key, &packed);
+	*kept = (struct kept_answer){.table = heap_index_keeps_answers(table) ? table : NULL,
+				     .which = which,
+				     .key = XXH3_64bits_withSeed(question, size, heap_index_program())};
+	uint8_t *data = kept->table ? heap_index_read_answer(table, which, kept->key, &packed) : NULL;
 	kept->is_known = data && bytes_unpack(&kept->bytes, data, packed);
 	if (!kept->is_known)
 		kept->bytes.size = 0;
@@ -56,6 +57,8 @@ void kept_answer_begin(struct kept_answer *kept, const struct heap_table *table,
 
 void kept_answer_value(struct kept_answer *kept, void *value, size_t size)
 {
+	if (!kept->table)
+		return;
 	if (!kept->is_known) {
 		bytes_add(&kept->bytes, value, size);
 	} else if (size <= kept->bytes.size - kept->at) {

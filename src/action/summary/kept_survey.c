@@ -55,8 +55,6 @@ void kept_survey_pass(struct kept_survey *kept, struct survey_part *part, struct
 void kept_survey_chains(struct kept_survey *kept, struct action_source *source)
 {
 	bool is_found = source->chains != NULL;
-	if (!kept->source)
-		return;
 	kept_answer_value(&kept->answer, &is_found, sizeof(is_found));
 	if (is_found)
 		source->chains = kept_answer_array(&kept->answer, source->chains, &source->chains_count,
@@ -65,14 +63,12 @@ void kept_survey_chains(struct kept_survey *kept, struct action_source *source)
 
 void kept_survey_double_frees(struct kept_survey *kept, unsigned *count)
 {
-	if (kept->source)
-		kept_answer_value(&kept->answer, count, sizeof(*count));
+	kept_answer_value(&kept->answer, count, sizeof(*count));
 }
 
 void kept_survey_pinned(struct kept_survey *kept, struct pinned *pinned)
 {
-	if (kept->source)
-		kept_answer_value(&kept->answer, pinned, sizeof(*pinned));
+	kept_answer_value(&kept->answer, pinned, sizeof(*pinned));
 }
 
 size_t kept_survey_processes(struct kept_survey *kept, struct summary_process *processes, size_t count)
