@@ -1,6 +1,29 @@
 /* SPDX-License-Identifier: MIT */
 #include "cells/cell_row.h"
 
+#include <stdlib.h>
+
+#include "base/memory.h"
+
+struct heap_scan_plan cell_row_plan(const struct cell_bounds *bounds, const struct heap_filter *filter,
+				    const bool *sites)
+{
+	enum { COLUMNS = PACK_TIMES | PACK_SIZES | PACK_SITES | PACK_THREADS | PACK_HEAPS };
+	return (struct heap_scan_plan){
+		bounds->times[0], bounds->times[bounds->count - 1], bounds->times[0], COLUMNS, filter, sites};
+}
+
+uint64_t *cell_row_peaks(struct heap_peak_search *search, uint32_t intervals)
+{
+	struct heap_peak *peaks = memory_zeroed(intervals, sizeof(*peaks));
+	uint64_t *max_bytes = memory_zeroed(intervals, sizeof(*max_bytes));
+	heap_peak_search_finish(search, peaks);
+	for (uint32_t i = 0; i < intervals; i++)
+		max_bytes[i] = peaks[i].bytes;
+	free(peaks);
+	return max_bytes;
+}
+
 int64_t cell_row_stays_from(const struct heap_table *table)
 {
 	return heap_table_ends_detached(table) ? table->duration_ns : INT64_MAX;

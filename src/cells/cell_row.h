@@ -5,11 +5,16 @@
 
 #include "cells/cell_set.h"
 #include "query/peak.h"
+#include "query/scan.h"
 #include "table/table.h"
 #include "trace/trace.h"
 
-/** What a pass has to read of rows. */
-#define CELL_ROW_COLUMNS (PACK_TIMES | PACK_SIZES | PACK_SITES | PACK_THREADS | PACK_HEAPS)
+/** Return the plan of a pass over the rows between the first and the last bound, of sites if they are given. */
+struct heap_scan_plan cell_row_plan(const struct cell_bounds *bounds, const struct heap_filter *filter,
+				    const bool *sites);
+
+/** Finish a search for the peaks of so many intervals. Return the most bytes in each, which the caller frees. */
+uint64_t *cell_row_peaks(struct heap_peak_search *search, uint32_t intervals);
 
 /** Return the time from which on the end of a process is a detach at the end of the recording: its blocks stay. */
 int64_t cell_row_stays_from(const struct heap_table *table);

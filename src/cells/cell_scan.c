@@ -176,13 +176,6 @@ static bool rows_add(struct scan_part *part, const struct heap_rows *rows, const
 	return true;
 }
 
-static struct heap_scan_plan plan_of(const struct cell_scan *scan, const struct cell_bounds *bounds)
-{
-	return (struct heap_scan_plan){bounds->times[0], bounds->times[bounds->count - 1],
-				       bounds->times[0], CELL_ROW_COLUMNS,
-				       scan->filter,     scan->sites};
-}
-
 /* ---- fine cells ---- */
 
 /* An interval of fine cells in which bounds lie: its blocks are looked at one by one. */
@@ -195,8 +188,9 @@ struct fine_cut {
 
 /* How moments of fine cells become those that are wanted. */
 struct fine_way {
-	uint32_t *moments; /* by fine moment, where none of its interval is a cut */
-	bool *is_cut;      /* by fine moment: of an interval that is one */
+	int64_t stays_from_ns; /* cell_row_stays_from() */
+	uint32_t *moments;     /* by fine moment, where none of its interval is a cut */
+	bool *is_cut;          /* by fine moment: of an interval that is one */
 	struct fine_cut *cuts;
 	uint32_t cut_count;
 	size_t cut_capacity;
@@ -206,6 +200,7 @@ static void way_make(struct fine_way *way, const struct cell_scan *scan)
 {
 	const struct cell_bounds *fine = &scan->fine->bounds, *bounds = scan->bounds;
 	uint32_t first = 0, behind;
+	way->stays_from_ns = cell_row_stays_from(scan->table);
 	way->moments = memory_zeroed((size_t)fine->count + 1, sizeof(*way->moments));
 	way->is_cut = memory_zeroed((size_t)fine->count + 1, sizeof(*way->is_cut));
 	for (uint32_t i = 1; i < fine->count; i++) {
@@ -268,7 +263,7 @@ static void cut_rows_keep(struct scan_part *part, const struct fine_cut *cut, st
 	const struct cell_scan *scan = part->found.of;
 	const uint32_t behind = scan->bounds->count, parts = cut->bounds.count - 1;
 	struct heap_row_moments own;
-	cell_row_moments(&own, &cut->bounds, cell_row_stays_from(scan->table), rows);
+	cell_row_moments(&own, &cut->bounds, part->way->stays_from_ns, rows);
 	if (cut->search)
 		heap_peak_search_add_between(cut->search, 0, rows, &own);
 	heap_rows_each (rows, i) {
@@ -291,13 +286,13 @@ static void cut_rows_keep(struct scan_part *part, const struct fine_cut *cut, st
 static bool cut_add(struct scan_part *part, const struct fine_cut *cut)
 {
 	const struct cell_scan *of = part->found.of;
-	const struct heap_scan_plan plan = plan_of(of, &cut->bounds);
+	const struct heap_scan_plan plan = cell_row_plan(&cut->bounds, of->filter, of->sites);
 	struct heap_row_moments moments;
 	struct heap_scan scan;
 	bool is_good = true;
 	heap_scan_begin(&scan, of->table, &plan, NULL);
 	while (is_good && heap_scan_next(&scan)) {
-		cell_row_moments(&moments, of->bounds, cell_row_stays_from(of->table), &scan.rows);
+		cell_row_moments(&moments, of->bounds, part->way->stays_from_ns, &scan.rows);
 		cut_rows_keep(part, cut, &scan.rows, &moments);
 		is_good = rows_add(part, &scan.rows, &moments, NULL);
 	}
@@ -347,7 +342,7 @@ static void way_take(const struct fine_way *way, const struct cell_scan *scan, s
 static bool all_run(struct scan_part *part)
 {
 	const struct cell_scan *of = part->found.of;
-	const struct heap_scan_plan plan = plan_of(of, of->bounds);
+	const struct heap_scan_plan plan = cell_row_plan(of->bounds, of->filter, of->sites);
 	const int64_t stays_from_ns = cell_row_stays_from(of->table);
 	struct heap_scan scan;
 	const struct heap_rows *rows;
@@ -447,18 +442,6 @@ static void sums_add(struct scan_part *part)
 		*part->is_over = !sum_add(part, &all, i);
 }
 
-static void peaks_take(struct heap_peak_search *search, const struct cell_bounds *bounds,
-		       struct cell_scan_result *result)
-{
-	uint32_t intervals = bounds->count - 1;
-	struct heap_peak *peaks = memory_zeroed(intervals, sizeof(*peaks));
-	result->max_bytes = memory_zeroed(intervals, sizeof(*result->max_bytes));
-	heap_peak_search_finish(search, peaks);
-	for (uint32_t i = 0; i < intervals; i++)
-		result->max_bytes[i] = peaks[i].bytes;
-	free(peaks);
-}
-
 /* How many rows begin in the range, or a few more. */
 static uint64_t rows_between(const struct heap_groups *groups, const struct cell_bounds *bounds)
 {
@@ -509,7 +492,7 @@ static bool scan_run(const struct cell_scan *scan, uint64_t all_rows, struct cel
 	result->calls = parts[0].calls;
 	result->weights = parts[0].found.weights;
 	if (search)
-		peaks_take(search, scan->bounds, result);
+		result->max_bytes = cell_row_peaks(search, scan->bounds->count - 1);
 	else if (scan->node_count)
 		way_take(&way, scan, result);
 	way_fini(&way);

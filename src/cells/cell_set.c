@@ -71,7 +71,7 @@ struct cell_sums *cell_set_at(struct cell_set *set, const struct cell *like, uin
 	return set->count < most ? cell_new(set, like, hash) : NULL;
 }
 
-static bool cell_add(struct cell_set *set, const struct cell *like, const struct cell_sums *sums, uint32_t most)
+bool cell_set_add(struct cell_set *set, const struct cell *like, const struct cell_sums *sums, uint32_t most)
 {
 	struct cell_sums *to = cell_set_at(set, like, most);
 	if (to)
@@ -88,7 +88,7 @@ bool cell_set_add_changed(struct cell_set *set, const struct cell_set *from, con
 		like.place = (uint64_t)change->nodes[node] << 32 | (uint32_t)like.place;
 		if (change->is_plain[node])
 			like.moments = (like.moments & ~CELL_CLASSES) | CELL_CLASSES_ANY;
-		if (!cell_add(set, &like, &from->cells[i].sums, most))
+		if (!cell_set_add(set, &like, &from->cells[i].sums, most))
 			return false;
 	}
 	return true;
@@ -98,7 +98,7 @@ void cell_set_add_sample(struct cell_set *set, const struct cell_set *from, unsi
 {
 	for (uint32_t i = 0; i < from->count; i++)
 		if (cell_is_in(&from->cells[i], level))
-			cell_add(set, &from->cells[i], &from->cells[i].sums, UINT32_MAX);
+			cell_set_add(set, &from->cells[i], &from->cells[i].sums, UINT32_MAX);
 }
 
 static int cell_compare(const void *a, const void *b)

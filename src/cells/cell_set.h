@@ -106,6 +106,9 @@ static inline struct cell_keys cell_keys_of(const struct cell *cell)
     until the next call. NULL: there would be more than `most` cells. */
 struct cell_sums *cell_set_at(struct cell_set *set, const struct cell *like, uint32_t most);
 
+/** Add sums to the set's cell with the keys of `like`. Return false if there would be more than `most` cells. */
+bool cell_set_add(struct cell_set *set, const struct cell *like, const struct cell_sums *sums, uint32_t most);
+
 /** Add sums. */
 static inline void cell_sums_add(struct cell_sums *to, const struct cell_sums *sums)
 {

@@ -48,10 +48,8 @@ static bool rows_add(struct fine_part *part, const struct heap_rows *rows, const
 		const struct cell like = cell_of(part->table, &row, begin, end);
 		const struct cell_sums sums = {1, row.size_bytes, row.flags & HEAP_REALLOC ? 1 : 0,
 					       row.flags & HEAP_TEMPORARY ? 1 : 0};
-		struct cell_sums *to = cell_set_at(&part->set, &like, part->most);
-		if (!to)
+		if (!cell_set_add(&part->set, &like, &sums, part->most))
 			return false;
-		cell_sums_add(to, &sums);
 		if (begin && begin < behind)
 			part->calls[begin - 1]++;
 		if (row.end == HEAP_END_FREE && end && end < behind)
@@ -64,9 +62,7 @@ static void part_run(void *context)
 {
 	struct fine_part *part = context;
 	const struct cell_bounds *bounds = &part->of->bounds;
-	const struct heap_scan_plan plan = {bounds->times[0], bounds->times[bounds->count - 1],
-					    bounds->times[0], CELL_ROW_COLUMNS,
-					    part->filter,     NULL};
+	const struct heap_scan_plan plan = cell_row_plan(bounds, part->filter, NULL);
 	const int64_t stays_from_ns = cell_row_stays_from(part->table);
 	struct heap_row_moments moments;
 	struct heap_scan scan;
@@ -96,10 +92,8 @@ static void parts_merge(struct fine_cells *fine, struct fine_part *parts, unsign
 	struct cell_set *all = &parts[0].set;
 	for (unsigned i = 1; i < width; i++) {
 		for (uint32_t k = 0; k < parts[i].set.count && !*is_over; k++) {
-			struct cell_sums *to = cell_set_at(all, &parts[i].set.cells[k], parts[i].most);
-			*is_over = !to;
-			if (to)
-				cell_sums_add(to, &parts[i].set.cells[k].sums);
+			const struct cell *cell = &parts[i].set.cells[k];
+			*is_over = !cell_set_add(all, cell, &cell->sums, parts[i].most);
 		}
 		for (uint32_t k = 0; k < fine->bounds.count; k++)
 			parts[0].calls[k] += parts[i].calls[k];
@@ -132,7 +126,6 @@ bool fine_cells_make(struct fine_cells *fine, const struct heap_table *table, co
 	bounds_make(fine, table, intervals);
 	const uint32_t count = fine->bounds.count - 1;
 	struct heap_peak_search *search = heap_peak_search_new_between(table, filter, NULL, fine->bounds.times, count);
-	struct heap_peak *peaks = memory_zeroed(count, sizeof(*peaks));
 	struct fine_part *parts = memory_zeroed(width, sizeof(*parts));
 	for (unsigned i = 0; i < width; i++)
 		parts[i] = (struct fine_part){.of = fine,
@@ -145,13 +138,9 @@ bool fine_cells_make(struct fine_cells *fine, const struct heap_table *table, co
 					      .is_over = &is_over};
 	heap_scan_threads(part_run, parts, sizeof(*parts), width);
 	parts_merge(fine, parts, width, &is_over);
-	heap_peak_search_finish(search, peaks);
-	fine->max_bytes = memory_zeroed(count, sizeof(*fine->max_bytes));
-	for (uint32_t i = 0; i < count; i++)
-		fine->max_bytes[i] = peaks[i].bytes;
-	free(peaks);
+	fine->max_bytes = cell_row_peaks(search, count);
 	free(parts);
-	if (!cancel_is_asked(filter->is_cancelled) && !*table->is_damaged)
+	if (!cancel_is_asked(filter->is_cancelled) && !__atomic_load_n(table->is_damaged, __ATOMIC_RELAXED))
 		return true;
 	fine_cells_fini(fine);
 	return false;

@@ -42,10 +42,7 @@ static struct cell_sums sums_of(const struct heap_table *table, const struct hea
 static bool set_add(struct cell_set *set, const struct cell_keys *keys, const struct cell_sums *sums, uint32_t most)
 {
 	const struct cell like = cell_with(keys);
-	struct cell_sums *to = cell_set_at(set, &like, most);
-	if (to)
-		cell_sums_add(to, sums);
-	return to;
+	return cell_set_add(set, &like, sums, most);
 }
 
 /* ---- intervals ---- */

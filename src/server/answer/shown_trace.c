@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cancel.h"
 #include "base/text.h"
 #include "cells/cells.h"
 #include "query/cull.h"
@@ -102,7 +103,9 @@ const struct fine_cells *shown_trace_fine(struct shown_trace *shown, const struc
 	if (!shown->has_fine && is_worth_fine(shown, table)) {
 		heap_filter_init_for(&all, table);
 		all.is_cancelled = source->filter->is_cancelled;
-		shown->has_fine = fine_cells_find(&shown->fine, table, &all, FINE_INTERVALS, most_fine(table));
+		/* What is damaged is not looked at again. */
+		shown->has_fine = fine_cells_find(&shown->fine, table, &all, FINE_INTERVALS, most_fine(table)) ||
+				  !cancel_is_asked(all.is_cancelled);
 		heap_filter_fini(&all);
 	}
 	return shown->fine.count ? &shown->fine : NULL;
