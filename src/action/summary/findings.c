@@ -254,7 +254,7 @@ static void command_stacks(const struct summary *summary, struct sink *out, cons
 static void peak_find(struct summary *summary)
 {
 	uint64_t whole = summary->source->window->totals.peak_bytes;
-	const struct function_sum sum = largest_function(summary, SUMMARY_PEAK);
+	const struct function_sum sum = summary->peak_function;
 	const struct heap_numbers *numbers = &sum.figures.numbers;
 	struct sink text, command;
 	if (!sum.stack_count || text_percent(numbers->peak_bytes, whole) < NOTABLE_PERCENT)

@@ -10,6 +10,7 @@
 #include "action/report/report_rows.h"
 #include "action/report/stack_view.h"
 #include "action/summary/findings.h"
+#include "action/summary/function_sum.h"
 #include "action/summary/kept_survey.h"
 #include "action/summary/survey.h"
 #include "base/memory.h"
@@ -324,7 +325,8 @@ uint64_t summary_mapped_bytes(const struct summary *summary)
 {
 	static const uint64_t notable_bytes = UINT64_C(16) << 20;
 	const uint64_t bytes = summary->resident_kinds.rest[TRACE_MAPPING_ANONYMOUS];
-	return summary->is_split && summary->resident_kinds.split && bytes >= notable_bytes ? bytes : 0;
+	bool is_known = summary->is_split && summary->resident_kinds.split && !summary->hides_objects;
+	return is_known && bytes >= notable_bytes ? bytes : 0;
 }
 
 int64_t summary_growth_from(const struct summary *summary)
@@ -372,6 +374,8 @@ static void summary_list(struct summary *summary, const struct summary_plan *pla
 	kept_survey_chains(kept, source);
 	for (int id = 0; id < SUMMARY_LIST_COUNT; id++)
 		list_make(summary, (enum summary_list_id)id, plan->top);
+	const struct summary_list *peak = &summary->lists[SUMMARY_PEAK];
+	summary->peak_function = function_sum_largest(summary->input, &peak->rows, &peak->sort);
 	if (!kept->answer.is_known && is_exact(summary))
 		source->double_frees = block_history_double_frees(source->table);
 	kept_survey_double_frees(kept, &source->double_frees);

@@ -7,6 +7,7 @@
 #define XHEAP_ACTION_SUMMARY_H
 
 #include "action/report/report_rows.h"
+#include "action/summary/function_sum.h"
 #include "action/summary/pinned.h"
 #include "action/summary/survey.h"
 #include "base/text.h"
@@ -85,6 +86,7 @@ struct summary {
 	struct action_source *source;
 	struct survey survey;
 	struct summary_list lists[SUMMARY_LIST_COUNT];
+	struct function_sum peak_function; /**< with most of the peak; zero if there are no lists */
 	struct summary_process *processes; /**< the most important first; none if the trace has one */
 	size_t process_count;
 	const struct trace_sample *resident; /**< where the resident memory of a process was largest; NULL: unknown */
@@ -147,7 +149,7 @@ static inline bool summary_has_account(const struct summary *summary)
 struct summary_resident summary_resident_parts(const struct summary *summary);
 
 /** Return the bytes that the process of the largest resident memory has mapped by itself: anonymous memory in which no
-    block has lain. 0 if they are few or unknown. */
+    block has lain, and no object of Python. 0 if they are few or unknown. */
 uint64_t summary_mapped_bytes(const struct summary *summary);
 
 /** Set the reasons why growth is known in part only. Return their number. */

@@ -239,7 +239,7 @@ static void function_put(const struct summary_screen *screen)
 {
 	const struct summary *summary = screen->summary;
 	const struct summary_list *list = &summary->lists[SUMMARY_PEAK];
-	const struct function_sum sum = function_sum_largest(summary->input, &list->rows, &list->sort);
+	const struct function_sum sum = summary->peak_function;
 	const struct heap_numbers *numbers = &sum.figures.numbers;
 	char line[SUMMARY_LINE_BYTES];
 	if (sum.stack_count < 2 || !list->count ||
