@@ -45,7 +45,7 @@ struct growth_series {
 	X(SLOWS, "slows", "the growth becomes less and less") \
 	X(FREED, "freed", "old blocks are freed") \
 	X(LOSSES, "losses", "as many frees may be lost") \
-	X(SMALL, "small", "the process ended by itself, and it was less than 1 % of the peak and 1 KiB a second")
+	X(SMALL, "small", "the process exited, and the growth was less than 1 % of the peak and 1 KiB a second")
 
 #define X(id, word, sentence) GROWTH_##id,
 enum growth_verdict { GROWTH_VERDICTS(X) GROWTH_VERDICT_COUNT };

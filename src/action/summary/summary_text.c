@@ -367,16 +367,16 @@ static void forecast_put(const struct summary_screen *screen)
    which no stack does. */
 static void growing_text(const struct survey *survey, char *text, size_t size)
 {
-	static const char *const words[] = {"process", "stack", "function"}, *const plurals[] = {"es", "s", "s"};
+	static const char *const words[] = {"stack", "function", "process"}, *const plurals[] = {"s", "s", "es"};
 	size_t counts[3] = {0}, used = 0;
-	for (size_t i = 0; i < survey->grows_count; i++)
-		counts[survey->growths[i].stack_count < 2 ? survey->growths[i].stack_count : 2]++;
-	for (size_t k = 1; k <= 3; k++) {
-		size_t kind = k % 3;
+	for (size_t i = 0; i < survey->grows_count; i++) {
+		uint32_t stacks = survey->growths[i].stack_count;
+		counts[stacks == 1 ? 0 : stacks ? 1 : 2]++;
+	}
+	for (size_t kind = 0; kind < 3; kind++)
 		if (counts[kind] && used < size)
 			used += (size_t)snprintf(text + used, size - used, "%s%zu %s%s", used ? ", " : "", counts[kind],
 						 words[kind], counts[kind] == 1 ? "" : plurals[kind]);
-	}
 }
 
 static bool has_small_growth(const struct survey *survey)

@@ -110,7 +110,7 @@ static struct growth series_judge(const struct survey_part *part, const struct g
 	const struct trace_dictionary *dictionary = source->table->dictionary;
 	struct growth growth =
 		growth_judge(series, &slot->clock, &part->replaced[number], lost_frees(dictionary, slot));
-	/* It needs no more than it had. Others may go on for years. */
+	/* A process that has exited needs no more. Others may go on for years. */
 	bool has_exited = dictionary->processes[slot->process].end == TRACE_END_EXIT;
 	if (growth.verdict == GROWTH_GROWS && has_exited && growth.bytes.mean < GROWTH_LEAST_RATE &&
 	    text_percent((uint64_t)growth.grown_bytes, source->window->totals.peak_bytes) < GROWTH_LEAST_PERCENT)
