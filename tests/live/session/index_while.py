@@ -72,10 +72,10 @@ def python():
 
 
 def objects():
-    """A report counts each object of Python by its own line, and so do the survey and the last lines."""
+    """A report counts each object of Python by its own line, and so do the survey and the last lines, which a run below a second does not have."""
     del os.environ["PYTHONMALLOC"]
     try:
-        said = record("--python-objects", PYTHON, "-c", MAKING % 3)
+        said = record("--python-objects", PYTHON, "-c", MAKING % 3 + "import time\ntime.sleep(1.5)")
     finally:
         os.environ["PYTHONMALLOC"] = "malloc"
     expect("from make" in said, said)
