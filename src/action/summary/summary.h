@@ -170,6 +170,7 @@ const char *summary_growth_name(const struct summary *summary, const struct surv
 /** How it is shown, beside the layout of the input. */
 struct summary_view {
 	unsigned lines; /**< at most; 0: all */
+	bool has_top;   /**< so many rows of each list were asked for: a list has them on any number of lines */
 };
 
 #endif

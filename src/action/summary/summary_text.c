@@ -218,6 +218,33 @@ static void rounding_text(const struct summary_screen *screen, char *text, size_
 		 text_percent(rounding->bytes, window->totals.peak_bytes), unknown);
 }
 
+/* Say how many rows of a list are not shown, and how to see them. */
+static void cut_put(const struct summary_screen *screen, size_t shown, size_t count)
+{
+	enum { MOST = 50 }; /* rows that one asks for at first */
+	char line[SUMMARY_LINE_BYTES];
+	if (shown >= count)
+		return;
+	snprintf(line, sizeof(line), "  %s and %s more: -top %zu",
+		 screen->summary->input->layout.has_unicode ? "…" : "...", text_count(count - shown).data,
+		 count <= MOST || shown >= MOST ? count : MOST);
+	summary_line_put(screen, line, "");
+}
+
+/* Return how many rows of a list have some of its number, whether they are shown or not. */
+static size_t list_total(const struct summary_list *list)
+{
+	size_t total = 0;
+	for (size_t i = 0; i < list->rows.count; i++)
+		total += list->sort.number(list->rows.rows[i]->figures) != 0;
+	return total;
+}
+
+static size_t least(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
 /* Write the rows of a list with two of their numbers, and the share of all bytes. */
 static void shares_put(const struct summary_screen *screen, enum summary_list_id id, enum action_number bytes,
 		       enum action_number blocks)
@@ -232,6 +259,7 @@ static void shares_put(const struct summary_screen *screen, enum summary_list_id
 			 text_percent(own, all), summary_count_of(screen, count).data, text_plural(count));
 		summary_stack_put(screen, line, list->rows.rows[i]->group);
 	}
+	cut_put(screen, least(list->count, screen->rows), list_total(list));
 }
 
 /* Write the function with most of the peak if its stacks have far more together than the first stack has. */
@@ -390,12 +418,8 @@ static bool has_small_growth(const struct survey *survey)
 static void growth_put(const struct summary_screen *screen)
 {
 	const struct survey *survey = &screen->summary->survey;
-	char line[SUMMARY_LINE_BYTES], shown[SUMMARY_LINE_BYTES / 8] = "", growing[SUMMARY_LINE_BYTES / 8] = "";
+	char line[SUMMARY_LINE_BYTES], growing[SUMMARY_LINE_BYTES / 8] = "";
 	growing_text(survey, growing, sizeof(growing));
-	if (survey->grows_count > screen->rows)
-		snprintf(shown, sizeof(shown), ", the first%s%s below, others by -%s", screen->rows > 1 ? " " : "",
-			 screen->rows > 1 ? text_count(screen->rows).data : "",
-			 screen->rows < screen->summary->top ? "more" : "top");
 	if (*survey->growth_unknown.data)
 		snprintf(line, sizeof(line), "Growth: unknown, the trace is too short (%s)",
 			 survey->growth_unknown.data);
@@ -403,11 +427,13 @@ static void growth_put(const struct summary_screen *screen)
 		snprintf(line, sizeof(line), "Growth: no stack grows steadily%s",
 			 has_small_growth(survey) ? " by 1 KiB a second" : "");
 	else
-		snprintf(line, sizeof(line), "Growth: %s%s (bytes a second, 95 %% interval)", growing, shown);
+		snprintf(line, sizeof(line), "Growth: %s (bytes a second, 95 %% interval)", growing);
 	summary_heading(screen, line);
-	size_t most = survey->grows_count ? survey->grows_count : screen->view->lines ? 0 : screen->rows;
-	for (size_t i = 0; i < survey->growth_count && i < most && i < screen->rows; i++)
+	size_t most = survey->grows_count ? survey->grows_count : screen->view->lines ? 0 : survey->growth_count;
+	size_t shown = least(most, screen->rows);
+	for (size_t i = 0; i < shown; i++)
 		growth_row_put(screen, &survey->growths[i]);
+	cut_put(screen, shown, most);
 	forecast_put(screen);
 	struct summary_note notes[SUMMARY_NOTES];
 	unsigned count = summary_growth_notes(screen->summary, notes);
@@ -463,7 +489,9 @@ static void traffic_put(const struct summary_screen *screen)
 	char *text = sink_take(&sink, NULL);
 	summary_words_put(screen, 2, text, "");
 	free(text);
-	for (size_t i = 0; i < survey->handover_count && i < screen->rows / 2 + 1; i++) {
+	size_t most = screen->view->lines && !screen->view->has_top ? screen->rows / 2 + 1 : screen->rows;
+	size_t shown = least(survey->handover_count, most);
+	for (size_t i = 0; i < shown; i++) {
 		char line[SUMMARY_LINE_BYTES];
 		snprintf(line, sizeof(line), "  %10s freed by ",
 			 summary_count_of(screen, survey->handovers[i].count).data);
@@ -473,6 +501,7 @@ static void traffic_put(const struct summary_screen *screen)
 			 text_shown(survey_role(survey, survey->handovers[i].from)));
 		summary_line_put(screen, line, names);
 	}
+	cut_put(screen, shown, survey->handover_count);
 	resident_put(screen);
 }
 
@@ -509,6 +538,7 @@ static void more_lists_put(const struct summary_screen *screen)
 			summary_heading(screen, list->title);
 		for (size_t k = 0; k < list->count && k < screen->rows; k++)
 			more_row_put(screen, ids[i], list->rows.rows[k]);
+		cut_put(screen, least(list->count, screen->rows), list_total(list));
 	}
 }
 
@@ -516,8 +546,7 @@ static void processes_put(const struct summary_screen *screen)
 {
 	const struct summary *summary = screen->summary;
 	const struct trace_dictionary *dictionary = summary->source->table->dictionary;
-	size_t most = screen->view->lines ? screen->rows : summary->process_count;
-	most = most < summary->process_count ? most : summary->process_count;
+	size_t most = least(screen->view->lines ? screen->rows : SIZE_MAX, summary->process_count);
 	char line[SUMMARY_LINE_BYTES];
 	if (!summary->process_count)
 		return;
@@ -600,8 +629,9 @@ void summary_text(const struct summary *summary, const struct summary_view *view
 						      .view = view,
 						      .out = &own,
 						      .caveats = caveats_found,
-						      .rows = !view->lines || rows[level] > summary->top ? summary->top
-													 : rows[level],
+						      .rows = view->lines && !view->has_top
+								      ? least(rows[level], summary->top)
+								      : summary->top,
 						      .has_chart = level != 1 && level != 3 && level != 4,
 						      .has_more_lists = !view->lines};
 		screen_put(&screen);

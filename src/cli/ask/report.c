@@ -40,7 +40,7 @@ struct report_options {
 	uint64_t top;
 	int format;
 	int64_t short_ns;
-	bool has_more, without_default_cull;
+	bool has_more, has_top, without_default_cull;
 };
 
 static int set_path(void *context, char *word)
@@ -114,8 +114,9 @@ static void answer_write(void *context, struct sink *out)
 {
 	struct report_answer *answer = context;
 	const struct report_options *options = answer->options;
-	const struct summary_view view = {.lines =
-						  options->has_more || options->layout.has_all_frames ? 0 : LINES_MOST};
+	const struct summary_view view = {
+		.lines = options->has_more || options->layout.has_all_frames ? 0 : LINES_MOST,
+		.has_top = options->has_top};
 	if (options->format == REPORT_JSON)
 		summary_json(&answer->summary, out);
 	else
@@ -164,8 +165,8 @@ static int page_write(const struct report_options *options, const char *path)
 
 #define AT(member) OPTION_AT(struct report_options, member)
 static const struct option report_rows[] = {
-	{"top", .type = VALUE_NUMBER, AT(top), .value = "N", .least = 1, .most = UINT32_MAX, .initial = TOP_DEFAULT,
-	 .help = "at most N stacks of each list"},
+	{"top", .type = VALUE_NUMBER, AT(top), .value = "N", .least = 1, .most = UINT32_MAX,
+	 .help = "N stacks of each list, on any number of lines (default: at most 5)"},
 	{"more", .type = VALUE_ON, AT(has_more), .help = "all lists, on as many lines as they take"},
 	{"shortLived", .type = VALUE_PARSED, .parse = parse_short, .value = "TIME",
 	 .help = "blocks that are freed in less time are short-lived (default: 10us)"},
@@ -191,7 +192,7 @@ static const struct option_grammar grammar = {.command = "report", .groups = rep
 
 static int report_run(int argc, char **argv)
 {
-	struct report_options options = {.top = TOP_DEFAULT, .format = REPORT_TEXT, .short_ns = SUMMARY_SHORT_NS};
+	struct report_options options = {.format = REPORT_TEXT, .short_ns = SUMMARY_SHORT_NS};
 	int status = CLI_FAILED;
 	filter_options_init(&options.filter, "report");
 	if (options_parse(&grammar, argc, argv, &options, set_path, NULL)) {
@@ -201,6 +202,8 @@ static int report_run(int argc, char **argv)
 	} else {
 		if (options.format != REPORT_TEXT)
 			asking_be_silent();
+		options.has_top = options.top != 0;
+		options.top = options.has_top ? options.top : TOP_DEFAULT;
 		char *path = cli_trace_path(options.input.path);
 		status = !path                           ? CLI_FAILED
 			 : options.format == REPORT_HTML ? page_write(&options, path)
