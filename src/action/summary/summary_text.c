@@ -415,6 +415,28 @@ static bool has_small_growth(const struct survey *survey)
 	return false;
 }
 
+/* Where nothing grows steadily: the stack with the largest increase, and which test it fails. */
+static void increase_put(const struct summary_screen *screen)
+{
+	const struct survey *survey = &screen->summary->survey;
+	const struct survey_growth *most = NULL;
+	for (size_t i = 0; i < survey->growth_count; i++) {
+		const struct survey_growth *own = &survey->growths[i];
+		if (own->growth.verdict != GROWTH_FEW && own->growth.grown_bytes > 0 &&
+		    (!most || own->growth.grown_bytes > most->growth.grown_bytes))
+			most = own;
+	}
+	if (!most)
+		return;
+	char line[SUMMARY_LINE_BYTES];
+	struct text pid;
+	snprintf(line, sizeof(line), "  largest increase, no finding: %s in %s block%s, %s: ",
+		 summary_bytes_of(screen, (uint64_t)most->growth.grown_bytes).data,
+		 summary_count_of(screen, (uint64_t)most->growth.grown_count).data,
+		 text_plural((uint64_t)most->growth.grown_count), growth_sentence(most->growth.verdict));
+	summary_line_put(screen, line, summary_growth_name(screen->summary, most, &pid));
+}
+
 static void growth_put(const struct summary_screen *screen)
 {
 	const struct survey *survey = &screen->summary->survey;
@@ -434,6 +456,8 @@ static void growth_put(const struct summary_screen *screen)
 	for (size_t i = 0; i < shown; i++)
 		growth_row_put(screen, &survey->growths[i]);
 	cut_put(screen, shown, most);
+	if (!most && !*survey->growth_unknown.data)
+		increase_put(screen);
 	forecast_put(screen);
 	struct summary_note notes[SUMMARY_NOTES];
 	unsigned count = summary_growth_notes(screen->summary, notes);
