@@ -77,7 +77,8 @@ static char *callers_text(struct action_input *input, uint32_t group)
 
 static char *callers_label(struct action_input *input, uint32_t group)
 {
-	return action_label(input, name_of(input, group));
+	uint32_t above = callers_parent(input, group);
+	return action_label_beneath(input, name_of(input, group), above == HEAP_NONE ? NULL : name_of(input, above));
 }
 
 static void callers_json(struct action_input *input, uint32_t group, struct json *json)

@@ -31,8 +31,12 @@ static char *tree_text(struct action_input *input, uint32_t group)
 static char *tree_label(struct action_input *input, uint32_t group)
 {
 	const struct heap_names *names = action_names(input);
-	return group ? action_label(input, heap_names_name(names, heap_names_frame(names, group)->name))
-		     : action_copy("[no stack]");
+	uint32_t above = tree_parent(input, group);
+	if (!group)
+		return action_copy("[no stack]");
+	return action_label_beneath(
+		input, heap_names_name(names, heap_names_frame(names, group)->name),
+		above == HEAP_NONE ? NULL : heap_names_name(names, heap_names_frame(names, above)->name));
 }
 
 static void tree_json(struct action_input *input, uint32_t group, struct json *json)

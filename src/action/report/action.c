@@ -119,6 +119,12 @@ char *action_label(struct action_input *input, const struct heap_name *name)
 	return action_copy(input->layout.has_full_names || !name->short_text ? name->text : name->short_text);
 }
 
+char *action_label_beneath(struct action_input *input, const struct heap_name *name, const struct heap_name *above)
+{
+	bool is_same = above && above->image && name->image && name->short_symbol && !strcmp(above->image, name->image);
+	return is_same && !input->layout.has_full_names ? action_copy(name->short_symbol) : action_label(input, name);
+}
+
 static void json_image(struct action_input *input, uint32_t image_id, uint64_t offset, struct json *json)
 {
 	const struct trace_image *image = heap_names_image(action_names(input), image_id);

@@ -190,6 +190,9 @@ void action_json_node(struct action_input *input, uint32_t node, struct json *js
 /** Return a copy of the name for people: its short form, unless the layout has full names. The caller frees it. */
 char *action_label(struct action_input *input, const struct heap_name *name);
 
+/** As action_label(), for a row beneath another one: without the image if both have the same. above: NULL for none. */
+char *action_label_beneath(struct action_input *input, const struct heap_name *name, const struct heap_name *above);
+
 /** Return a copy of the text; the caller frees it. */
 char *action_copy(const char *text);
 
