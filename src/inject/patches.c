@@ -163,14 +163,32 @@ static uint32_t tell_python(struct inject *inject, const struct hook_python *pyt
 	return place;
 }
 
-/* Take it away if its image is unloaded. */
+/* Return where the recorder has the tables of allocators of an interpreter. */
+static uint64_t tables_field(uint32_t place)
+{
+	return offsetof(struct recorder, objects.tables) + place * sizeof(struct recorder_object_tables);
+}
+
+/* Take it away, with all that the recorder has of it, if its image is unloaded. Threads that read a range meanwhile see
+   its low end with the high end of before or with an empty range. */
 static void python_forget(struct inject *inject, const struct inject_image *image)
 {
+	const struct recorder_object_tables no_tables = {.base = 0};
 	const uint32_t version = 0;
-	for (uint32_t place = 0; place < RECORDER_PYTHONS; place++)
-		if (python_get(inject, place).eval_low - image->base < image->end - image->base)
-			context_write(inject, python_field(place) + offsetof(struct recorder_python, version), &version,
-				      sizeof(version));
+	for (uint32_t place = 0; place < RECORDER_PYTHONS; place++) {
+		const struct recorder_python known = python_get(inject, place);
+		const struct recorder_python none = {.eval_low = known.eval_low,
+						     .eval_high = known.eval_low,
+						     .cold_low = known.cold_low,
+						     .cold_high = known.cold_low};
+		if (!known.version || known.eval_low - image->base >= image->end - image->base)
+			continue;
+		context_write(inject, python_field(place) + offsetof(struct recorder_python, version), &version,
+			      sizeof(version));
+		context_write(inject, python_field(place), &none, sizeof(none));
+		context_write(inject, tables_field(place), &no_tables, sizeof(no_tables));
+		RECORDER_WRITE(inject, python_ids_are_stale, 1);
+	}
 }
 
 /* Give the recorder the variable with the contexts of threads. Of several in a process the first one counts. */
@@ -693,9 +711,7 @@ static void tables_patch(const struct image_patching *patching)
 	if (patching->inject->is_gathering)
 		is_done &= copies_patch(patching, &known);
 	if (patching->python < RECORDER_PYTHONS)
-		context_write(patching->inject,
-			      offsetof(struct recorder, objects.tables) + patching->python * sizeof(known), &known,
-			      sizeof(known));
+		context_write(patching->inject, tables_field(patching->python), &known, sizeof(known));
 	if (!is_done && has_memory(patching->inject))
 		inject_refuse(patching->inject, "Python's objects", patching->path,
 			      "its tables of allocators cannot be changed");

@@ -169,22 +169,23 @@ int local_find(int directory, const char *path)
 	return fd < 0 ? -errno : fd;
 }
 
-/* Return the device of the kernel's own files in memory (memfd_create()), whose mount is in no table; 0: unknown. */
-static uint64_t memory_device(void)
+/* Return whether it is the device of the kernel's own files in memory (memfd_create()), whose mount is in no table.
+   False: it is another one, or that device is unknown. */
+static bool is_memory_device(uint64_t device)
 {
 	struct stat status;
 	int fd = memfd_create("x", MFD_CLOEXEC);
 	bool is_known = fd >= 0 && fstat(fd, &status) == 0;
 	if (fd >= 0)
 		close(fd);
-	return is_known ? mount_device(major(status.st_dev), minor(status.st_dev)) : 0;
+	return is_known && device == mount_device(major(status.st_dev), minor(status.st_dev));
 }
 
 static bool is_in_memory(int found)
 {
 	struct statx facts;
 	return statx(found, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &facts) == 0 &&
-	       mount_device(facts.stx_dev_major, facts.stx_dev_minor) == memory_device();
+	       is_memory_device(mount_device(facts.stx_dev_major, facts.stx_dev_minor));
 }
 
 bool local_is(int found, pid_t pid)
@@ -196,5 +197,5 @@ bool local_is(int found, pid_t pid)
 bool local_has_device(pid_t pid, uint32_t major, uint32_t minor)
 {
 	const uint64_t device = mount_device(major, minor);
-	return key_is_local(&(struct mount_key){.device = device}, pid) || device == memory_device();
+	return key_is_local(&(struct mount_key){.device = device}, pid) || is_memory_device(device);
 }

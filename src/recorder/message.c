@@ -26,6 +26,7 @@
  * parent's there, so the message is marked, and the logger finds out whose it is (quiet_sender()).
  */
 #include "recorder/capture.h"
+#include "recorder/python_ids.h"
 #include "recorder/stream.h"
 #include "recorder/sys.h"
 #include "recorder/thread.h"
@@ -310,6 +311,7 @@ static void images_refresh(struct recorder *recorder)
 		has_changed |= images_drop(recorder);
 		STORE(&recorder->fork_wiped->has_images, 1);
 	}
+	python_ids_forget(recorder);
 	if (has_changed)
 		__atomic_fetch_add(&recorder->generation, 1, __ATOMIC_RELEASE);
 }

@@ -4,6 +4,7 @@
 #define XHEAP_RECORDER_PYTHON_H
 
 #include "recorder/recorder.h"
+#include "region/atomic.h"
 
 /** A stack as an event has it. */
 struct python_stack {
@@ -17,11 +18,16 @@ struct python_stack {
 struct python_stack python_capture(struct thread *thread, uint32_t kept, uint32_t depth);
 
 /** Have a thread's next stacks captured with Python frames if its process has an interpreter. Of several in one stack,
-    the innermost has frames. */
+    the innermost has frames. Where images have changed, nothing is remembered of the last stack: an interpreter may lie
+    where another one lay. */
 static inline void python_begin(struct thread *thread)
 {
-	if (__atomic_load_n(&thread->recorder->python_count, __ATOMIC_ACQUIRE))
-		thread->stack_mode |= STACKS_HAVE_PYTHON;
+	const struct recorder *recorder = thread->recorder;
+	if (!LOAD_ACQUIRE(&recorder->python_count))
+		return;
+	thread->stack_mode |= STACKS_HAVE_PYTHON;
+	if (thread->python && thread->generation != LOAD_ACQUIRE(&recorder->generation))
+		thread->python->walks = thread->python->failures = 0;
 }
 
 #endif

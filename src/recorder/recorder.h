@@ -246,7 +246,8 @@ struct thread {
 	struct stream_context context[2];
 };
 
-/** A Python interpreter: its functions and types, as addresses. `version` is written last. 0: free, or unloaded. */
+/** A Python interpreter: its functions and types, as addresses. `version` is written last. 0: free, or unloaded; then
+    the ranges are empty, and nothing else is set. */
 struct recorder_python {
 	uint64_t eval_low, eval_high, cold_low, cold_high; /**< _PyEval_EvalFrameDefault(), and the rest of it */
 	uint64_t own_state;                                /**< PyGILState_GetThisThreadState() */
@@ -271,7 +272,7 @@ struct recorder_objects {
 	uint64_t are_hooked; /**< hooks call the allocator of an interpreter */
 	/** by interpreter: tables of allocators, in which ways replace functions; 0: none has to be watched */
 	struct recorder_object_tables {
-		uint64_t base; /**< of the interpreter's image */
+		uint64_t base; /**< of the interpreter's image; 0: no table is set */
 		uint64_t table[2];
 		uint64_t function[4], way[4]; /**< that allocate objects; addresses behind which these are called */
 	} tables[RECORDER_PYTHONS];
@@ -416,8 +417,8 @@ struct recorder {
 
 	struct row_slot row[RECORDER_ROW_COUNT];
 	struct heap_place heap[RECORDER_HEAP_TABLE];
-	uint32_t python_count; /**< interpreters, with unloaded ones; written behind them */
-	uint32_t reserved_count;
+	uint32_t python_count;         /**< interpreters, with unloaded ones; written behind them */
+	uint32_t python_ids_are_stale; /**< an interpreter was unloaded since they were forgotten */
 	struct recorder_python python[RECORDER_PYTHONS];
 	struct python_id python_id[PYTHON_IDS];
 	struct recorder_objects objects;

@@ -373,6 +373,20 @@ static uint64_t word_read(const struct process *process, uint64_t table, unsigne
 	return word;
 }
 
+/* An interpreter whose allocator's functions are the first targets. */
+static void python_set(struct process *process, uint64_t objects, uint64_t memory, uint64_t ways)
+{
+	process->inject.with_objects = true;
+	process->hooks.python = (struct hook_python){.version = HOOK_PYTHON_FIRST,
+						     .eval = ENTRY,
+						     .eval_bytes = ENTRY_BYTES,
+						     .own_state = ENTRY,
+						     .code_type = objects,
+						     .objects = {.tables = {objects, memory}, .ways = ways}};
+	for (unsigned i = 0; i < HOOK_PYTHON_FUNCTIONS; i++)
+		process->hooks.python.objects.functions[i] = ENTRY + i * ENTRY_BYTES;
+}
+
 /* Words of Python's tables, and of copies of these, are changed where they name the functions when the jumps are
    written. The program may write others before and after that. */
 static void test_python_tables(void **state)
@@ -390,11 +404,8 @@ static void test_python_tables(void **state)
 	process_begin(&process, IMAGE);
 	assert_true(remote_write(inject->memory, IMAGE, &header, sizeof(header)));
 	assert_true(remote_write(inject->memory, IMAGE + sizeof(header), &data, sizeof(data)));
-	inject->with_objects = inject->is_gathering = true;
-	process.hooks.python.version = HOOK_PYTHON_FIRST;
-	process.hooks.python.objects = (struct hook_python_objects){.tables = {OBJECTS, MEMORY}, .ways = WAYS};
-	for (unsigned i = 0; i < HOOK_PYTHON_FUNCTIONS; i++)
-		process.hooks.python.objects.functions[i] = ENTRY + i * ENTRY_BYTES;
+	inject->is_gathering = true;
+	python_set(&process, OBJECTS, MEMORY, WAYS);
 	words_write(&process, OBJECTS, function);
 	words_write(&process, MEMORY, other);
 	words_write(&process, COPY, function);
@@ -429,6 +440,75 @@ static void test_python_tables(void **state)
 	/* Other bytes at an entry are no change of its own. */
 	assert_true(remote_write(inject->memory, function, "x", 1));
 	assert_false(jumps_write(inject->memory, inject->jump, inject->jump_count));
+	process_end(&process);
+}
+
+/* What the recorder has of the first interpreter. */
+struct interpreter {
+	struct recorder_python python;
+	struct recorder_object_tables tables;
+	uint32_t has_stale_ids;
+};
+
+static struct interpreter interpreter_read(const struct process *process)
+{
+	static const struct {
+		size_t from, to, bytes;
+	} fields[] = {{offsetof(struct recorder, python), offsetof(struct interpreter, python),
+		       sizeof(struct recorder_python)},
+		      {offsetof(struct recorder, objects.tables), offsetof(struct interpreter, tables),
+		       sizeof(struct recorder_object_tables)},
+		      {offsetof(struct recorder, python_ids_are_stale), offsetof(struct interpreter, has_stale_ids),
+		       sizeof(uint32_t)}};
+	struct interpreter interpreter;
+	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
+		assert_true(remote_read(process->inject.memory, RECORDER + fields[i].from,
+					(char *)&interpreter + fields[i].to, fields[i].bytes));
+	return interpreter;
+}
+
+/* Of an interpreter that is unloaded nothing stays: a later one at the same place may have its tables elsewhere. */
+static void test_python_unloaded(void **state)
+{
+	enum { OBJECTS = 0x2000, MEMORY = 0x2040, WAYS = 0x1800, FIELD = sizeof(uint64_t) };
+	struct process process;
+	const uint64_t function = IMAGE + ENTRY;
+	const struct recorder_object_tables no_tables = {.base = 0};
+	const struct inject_image other = {.base = IMAGE + (1 << 20), .end = IMAGE + (2 << 20)};
+	(void)state;
+	process_begin(&process, IMAGE);
+	/* The memory reads as zeros up to here. */
+	assert_true(ftruncate(process.inject.memory, (off_t)(IMAGE + (3 << 20))) == 0);
+	python_set(&process, OBJECTS, MEMORY, WAYS);
+	words_write(&process, OBJECTS, function);
+	words_write(&process, MEMORY, function);
+	patch(&process);
+	assert_int_equal(process.inject.refused, 0);
+	patches_forget(&process.inject, &other);
+	struct interpreter known = interpreter_read(&process);
+	assert_int_equal(known.python.version, HOOK_PYTHON_FIRST);
+	assert_int_equal(known.python.eval_high - known.python.eval_low, ENTRY_BYTES);
+	assert_int_equal(known.tables.base, IMAGE);
+	assert_int_equal(known.tables.table[1], IMAGE + MEMORY);
+	assert_false(known.has_stale_ids);
+	patches_forget(&process.inject, &process.image);
+	const struct interpreter left = interpreter_read(&process);
+	assert_int_equal(left.python.version, 0);
+	assert_int_equal(left.python.eval_high, left.python.eval_low);
+	assert_int_equal(left.python.own_state, 0);
+	assert_int_equal(left.python.code_type, 0);
+	assert_memory_equal(&left.tables, &no_tables, sizeof(no_tables));
+	assert_true(left.has_stale_ids);
+	/* One without tables that are changed. */
+	for (unsigned i = 0; i < 2; i++)
+		assert_true(remote_write(process.inject.memory, IMAGE + process.targets[i].address, entry_code,
+					 sizeof(entry_code)));
+	python_set(&process, OBJECTS + FIELD, MEMORY + FIELD, 0);
+	patch(&process);
+	known = interpreter_read(&process);
+	assert_int_equal(known.python.version, HOOK_PYTHON_FIRST);
+	assert_int_equal(known.python.code_type, IMAGE + OBJECTS + FIELD);
+	assert_memory_equal(&known.tables, &no_tables, sizeof(no_tables));
 	process_end(&process);
 }
 
@@ -541,13 +621,21 @@ static void test_freed(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_entries),           cmocka_unit_test(test_again),
-		cmocka_unit_test(test_gathered),          cmocka_unit_test(test_breakpoint),
-		cmocka_unit_test(test_patched_by_parent), cmocka_unit_test(test_not_movable),
-		cmocka_unit_test(test_out_of_reach),      cmocka_unit_test(test_not_writable),
-		cmocka_unit_test(test_too_many_entries),  cmocka_unit_test(test_requests),
-		cmocka_unit_test(test_python_tables),     cmocka_unit_test(test_doors),
-		cmocka_unit_test(test_doors_fit),         cmocka_unit_test(test_freed),
+		cmocka_unit_test(test_entries),
+		cmocka_unit_test(test_again),
+		cmocka_unit_test(test_gathered),
+		cmocka_unit_test(test_breakpoint),
+		cmocka_unit_test(test_patched_by_parent),
+		cmocka_unit_test(test_not_movable),
+		cmocka_unit_test(test_out_of_reach),
+		cmocka_unit_test(test_not_writable),
+		cmocka_unit_test(test_too_many_entries),
+		cmocka_unit_test(test_requests),
+		cmocka_unit_test(test_python_tables),
+		cmocka_unit_test(test_python_unloaded),
+		cmocka_unit_test(test_doors),
+		cmocka_unit_test(test_doors_fit),
+		cmocka_unit_test(test_freed),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,8 +15,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -196,9 +199,35 @@ static void test_roots(void **state)
 	assert_false(says(of_other_below_root));
 }
 
+/* Without descriptors nobody learns the device of files in memory: a device that is not known either is not it. */
+static void test_unknown_device(void **state)
+{
+	struct rlimit usual;
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &usual), 0);
+	assert_false(local_has_device(0, 0, 0));
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &(struct rlimit){0, usual.rlim_max}), 0);
+	bool is_good = local_has_device(0, 0, 0);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &usual), 0);
+	assert_false(is_good);
+}
+
+/* Its mount is in no table. */
+static void test_memory_device(void **state)
+{
+	struct stat status;
+	int fd = memfd_create("x", MFD_CLOEXEC);
+	(void)state;
+	assert_true(fd >= 0);
+	assert_int_equal(fstat(fd, &status), 0);
+	assert_true(local_has_device(0, major(status.st_dev), minor(status.st_dev)));
+	close(fd);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_local), cmocka_unit_test(test_roots)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_local), cmocka_unit_test(test_roots),
+					   cmocka_unit_test(test_unknown_device), cmocka_unit_test(test_memory_device)};
 	char *own = getcwd(NULL, 0);
 	snprintf(place, sizeof(place), "%s/mounts", own ? own : ".");
 	free(own);
