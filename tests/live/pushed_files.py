@@ -155,7 +155,8 @@ class Rows:
             made = value[:2] if value else (0, 0)
             if before != after or any(made):
                 rows.append((*self.ids[i], after[0] - before[0], after[1] - before[1], after[2] - before[2], (after[0] > 0) - (before[0] > 0), made[1], made[0]))
-        new = [i for i in range(len(values)) if self.ids[i][0] in {row[0] for row in rows} - self.named]
+        unnamed = {row[0] for row in rows} - self.named
+        new = [i for i in range(len(values)) if self.ids[i][0] in unnamed]
         self.named |= {self.ids[i][0] for i in new}
         self.known = {i: state for i, state in now.items() if any(state)}
         state = list(self.known.values())
