@@ -431,24 +431,39 @@ def check_logger_killed():
     target.process.wait()
 
 
-def check_ending():
-    """A session that ends while a profile is made: the last one follows, and no logger is said to be gone."""
-    os.mkdir("ending")
-    target = Target("ending", "-o", "ending.xht", "--keep", "live")
+def end_while_asked(name, words, begin):
+    """Have the logger of a session be asked for a profile, and be told to end, while it stands still. Check that all of the session is pushed, and that no trouble is told. begin: asks."""
+    os.mkdir(name)
+    target = Target(name, "-o", f"{name}.xht", "--keep", "live")
     target.step()
-    logger = json.loads(run("query", "ending", "-format", "json").stdout)["logger_pid"]
-    push = subprocess.Popen([XHEAP, "push", "ending", f"file:{os.path.abspath('ending')}", "--every", "1s"], stderr=subprocess.PIPE, text=True)
-    until(lambda: os.listdir("ending"), lambda: "no profile")
-    # Both ask the logger while it stands still.
-    os.kill(logger, signal.SIGSTOP)
-    time.sleep(1.5)
-    stop = subprocess.Popen([XHEAP, "stop", "ending", "-q"])
+    logger = json.loads(run("query", name, "-format", "json").stdout)["logger_pid"]
+    push = subprocess.Popen([XHEAP, "push", name, f"file:{os.path.abspath(name)}", *words], stderr=subprocess.PIPE, text=True)
+    until(lambda: os.path.exists(f"state/xheap/push/{name}/lock"), lambda: "no queue")
+    begin(push, logger)
+    stop = subprocess.Popen([XHEAP, "stop", name, "-q"])
     time.sleep(0.5)
     os.kill(logger, signal.SIGCONT)
     said = push.communicate(timeout=60)[1]
-    expect(not stop.wait() and not push.returncode and not said and 2000 <= pushed_objects("ending") < 2100, f"{push.returncode}: {said} {pushed_objects('ending')}")
+    expect(not stop.wait() and not push.returncode and not said and 2000 <= pushed_objects(name) < 2100, f"{name}: {push.returncode}: {said} {pushed_objects(name)}")
     target.process.stdin.close()
     target.process.wait()
+
+
+def check_ending():
+    """A session that ends while a profile is made: the last one follows, and no logger is said to be gone; so if the command is told to end, too."""
+    def at_its_time(_, logger):
+        until(lambda: os.listdir("ending"), lambda: "no profile")
+        os.kill(logger, signal.SIGSTOP)
+        time.sleep(1.5)
+
+    def by_signal(push, logger):
+        time.sleep(1)
+        os.kill(logger, signal.SIGSTOP)
+        push.send_signal(signal.SIGTERM)
+        time.sleep(0.5)
+
+    end_while_asked("ending", ["--every", "1s"], at_its_time)
+    end_while_asked("both", ["--every", "100s"], by_signal)
 
 
 # ---- memory ----
