@@ -159,6 +159,44 @@ def check_pyroscope():
     server.close()
 
 
+def check_labels():
+    """Whatever a value is, it arrives whole at each kind of place, or is refused before anything is pushed; what an environment says is left out then."""
+    server, target = Server(), Target("labels", "-o", "labels.xht")
+    long = "x" * 9998 + "\u00e9"
+    good = {"service.version": 'a"b\'c\\d,{e}=f', "long": long, "space": " a b "}
+    os.mkdir("labels")
+    for place in ("otlp+http", "pyroscope+http", "clickhouse+http", "file"):
+        words = ["push", "labels", f"file:{os.path.abspath('labels')}" if place == "file" else f"{place}://127.0.0.1:{server.port}", "--once"]
+        for bad in (b"a\nb", b"a\x1b[1m", b"a\xff", b"a\xc3", b""):
+            for options in ([b"--service", bad], [b"--label", b"team=" + bad]):
+                done = subprocess.run([XHEAP, *words, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                expect(done.returncode == 2 and (b"a value is UTF-8" in done.stderr or not bad), f"{place} {options}: {done}")
+        expect(not server.requests and not os.listdir("labels"), f"{place}: something was pushed")
+        environment = os.environ | {"OTEL_SERVICE_NAME": "bad\nname", "OTEL_RESOURCE_ATTRIBUTES": b"team=a\xff,city=K\xc3\xb6ln".decode("utf-8", "surrogateescape")}
+        done = subprocess.run([XHEAP, *words, "--service", long, *[word for key, value in good.items() for word in ("--label", f"{key}={value}")]], env=environment, stderr=subprocess.PIPE, text=True)
+        expect(done.returncode == 0 and not done.stderr, f"{place}: {done}")
+        wanted = good | {"service.name": long, "city": "K\u00f6ln"}
+        body = server.requests.pop()[2] if place != "file" else pathlib.Path("labels", os.listdir("labels")[0]).read_bytes()
+        if place == "otlp+http":
+            found = of_otlp(body)[1]
+        elif place == "clickhouse+http":
+            push = of_clickhouse(body)
+            found = push["labels"]
+            expect((push["service"], push["version"]) == (long, good["service.version"]), push)
+        else:
+            found = dict(value.decode().split("=", 1) for field, value in fields(gzip.decompress(body)) if field == 6 and b"=" in value)
+        expect(wanted.items() <= found.items() and "team" not in found, f"{place}: {found}")
+        expect(place != "pyroscope+http" or target.query()["dropped"] == 0, target.query())
+    version, = json.loads(run("fleet", "versions", os.path.abspath("labels"), "--format", "json").stdout)["rows"]
+    expect((version["service"], version["version"]) == (long, good["service.version"]), version)
+    # More than an address takes is told, and counts as dropped.
+    options = [word for i in range(15) for word in ("--label", f"key{i}={'x' * 9000}")]
+    said = run("push", "labels", f"pyroscope+http://127.0.0.1:{server.port}", "--once", *options, status=2).stderr
+    expect("too long for an address" in said and target.query()["dropped"] == 1 and not server.requests, said)
+    target.stop()
+    server.close()
+
+
 class Row:
     """A row of RowBinary, read field by field."""
 
@@ -628,6 +666,7 @@ def main():
         check_context()
         check_pyroscope()
         check_clickhouse()
+        check_labels()
         check_failures()
         check_partial()
         check_hanging()
