@@ -27,8 +27,6 @@ enum { SESSIONS_OF_PART = 100, LISTED_OF_PARTS = 100000 };
 /* So many branches are one query, at most: the server makes its threads and files for each of them. So many sessions,
    too: it keeps what it has added up to the end of the query, half a megabyte for each. */
 enum { BRANCHES_AT_ONCE = 256, QUERY_BYTES = 8 << 20, SESSIONS_AT_ONCE = 2000 };
-enum { VALUES_OF_PPROF = 4 };
-enum { ALLOC_OBJECTS, ALLOC_SPACE, INUSE_OBJECTS, INUSE_SPACE };
 
 /* What the rows of an epoch are for. */
 enum { USED_BEFORE = 1, USED_AFTER = 2, FIRST = 4, MADE = 8, ANY = 15 };
@@ -55,8 +53,8 @@ struct database {
 	struct intern rows, members; /* of the answer, by group and service; a group in a service */
 	struct sink sql;             /* the query that is made: its branches so far */
 	unsigned branches;
-	size_t sessions_asked;             /* of the branches, but of those that add up by stack alone */
-	uint64_t (*uses)[VALUES_OF_PPROF]; /* hosts: of each session; and the variance of its bytes */
+	size_t sessions_asked;           /* of the branches, but of those that add up by stack alone */
+	uint64_t (*uses)[PUSHED_VALUES]; /* hosts: of each session; and the variance of its bytes */
 	double *variances;
 };
 
@@ -71,23 +69,18 @@ struct query_branch {
 	uint32_t part, parts;
 };
 
-static bool is_by_service(const struct fleet_question *question)
-{
-	return question->asked == FLEET_DIFF || question->asked == FLEET_GROWTH;
-}
-
 /* ---- services, hosts, versions ---- */
 
 static void totals_add(struct database *database, const struct clickhouse_session *session)
 {
 	const bool has_made = database->question->asked == FLEET_TOP;
-	uint64_t values[VALUES_OF_PPROF] = {
-		[INUSE_OBJECTS] = session->last->inuse_objects, [INUSE_SPACE] = session->last->inuse_bytes};
+	uint64_t values[PUSHED_VALUES] = {[PUSHED_INUSE_OBJECTS] = session->last->inuse_objects,
+					  [PUSHED_INUSE_SPACE] = session->last->inuse_bytes};
 	for (size_t i = 0; i < session->count && has_made; i++) {
 		if (!clickhouse_session_is_made(session, &session->epochs[i]))
 			continue;
-		values[ALLOC_OBJECTS] += session->epochs[i].made_objects;
-		values[ALLOC_SPACE] += session->epochs[i].made_bytes;
+		values[PUSHED_ALLOC_OBJECTS] += session->epochs[i].made_objects;
+		values[PUSHED_ALLOC_SPACE] += session->epochs[i].made_bytes;
 	}
 	fleet_summing_totals(database->summing, values, session->last->variance,
 			     &(struct fleet_share){.side = session->side, .has_use = true, .has_made = has_made});
@@ -176,7 +169,7 @@ static void entries_make(struct database *database)
    growth is judged, or of any. */
 static bool is_alone(const struct database *database, const struct clickhouse_session *session)
 {
-	return is_by_service(database->question) ? session->is_alone_in_service : session->is_alone;
+	return fleet_is_by_service(database->question) ? session->is_alone_in_service : session->is_alone;
 }
 
 static const struct counted_epoch *entry_next(const struct query_branch *branch, size_t *at, unsigned uses)
@@ -485,14 +478,14 @@ static struct fleet_row *row_of(struct database *database, uint64_t kind, uint64
 {
 	const struct {
 		uint64_t kind, id;
-	} member = {kind, id}, key = {is_by_service(database->question) ? kind : 0, id};
+	} member = {kind, id}, key = {fleet_is_by_service(database->question) ? kind : 0, id};
 	const uint32_t known = database->members.count;
 	const uint32_t number = intern_bytes(&database->rows, &key, sizeof(key));
 	const bool is_new = intern_bytes(&database->members, &member, sizeof(member)) == known;
 	if (number == database->answer->row_count) {
 		struct fleet_row *row = fleet_answer_add(database->answer);
 		row->id = id;
-		if (is_by_service(database->question) && kind < database->kinds.count) {
+		if (fleet_is_by_service(database->question) && kind < database->kinds.count) {
 			const char *name = database->kinds.items[kind].data;
 			row->service = arena_text(&database->answer->arena, name);
 			if (database->question->asked == FLEET_GROWTH)
@@ -757,8 +750,8 @@ static void uses_read(struct database *database, struct clickhouse_answer *answe
 		const double variance = clickhouse_real(answer);
 		if (session >= database->sessions.count)
 			continue;
-		database->uses[session][INUSE_SPACE] = bytes;
-		database->uses[session][INUSE_OBJECTS] = objects;
+		database->uses[session][PUSHED_INUSE_SPACE] = bytes;
+		database->uses[session][PUSHED_INUSE_OBJECTS] = objects;
 		database->variances[session] = bytes ? variance : 0;
 	}
 }
@@ -778,7 +771,7 @@ static int hosts_ask(struct database *database, struct diag *diag)
 	for (size_t i = 0; i < count && !error; i++) {
 		const uint64_t *uses = database->uses[i];
 		session_begin(database, &database->sessions.items[i]);
-		if (uses[INUSE_SPACE] || uses[INUSE_OBJECTS])
+		if (uses[PUSHED_INUSE_SPACE] || uses[PUSHED_INUSE_OBJECTS])
 			fleet_summing_totals(database->summing, uses, database->variances[i], &share);
 	}
 	if (!error)
