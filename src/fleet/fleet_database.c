@@ -40,7 +40,6 @@ struct counted_epoch {
 };
 
 struct database {
-	const struct fleet_place *place;
 	struct clickhouse_server server;
 	const struct fleet_question *question;
 	struct fleet_answer *answer;
@@ -835,14 +834,9 @@ static int question_ask(struct database *database, struct diag *diag)
 static int clickhouse_answer_question(const struct fleet_place *place, const struct fleet_question *question,
 				      struct fleet_answer *answer, struct diag *diag)
 {
-	struct database database = {
-		.place = place,
-		.server = {.token_file = place->token_file, .most_s = place->most_s, .shown = place->shown},
-		.question = question,
-		.answer = answer,
-		.summing = fleet_summing_new(question)};
+	struct database database = {.question = question, .answer = answer, .summing = fleet_summing_new(question)};
 	sink_to_memory(&database.sql);
-	int error = clickhouse_open(&database.server, place->name, diag);
+	int error = clickhouse_open(&database.server, place, diag);
 	if (!error)
 		error = question_ask(&database, diag);
 	clickhouse_close(&database.server);
@@ -924,8 +918,7 @@ static void names_read(struct clickhouse_answer *names, const struct fleet_quest
 static int names_ask(const struct fleet_place *place, const struct fleet_question *question,
 		     struct fleet_answer *answer, size_t count, struct diag *diag)
 {
-	struct clickhouse_server server = {
-		.token_file = place->token_file, .most_s = place->most_s, .shown = place->shown};
+	struct clickhouse_server server;
 	struct clickhouse_answer names = {.data = NULL};
 	struct fleet_row **rows = memory_zeroed(count, sizeof(*rows));
 	for (size_t i = 0; i < count; i++) {
@@ -934,7 +927,7 @@ static int names_ask(const struct fleet_place *place, const struct fleet_questio
 	}
 	qsort(rows, count, sizeof(*rows), id_order);
 	char *sql = names_sql(question, rows, count);
-	int error = clickhouse_open(&server, place->name, diag);
+	int error = clickhouse_open(&server, place, diag);
 	if (!error)
 		error = clickhouse_ask(&server, sql, &names, diag);
 	if (!error)
