@@ -17,7 +17,8 @@
 #include "base/intern.h"
 #include "base/memory.h"
 #include "base/sink.h"
-#include "fleet/clickhouse_sessions.h"
+#include "fleet/clickhouse_epochs.h"
+#include "fleet/clickhouse_names.h"
 #include "fleet/fleet_sums.h"
 
 /* A branch of a query is about so many sessions at least, if it can be cut by stacks: what it adds up is to stay in a
@@ -28,26 +29,15 @@ enum { SESSIONS_OF_PART = 100, LISTED_OF_PARTS = 100000 };
    too: it keeps what it has added up to the end of the query, half a megabyte for each. */
 enum { BRANCHES_AT_ONCE = 256, QUERY_BYTES = 8 << 20, SESSIONS_AT_ONCE = 2000 };
 
-/* What the rows of an epoch are for. */
-enum { USED_BEFORE = 1, USED_AFTER = 2, FIRST = 4, MADE = 8, ANY = 15 };
-
-struct counted_epoch {
-	const struct clickhouse_epoch *epoch;
-	const struct clickhouse_session *session;
-	uint32_t service, kind; /* the kind: the service; growth: a version of it */
-	unsigned uses;
-	uint64_t keeper, keeper_of_kind; /* the first epoch that is here, of the host */
-};
-
 struct database {
 	struct clickhouse_server server;
 	const struct fleet_question *question;
 	struct fleet_answer *answer;
 	struct fleet_summing *summing;
 	struct clickhouse_sessions sessions;
-	struct intern services, kinds; /* a kind's text is the service's, and behind it the version's */
+	struct intern services, kinds; /* as clickhouse_epochs_count() has them */
 	struct counted_epoch *entries;
-	size_t entry_count, entry_capacity;
+	size_t entry_count;
 	char *stacks;                /* hosts: a list of those that have the frame; NULL: all */
 	struct intern rows, members; /* of the answer, by group and service; a group in a service */
 	struct sink sql;             /* the query that is made: its branches so far */
@@ -100,68 +90,6 @@ static void session_begin(struct database *database, const struct clickhouse_ses
 	if (session == database->sessions.items || session[-1].host != session->host)
 		fleet_summing_host(database->summing);
 	fleet_summing_session(database->summing, &head, session->side);
-}
-
-/* ---- epochs that count ---- */
-
-static uint32_t kind_find(struct database *database, const struct clickhouse_epoch *last)
-{
-	struct sink name;
-	size_t size;
-	sink_to_memory(&name);
-	sink_format(&name, "%s%c%s", last->service, 0, database->question->asked == FLEET_GROWTH ? last->version : "");
-	char *text = sink_take(&name, &size);
-	const uint32_t kind = intern_bytes(&database->kinds, text, size);
-	free(text);
-	return kind;
-}
-
-static int service_order(const void *a, const void *b)
-{
-	const struct counted_epoch *one = a, *other = b;
-	int order = (one->service > other->service) - (one->service < other->service);
-	if (!order)
-		order = (one->kind > other->kind) - (one->kind < other->kind);
-	return order ? order : (one->epoch > other->epoch) - (one->epoch < other->epoch);
-}
-
-static void entry_add(struct database *database, struct counted_epoch entry)
-{
-	const struct counted_epoch *last = database->entry_count ? &database->entries[database->entry_count - 1] : NULL;
-	entry.keeper = last && last->session->host == entry.session->host ? last->keeper : entry.epoch->id;
-	memory_grow(database->entries, database->entry_count, database->entry_capacity);
-	database->entries[database->entry_count++] = entry;
-}
-
-/* The sessions are sorted by host, and by service there. */
-static void entries_make(struct database *database)
-{
-	const enum fleet_kind asked = database->question->asked;
-	for (size_t i = 0; i < database->sessions.count; i++) {
-		const struct clickhouse_session *session = &database->sessions.items[i];
-		const uint32_t service = intern_text(&database->services, session->last->service);
-		const uint32_t kind = kind_find(database, session->last);
-		for (size_t j = 0; j < session->count; j++) {
-			const struct clickhouse_epoch *epoch = &session->epochs[j];
-			struct counted_epoch entry = {
-				.epoch = epoch, .session = session, .service = service, .kind = kind};
-			if (epoch == session->last && (asked != FLEET_GROWTH || session->first))
-				entry.uses |= session->side == FLEET_BEFORE ? USED_BEFORE : USED_AFTER;
-			entry.uses |= epoch == session->first ? FIRST : 0;
-			if (asked == FLEET_TOP && clickhouse_session_is_made(session, epoch))
-				entry.uses |= MADE;
-			if (entry.uses)
-				entry_add(database, entry);
-		}
-	}
-	if (database->entry_count)
-		qsort(database->entries, database->entry_count, sizeof(*database->entries), service_order);
-	for (size_t i = 0; i < database->entry_count; i++) {
-		struct counted_epoch *entry = &database->entries[i];
-		const bool is_first =
-			!i || entry[-1].kind != entry->kind || entry[-1].session->host != entry->session->host;
-		entry->keeper_of_kind = is_first ? entry->epoch->id : entry[-1].keeper_of_kind;
-	}
 }
 
 /* Whether no other session that counts is added to the same host: of the service, for which versions are compared and
@@ -674,64 +602,6 @@ static int rows_ask(struct database *database, struct diag *diag)
 
 /* ---- rows of hosts that have a frame ---- */
 
-static struct pushed_text pushed_text(const char *text)
-{
-	return (struct pushed_text){text, strlen(text)};
-}
-
-/* Make the list of the frames that were asked for, by numbers of the server's; "": there is none. */
-static int frames_find(struct database *database, char **frames, struct diag *diag)
-{
-	struct clickhouse_answer answer;
-	struct sink list;
-	char before = '[';
-	int error =
-		clickhouse_ask(&database->server,
-			       "SELECT cityHash64(f, i) AS frame, any(f), any(i) FROM stacks ARRAY JOIN functions AS "
-			       "f, images AS i GROUP BY frame "
-			       "FORMAT RowBinary",
-			       &answer, diag);
-	sink_to_memory(&list);
-	while (!error && clickhouse_has_more(&answer)) {
-		const uint64_t id = clickhouse_number(&answer);
-		const char *function = clickhouse_text(&answer), *image = clickhouse_text(&answer);
-		const struct pushed_frame frame = {pushed_text(function), pushed_text(image)};
-		if (!fleet_summing_matches(database->summing, &frame))
-			continue;
-		sink_format(&list, "%c%" PRIu64, before, id);
-		before = ',';
-	}
-	error = clickhouse_answer_end(&answer, error, &database->server, diag);
-	*frames = sink_take(&list, NULL);
-	return error;
-}
-
-/* Make the list of the stacks that have the frame. */
-static int stacks_find(struct database *database, struct diag *diag)
-{
-	struct clickhouse_answer answer = {.data = NULL};
-	struct sink sql, list;
-	char *frames, before = '[';
-	int error = frames_find(database, &frames, diag);
-	sink_to_memory(&sql);
-	sink_format(&sql,
-		    "SELECT stack FROM stacks ARRAY JOIN functions AS f, images AS i WHERE cityHash64(f, i) IN (SELECT "
-		    "toUInt64(arrayJoin(%s]))) GROUP BY stack FORMAT RowBinary",
-		    frames);
-	char *text = sink_take(&sql, NULL);
-	if (!error && *frames)
-		error = clickhouse_ask(&database->server, text, &answer, diag);
-	sink_to_memory(&list);
-	for (; !error && clickhouse_has_more(&answer); before = ',')
-		sink_format(&list, "%c%" PRIu64, before, clickhouse_number(&answer));
-	sink_text(&list, before == ',' ? "]" : "");
-	database->stacks = sink_take(&list, NULL);
-	error = clickhouse_answer_end(&answer, error, &database->server, diag);
-	free(text);
-	free(frames);
-	return error;
-}
-
 static void uses_write(const struct query_branch *branch, struct sink *sql)
 {
 	sink_text(sql, "SELECT ");
@@ -760,7 +630,7 @@ static int hosts_ask(struct database *database, struct diag *diag)
 	const struct fleet_share share = {.side = FLEET_AFTER, .has_use = true};
 	const struct query_branch all = {.database = database, .end = database->entry_count, .uses = USED_AFTER};
 	const size_t count = database->sessions.count;
-	int error = stacks_find(database, diag);
+	int error = clickhouse_stacks_find(&database->server, database->summing, &database->stacks, diag);
 	database->uses = memory_zeroed(count + 1, sizeof(*database->uses));
 	database->variances = memory_zeroed(count + 1, sizeof(*database->variances));
 	if (!error && *database->stacks)
@@ -818,7 +688,8 @@ static int question_ask(struct database *database, struct diag *diag)
 						database->answer, diag);
 	if (error)
 		return error;
-	entries_make(database);
+	database->entry_count = clickhouse_epochs_count(database->question, &database->sessions, &database->services,
+							&database->kinds, &database->entries);
 	if (database->question->frame)
 		return hosts_ask(database, diag);
 	for (size_t i = 0; i < database->sessions.count; i++) {
@@ -852,91 +723,4 @@ static int clickhouse_answer_question(const struct fleet_place *place, const str
 	return error;
 }
 
-/* ---- names ---- */
-
-static int id_order(const void *a, const void *b)
-{
-	const struct fleet_row *const *one = a, *const *other = b;
-	return ((*one)->id > (*other)->id) - ((*one)->id < (*other)->id);
-}
-
-static char *names_sql(const struct fleet_question *question, struct fleet_row **rows, size_t count)
-{
-	struct sink sql;
-	const char *column = question->by == FLEET_BY_STACK ? "stack" : "function";
-	sink_to_memory(&sql);
-	sink_format(&sql,
-		    "SELECT %s AS id, any(functions), any(images) FROM stacks WHERE %s IN (SELECT "
-		    "toUInt64(arrayJoin(",
-		    column, column);
-	for (size_t i = 0; i < count; i++)
-		sink_format(&sql, "%c%" PRIu64, i ? ',' : '[', rows[i]->id);
-	sink_text(&sql, "]))) GROUP BY id FORMAT RowBinary");
-	return sink_take(&sql, NULL);
-}
-
-/* The functions of a stack, or the first one. */
-static const char *group_read(struct clickhouse_answer *answer, struct fleet_summing *summing, bool is_stack,
-			      struct arena *arena)
-{
-	struct sink out;
-	const uint64_t count = clickhouse_length(answer);
-	struct pushed_frame *frames =
-		memory_zeroed((size_t)(count < answer->size ? count : answer->size) + 1, sizeof(*frames));
-	for (uint64_t i = 0; i < count && clickhouse_has_more(answer); i++)
-		frames[i].function = pushed_text(clickhouse_text(answer));
-	const uint64_t images = clickhouse_length(answer);
-	for (uint64_t i = 0; i < images && i < count && clickhouse_has_more(answer); i++)
-		frames[i].image = pushed_text(clickhouse_text(answer));
-	sink_to_memory(&out);
-	for (uint64_t i = 0; i < count && frames[i].function.data && (is_stack || !i); i++)
-		sink_format(&out, "%s%s", fleet_summing_label(summing, &frames[i]), is_stack ? "\n" : "");
-	char *text = sink_take(&out, NULL);
-	const char *kept = arena_text(arena, *text ? text : "[no stack]");
-	free(text);
-	free(frames);
-	return kept;
-}
-
-static void names_read(struct clickhouse_answer *names, const struct fleet_question *question,
-		       struct fleet_answer *answer, struct fleet_row **rows, size_t count)
-{
-	struct fleet_summing *summing = fleet_summing_new(question);
-	while (clickhouse_has_more(names)) {
-		struct fleet_row key = {.id = clickhouse_number(names)}, *wanted = &key;
-		const char *group = group_read(names, summing, question->by == FLEET_BY_STACK, &answer->arena);
-		struct fleet_row **found = bsearch(&wanted, rows, count, sizeof(*rows), id_order);
-		/* The same stack is in several services. */
-		while (found && found > rows && found[-1]->id == key.id)
-			found--;
-		for (; found && found < rows + count && (*found)->id == key.id; found++)
-			(*found)->group = group;
-	}
-	fleet_summing_free(summing);
-}
-
-static int names_ask(const struct fleet_place *place, const struct fleet_question *question,
-		     struct fleet_answer *answer, size_t count, struct diag *diag)
-{
-	struct clickhouse_server server;
-	struct clickhouse_answer names = {.data = NULL};
-	struct fleet_row **rows = memory_zeroed(count, sizeof(*rows));
-	for (size_t i = 0; i < count; i++) {
-		answer->rows[i].group = "[stack without a name]";
-		rows[i] = &answer->rows[i];
-	}
-	qsort(rows, count, sizeof(*rows), id_order);
-	char *sql = names_sql(question, rows, count);
-	int error = clickhouse_open(&server, place, diag);
-	if (!error)
-		error = clickhouse_ask(&server, sql, &names, diag);
-	if (!error)
-		names_read(&names, question, answer, rows, count);
-	error = clickhouse_answer_end(&names, error, &server, diag);
-	clickhouse_close(&server);
-	free(sql);
-	free(rows);
-	return error;
-}
-
-const struct fleet_source fleet_clickhouse = {CLICKHOUSE_PREFIX, clickhouse_answer_question, names_ask};
+const struct fleet_source fleet_clickhouse = {CLICKHOUSE_PREFIX, clickhouse_answer_question, clickhouse_names_ask};
