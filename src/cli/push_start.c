@@ -27,6 +27,13 @@ static int start_label_take(void *context, const char *word, struct diag *why)
 	return 0;
 }
 
+static int start_service_take(void *context, const char *word, struct diag *why)
+{
+	struct push_start *start = context;
+	start->service = word;
+	return push_labels_check_value(word, why);
+}
+
 #define START_AT(member) OPTION_AT(struct push_start, member)
 
 const struct option push_start_rows[] = {
@@ -43,7 +50,7 @@ const struct option push_start_rows[] = {
 };
 
 const struct option push_service_rows[] = {
-	{"service", .type = VALUE_TEXT, START_AT(service), .value = "NAME",
+	{"service", .type = VALUE_PARSED, .value = "NAME", .parse = start_service_take,
 	 .initial_help = "the file name of the session's first program", .help = "the service that they are of"},
 	{.type = VALUE_END},
 };

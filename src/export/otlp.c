@@ -2,7 +2,7 @@
 /*
  * The format of OpenTelemetry's profiles (proto 1.10 and later): an ExportProfilesServiceRequest. A profile there has
  * one type of value, so a trace is several profiles, over one dictionary. The dictionary comes behind them: its tables
- * fill while the profiles are written. Number 0 of each table is an empty row.
+ * fill while the profiles are written. Row 0 of each table is empty.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -38,7 +38,8 @@ enum {
 	DICTIONARY_LINK = 4,
 	DICTIONARY_TEXT = 5,
 	DICTIONARY_ATTRIBUTE = 6,
-	DICTIONARY_STACK = 7
+	DICTIONARY_STACK = 7,
+	TABLES
 };
 enum {
 	PROFILE_TYPE = 1,
@@ -69,19 +70,25 @@ struct otlp {
 	struct sink samples[SHOWN]; /* of each profile */
 	struct sink tables;         /* rows of the dictionary, in any order of the tables */
 	struct sink message, inner; /* under construction */
-	struct intern texts, functions, attributes, stacks, spans;
+	struct intern rows[TABLES]; /* keys of the rows of each table, but of locations */
 	struct export_links links;
-	uint32_t mapping_count;
-	uint32_t *mapping_ids; /* by image: its row; 0: none yet */
 	struct export_places locations;
 	uint64_t *numbers; /* room for the longest stack */
 	size_t number_capacity;
 	const struct trace_mapping **mappings;
 };
 
+/* Return the number of the row with this key. A row that is new is the caller's to write. */
+static uint32_t row_of(struct otlp *otlp, unsigned table, const void *key, size_t size, bool *is_new)
+{
+	const uint32_t known = otlp->rows[table].count, row = intern_bytes(&otlp->rows[table], key, size);
+	*is_new = row == known;
+	return row;
+}
+
 static uint32_t text_of(struct otlp *otlp, const char *text)
 {
-	return intern_text(&otlp->texts, text);
+	return intern_text(&otlp->rows[DICTIONARY_TEXT], text);
 }
 
 /* ---- attributes ---- */
@@ -96,8 +103,9 @@ static void any_text(struct sink *out, unsigned field, const char *text, struct 
 static uint32_t attribute_of(struct otlp *otlp, const char *key, const char *text)
 {
 	const uint32_t pair[] = {text_of(otlp, key), text_of(otlp, text)};
-	const uint32_t known = otlp->attributes.count, id = intern_bytes(&otlp->attributes, pair, sizeof(pair));
-	if (id == known) {
+	bool is_new;
+	const uint32_t id = row_of(otlp, DICTIONARY_ATTRIBUTE, pair, sizeof(pair), &is_new);
+	if (is_new) {
 		struct sink row;
 		sink_to_memory(&row);
 		protobuf_number(&row, ATTRIBUTE_KEY, pair[0]);
@@ -105,7 +113,7 @@ static uint32_t attribute_of(struct otlp *otlp, const char *key, const char *tex
 		protobuf_message(&otlp->tables, DICTIONARY_ATTRIBUTE, &row);
 		sink_end(&row);
 	}
-	return id + 1;
+	return id;
 }
 
 /* ---- what a stack refers to ---- */
@@ -118,14 +126,15 @@ static uint32_t function_of(struct otlp *otlp, const struct export_frame *frame)
 {
 	const struct otlp_function key = {text_of(otlp, frame->text), text_of(otlp, frame->mangled),
 					  text_of(otlp, frame->source)};
-	const uint32_t known = otlp->functions.count, id = intern_bytes(&otlp->functions, &key, sizeof(key));
-	if (id == known) {
+	bool is_new;
+	const uint32_t id = row_of(otlp, DICTIONARY_FUNCTION, &key, sizeof(key), &is_new);
+	if (is_new) {
 		protobuf_number(&otlp->inner, FUNCTION_NAME, key.name);
 		protobuf_number(&otlp->inner, FUNCTION_MANGLED, key.mangled);
 		protobuf_number(&otlp->inner, FUNCTION_FILE, key.file);
 		protobuf_message(&otlp->tables, DICTIONARY_FUNCTION, &otlp->inner);
 	}
-	return id + 1;
+	return id;
 }
 
 static void mapping_write(struct otlp *otlp, uint32_t image)
@@ -147,12 +156,11 @@ static uint32_t mapping_of(struct otlp *otlp, const struct export_frame *frame)
 {
 	if (!frame->file || !otlp->mappings[frame->image_id])
 		return 0;
-	uint32_t *id = &otlp->mapping_ids[frame->image_id];
-	if (!*id) {
-		mapping_write(otlp, frame->image_id);
-		*id = ++otlp->mapping_count;
-	}
-	return *id;
+	bool is_new;
+	const uint32_t image = frame->image_id, id = row_of(otlp, DICTIONARY_MAPPING, &image, sizeof(image), &is_new);
+	if (is_new)
+		mapping_write(otlp, image);
+	return id;
 }
 
 /* Write the place of a node: its functions, inlined ones first, up to the one that has them all. */
@@ -180,13 +188,13 @@ static void location_write(struct otlp *otlp, uint32_t first, uint32_t last)
 
 static uint32_t stack_of(struct otlp *otlp, const uint64_t *locations, size_t depth)
 {
-	const uint32_t known = otlp->stacks.count;
-	const uint32_t id = intern_bytes(&otlp->stacks, locations, depth * sizeof(*locations));
-	if (id == known) {
+	bool is_new;
+	const uint32_t id = row_of(otlp, DICTIONARY_STACK, locations, depth * sizeof(*locations), &is_new);
+	if (is_new) {
 		protobuf_packed(&otlp->message, STACK_LOCATIONS, locations, depth);
 		protobuf_message(&otlp->tables, DICTIONARY_STACK, &otlp->message);
 	}
-	return id + 1;
+	return id;
 }
 
 /* ---- samples ---- */
@@ -214,13 +222,14 @@ static uint32_t leaf_stack(struct otlp *otlp, uint32_t leaf, const struct export
 /* Write a row of the table of links, unless it is there. */
 static uint32_t link_of(struct otlp *otlp, const struct thread_context *context)
 {
-	const uint32_t known = otlp->spans.count, id = intern_bytes(&otlp->spans, context, sizeof(*context));
-	if (id == known) {
+	bool is_new;
+	const uint32_t id = row_of(otlp, DICTIONARY_LINK, context, sizeof(*context), &is_new);
+	if (is_new) {
 		protobuf_bytes(&otlp->inner, LINK_TRACE, (const char *)context->trace_id, TRACE_ID_BYTES);
 		protobuf_bytes(&otlp->inner, LINK_SPAN, (const char *)&context->span_id, SPAN_ID_BYTES);
 		protobuf_message(&otlp->tables, DICTIONARY_LINK, &otlp->inner);
 	}
-	return id + 1;
+	return id;
 }
 
 static void leaf_write(struct otlp *otlp, uint32_t leaf)
@@ -316,7 +325,7 @@ static void resource_write(struct otlp *otlp, struct sink *profiles)
 	sink_end(&resource);
 }
 
-/* Row 0 of each table. Texts begin with "", which the first one is. */
+/* Make row 0 of each table. */
 static void tables_begin(struct otlp *otlp)
 {
 	static const unsigned empty[] = {DICTIONARY_MAPPING, DICTIONARY_LOCATION, DICTIONARY_FUNCTION,
@@ -327,7 +336,8 @@ static void tables_begin(struct otlp *otlp)
 	protobuf_bytes(&otlp->inner, LINK_TRACE, zero, TRACE_ID_BYTES);
 	protobuf_bytes(&otlp->inner, LINK_SPAN, zero, SPAN_ID_BYTES);
 	protobuf_message(&otlp->tables, DICTIONARY_LINK, &otlp->inner);
-	text_of(otlp, "");
+	for (unsigned table = 0; table < TABLES; table++)
+		intern_bytes(&otlp->rows[table], "", 0);
 }
 
 static void request_write(struct otlp *otlp, struct sink *out)
@@ -345,8 +355,9 @@ static void request_write(struct otlp *otlp, struct sink *out)
 		profile_write(otlp, &scope, i);
 	protobuf_message(&profiles, RESOURCE_PROFILES_SCOPE, &scope);
 	protobuf_message(out, REQUEST_PROFILES, &profiles);
-	for (uint32_t i = 0; i < otlp->texts.count; i++)
-		protobuf_bytes(&otlp->tables, DICTIONARY_TEXT, otlp->texts.items[i].data, otlp->texts.items[i].size);
+	const struct intern *texts = &otlp->rows[DICTIONARY_TEXT];
+	for (uint32_t i = 0; i < texts->count; i++)
+		protobuf_bytes(&otlp->tables, DICTIONARY_TEXT, texts->items[i].data, texts->items[i].size);
 	protobuf_message(out, REQUEST_DICTIONARY, &otlp->tables);
 	sink_end(&profiles);
 	sink_end(&scope);
@@ -364,7 +375,6 @@ void export_otlp(const struct report *report, struct sink *out)
 	export_tree_make(&otlp.tree, report);
 	export_links_make(&otlp.links, &otlp.tree, out);
 	otlp.mappings = export_mappings(&otlp.tree);
-	otlp.mapping_ids = memory_zeroed((size_t)otlp.dictionary->image_count + 1, sizeof(*otlp.mapping_ids));
 	request_write(&otlp, out);
 	for (size_t i = 0; i < sizeof(sinks) / sizeof(*sinks); i++)
 		sink_end(sinks[i]);
@@ -373,10 +383,8 @@ void export_otlp(const struct report *report, struct sink *out)
 	export_tree_fini(&otlp.tree);
 	export_links_fini(&otlp.links);
 	export_places_fini(&otlp.locations);
-	struct intern *const interns[] = {&otlp.texts, &otlp.functions, &otlp.attributes, &otlp.stacks, &otlp.spans};
-	for (size_t i = 0; i < sizeof(interns) / sizeof(*interns); i++)
-		intern_fini(interns[i]);
+	for (unsigned table = 0; table < TABLES; table++)
+		intern_fini(&otlp.rows[table]);
 	free(otlp.numbers);
-	free(otlp.mapping_ids);
 	free(otlp.mappings);
 }

@@ -50,7 +50,7 @@ static int sending_wait(struct push_sending *sending, const char *place, struct 
 
 static uint32_t most_s(const struct clickhouse_server *server)
 {
-	return server->most_s ? server->most_s : ASK_SECONDS;
+	return server->asked->most_s ? server->asked->most_s : ASK_SECONDS;
 }
 
 static int request(struct clickhouse_server *server, const char *url, int file, int answer, struct diag *diag)
@@ -59,7 +59,7 @@ static int request(struct clickhouse_server *server, const char *url, int file, 
 	const struct push_request request = {.file = file,
 					     .url = url,
 					     .type = push_place_type(&server->place),
-					     .token_file = server->token_file,
+					     .token_file = server->asked->token_file,
 					     .is_basic = true,
 					     .answer = answer,
 					     .most_s = most_s(server)};
@@ -107,8 +107,8 @@ static int ask(struct clickhouse_server *server, bool is_about_server, const cha
 int clickhouse_ask(struct clickhouse_server *server, const char *sql, struct clickhouse_answer *answer,
 		   struct diag *diag)
 {
-	if (server->shown)
-		sink_format(server->shown, "%s;\n\n", sql);
+	if (server->asked->shown)
+		sink_format(server->asked->shown, "%s;\n\n", sql);
 	return ask(server, false, sql, answer, diag);
 }
 
@@ -131,23 +131,19 @@ int clickhouse_insert(struct clickhouse_server *server, int file, struct diag *d
 	return error;
 }
 
-int clickhouse_check_place(const char *place, struct diag *diag)
-{
-	if (strncasecmp(place, CLICKHOUSE_PREFIX, strlen(CLICKHOUSE_PREFIX)) != 0)
-		return diag_fail(diag, EINVAL, "%s: a database begins with " CLICKHOUSE_PREFIX, place);
-	return 0;
-}
-
-int clickhouse_open(struct clickhouse_server *server, const char *place, struct diag *diag)
+int clickhouse_open(struct clickhouse_server *server, const struct fleet_place *place, struct diag *diag)
 {
 	struct clickhouse_answer answer;
-	int error = push_place_parse(&server->place, place, diag);
+	*server = (struct clickhouse_server){.asked = place};
+	if (strncasecmp(place->name, CLICKHOUSE_PREFIX, strlen(CLICKHOUSE_PREFIX)) != 0)
+		return diag_fail(diag, EINVAL, "%s: a database begins with " CLICKHOUSE_PREFIX, place->name);
+	int error = push_place_parse(&server->place, place->name, diag);
 	if (error)
 		return error;
 	error = ask(server, true, "SELECT version()", &answer, diag);
 	server->version = error ? 0 : (unsigned)strtoul(answer.data, NULL, 10);
 	if (!error && server->version < VERSION_LEAST)
-		error = diag_fail(diag, EPROTO, "%s is no ClickHouse, or one before 18.16", place);
+		error = diag_fail(diag, EPROTO, "%s is no ClickHouse, or one before 18.16", place->name);
 	clickhouse_answer_fini(&answer);
 	return error;
 }

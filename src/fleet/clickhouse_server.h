@@ -3,19 +3,17 @@
 #ifndef XHEAP_FLEET_CLICKHOUSE_SERVER_H
 #define XHEAP_FLEET_CLICKHOUSE_SERVER_H
 
-#include "base/diag.h"
+#include "fleet/fleet.h"
 #include "push/push_place.h"
 
 /** What the name of such a place begins with: a host, or s:// and a host. */
 #define CLICKHOUSE_PREFIX "clickhouse+http"
 
-/** The database. Zero it; end it with clickhouse_close(). */
+/** The database. End it with clickhouse_close(). */
 struct clickhouse_server {
 	struct push_place place;
-	const char *token_file; /**< NULL: none */
-	uint32_t most_s;        /**< how long one request may take; 0: as long as most do */
-	struct sink *shown;     /**< questions are written there, too; NULL: nowhere */
-	unsigned version;       /**< the first number of the server's */
+	const struct fleet_place *asked; /**< the caller's */
+	unsigned version;                /**< the first number of the server's */
 };
 
 /** Bytes of an answer, and how far they were read. */
@@ -25,11 +23,9 @@ struct clickhouse_answer {
 	bool is_cut; /**< more was read than there is */
 };
 
-/** Return 0 if it is a place of ClickHouse, else -EINVAL with the reason in `diag`. */
-int clickhouse_check_place(const char *place, struct diag *diag);
-
-/** Read the place, and ask the server for its version. Return 0, or a negative errno with the reason in `diag`. */
-int clickhouse_open(struct clickhouse_server *server, const char *place, struct diag *diag);
+/** Read the place, which stays the caller's, and ask the server for its version. Return 0, or a negative errno with the
+    reason in `diag`: close it then, too. */
+int clickhouse_open(struct clickhouse_server *server, const struct fleet_place *place, struct diag *diag);
 
 /** Ask the database, in SQL, and set *answer, which the caller frees with clickhouse_answer_fini(), even after a
     failure. Return 0, or a negative errno with the reason in `diag`. */

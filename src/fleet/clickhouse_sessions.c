@@ -134,15 +134,9 @@ static bool is_complete(const struct clickhouse_epoch *epoch)
 	return epoch->count == epoch->last - epoch->whole + 1;
 }
 
-static bool is_wanted(const char *asked, const char *text)
-{
-	return !asked || !strcmp(asked, text);
-}
-
 /* Growth is from the first push to the last one of a start. */
 static void growth_find(struct clickhouse_session *session)
 {
-	static const double ns_of_hour = 3600e9;
 	const struct clickhouse_epoch *first = NULL;
 	for (size_t i = 0; i < session->count; i++) {
 		const struct clickhouse_epoch *epoch = &session->epochs[i];
@@ -154,7 +148,7 @@ static void growth_find(struct clickhouse_session *session)
 	if (length_ns <= 0 || !is_complete(first))
 		return;
 	session->first = first;
-	session->rate = ns_of_hour / (double)length_ns;
+	session->rate = FLEET_NS_OF_HOUR / (double)length_ns;
 }
 
 static void head_count(const struct clickhouse_session *session, struct fleet_answer *answer)
@@ -179,14 +173,8 @@ static bool session_make(struct clickhouse_session *session, const struct fleet_
 			 struct fleet_answer *answer)
 {
 	const char *version = session->epochs[session->count - 1].version;
-	if (!is_wanted(question->version, version))
+	if (!fleet_version_side(question, version, &session->side))
 		return false;
-	session->side = FLEET_AFTER;
-	if (question->asked == FLEET_DIFF && strcmp(question->after, version) != 0) {
-		session->side = FLEET_BEFORE;
-		if (!is_wanted(question->before, version))
-			return false;
-	}
 	uint64_t in_time = 0;
 	for (size_t i = 0; i < session->count; i++) {
 		session->is_twice |= session->epochs[i].twice > 0;

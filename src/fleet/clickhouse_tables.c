@@ -154,12 +154,10 @@ static int tables_make(const struct tables_making *making, struct diag *diag)
 
 int fleet_database_make(const struct fleet_place *place, const char *cluster, unsigned keep_days, struct diag *diag)
 {
-	struct clickhouse_server server = {.token_file = place->token_file, .most_s = place->most_s};
+	struct clickhouse_server server;
 	if (cluster && (!is_word(cluster) || !*cluster))
 		return diag_fail(diag, EINVAL, "%s: the name of a cluster has letters, digits and _", cluster);
-	int error = clickhouse_check_place(place->name, diag);
-	if (!error)
-		error = clickhouse_open(&server, place->name, diag);
+	int error = clickhouse_open(&server, place, diag);
 	if (!error && keep_days && server.version < HAS_TTL)
 		error = diag_fail(diag, ENOTSUP, "this server keeps all for ever: ClickHouse %d can drop it", HAS_TTL);
 	if (!error)

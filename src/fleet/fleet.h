@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/arena.h"
 #include "base/diag.h"
@@ -167,6 +168,29 @@ int fleet_database_make(const struct fleet_place *place, const char *cluster, un
     *loaded to how many are there. Return 0, or a negative errno with the reason in `diag`: the next one is not. */
 int fleet_load(const struct fleet_place *place, const struct push_labels *labels, const char *const *traces,
 	       size_t count, size_t *loaded, struct diag *diag);
+
+/** What growth is told of, in ns. */
+#define FLEET_NS_OF_HOUR 3600e9
+
+/** Return whether this is the text that was asked for; asked NULL: any one is. */
+static inline bool fleet_is_asked(const char *asked, const char *text)
+{
+	return !asked || !strcmp(asked, text);
+}
+
+/** Return whether sessions of this version count, and set their side. */
+static inline bool fleet_version_side(const struct fleet_question *question, const char *version, enum fleet_side *side)
+{
+	const bool is_before = question->asked == FLEET_DIFF && strcmp(question->after, version) != 0;
+	*side = is_before ? FLEET_BEFORE : FLEET_AFTER;
+	return fleet_is_asked(question->version, version) && (!is_before || fleet_is_asked(question->before, version));
+}
+
+/** Return whether a row is of one service: versions are compared within a service, and each version grows by itself. */
+static inline bool fleet_is_by_service(const struct fleet_question *question)
+{
+	return question->asked == FLEET_DIFF || question->asked == FLEET_GROWTH;
+}
 
 /** Return whether something counts that the row had in use before, or has now. */
 static inline bool fleet_row_has_use(const struct fleet_row *row)

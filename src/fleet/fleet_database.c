@@ -4,10 +4,10 @@
  * question, and all that is about services, hosts and versions. Then it adds up the steps of those epochs by stack.
  *
  * Of top, these sums are all that there is to know of a stack, but how many hosts have it: a step says whether the
- * session begins or ceases to have it in use, and a host with several sessions is counted by a query of its own. The
- * other rows need the squares of what hosts have, so each host is added up first: service by service, and some stacks
- * after the other, so that this stays in a processor's cache. Rows of hosts with a push that came twice are read one
- * by one, which is slow.
+ * session begins or ceases to have it in use. A host with several sessions is counted by a query of its own, and so are
+ * all that have a function, by any of its stacks. The other rows need the squares of what hosts have, so each host is
+ * added up first: service by service, and some stacks after the other, so that this stays in a processor's cache. Rows
+ * of hosts with a push that came twice are read one by one, which is slow.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -17,7 +17,8 @@
 #include "base/intern.h"
 #include "base/memory.h"
 #include "base/sink.h"
-#include "fleet/clickhouse_sessions.h"
+#include "fleet/clickhouse_epochs.h"
+#include "fleet/clickhouse_names.h"
 #include "fleet/fleet_sums.h"
 
 /* A branch of a query is about so many sessions at least, if it can be cut by stacks: what it adds up is to stay in a
@@ -27,36 +28,22 @@ enum { SESSIONS_OF_PART = 100, LISTED_OF_PARTS = 100000 };
 /* So many branches are one query, at most: the server makes its threads and files for each of them. So many sessions,
    too: it keeps what it has added up to the end of the query, half a megabyte for each. */
 enum { BRANCHES_AT_ONCE = 256, QUERY_BYTES = 8 << 20, SESSIONS_AT_ONCE = 2000 };
-enum { VALUES_OF_PPROF = 4 };
-enum { ALLOC_OBJECTS, ALLOC_SPACE, INUSE_OBJECTS, INUSE_SPACE };
-
-/* What the rows of an epoch are for. */
-enum { USED_BEFORE = 1, USED_AFTER = 2, FIRST = 4, MADE = 8, ANY = 15 };
-
-struct counted_epoch {
-	const struct clickhouse_epoch *epoch;
-	const struct clickhouse_session *session;
-	uint32_t service, kind; /* the kind: the service; growth: a version of it */
-	unsigned uses;
-	uint64_t keeper, keeper_of_kind; /* the first epoch that is here, of the host */
-};
 
 struct database {
-	const struct fleet_place *place;
 	struct clickhouse_server server;
 	const struct fleet_question *question;
 	struct fleet_answer *answer;
 	struct fleet_summing *summing;
 	struct clickhouse_sessions sessions;
-	struct intern services, kinds; /* a kind's text is the service's, and behind it the version's */
+	struct intern services, kinds; /* as clickhouse_epochs_count() has them */
 	struct counted_epoch *entries;
-	size_t entry_count, entry_capacity;
+	size_t entry_count;
 	char *stacks;                /* hosts: a list of those that have the frame; NULL: all */
 	struct intern rows, members; /* of the answer, by group and service; a group in a service */
 	struct sink sql;             /* the query that is made: its branches so far */
 	unsigned branches;
-	size_t sessions_asked;             /* of the branches, but of those that add up by stack alone */
-	uint64_t (*uses)[VALUES_OF_PPROF]; /* hosts: of each session; and the variance of its bytes */
+	size_t sessions_asked;           /* of the branches, but of those that add up by stack alone */
+	uint64_t (*uses)[PUSHED_VALUES]; /* hosts: of each session; and the variance of its bytes */
 	double *variances;
 };
 
@@ -71,23 +58,18 @@ struct query_branch {
 	uint32_t part, parts;
 };
 
-static bool is_by_service(const struct fleet_question *question)
-{
-	return question->asked == FLEET_DIFF || question->asked == FLEET_GROWTH;
-}
-
 /* ---- services, hosts, versions ---- */
 
 static void totals_add(struct database *database, const struct clickhouse_session *session)
 {
 	const bool has_made = database->question->asked == FLEET_TOP;
-	uint64_t values[VALUES_OF_PPROF] = {
-		[INUSE_OBJECTS] = session->last->inuse_objects, [INUSE_SPACE] = session->last->inuse_bytes};
+	uint64_t values[PUSHED_VALUES] = {[PUSHED_INUSE_OBJECTS] = session->last->inuse_objects,
+					  [PUSHED_INUSE_SPACE] = session->last->inuse_bytes};
 	for (size_t i = 0; i < session->count && has_made; i++) {
 		if (!clickhouse_session_is_made(session, &session->epochs[i]))
 			continue;
-		values[ALLOC_OBJECTS] += session->epochs[i].made_objects;
-		values[ALLOC_SPACE] += session->epochs[i].made_bytes;
+		values[PUSHED_ALLOC_OBJECTS] += session->epochs[i].made_objects;
+		values[PUSHED_ALLOC_SPACE] += session->epochs[i].made_bytes;
 	}
 	fleet_summing_totals(database->summing, values, session->last->variance,
 			     &(struct fleet_share){.side = session->side, .has_use = true, .has_made = has_made});
@@ -110,73 +92,11 @@ static void session_begin(struct database *database, const struct clickhouse_ses
 	fleet_summing_session(database->summing, &head, session->side);
 }
 
-/* ---- epochs that count ---- */
-
-static uint32_t kind_find(struct database *database, const struct clickhouse_epoch *last)
-{
-	struct sink name;
-	size_t size;
-	sink_to_memory(&name);
-	sink_format(&name, "%s%c%s", last->service, 0, database->question->asked == FLEET_GROWTH ? last->version : "");
-	char *text = sink_take(&name, &size);
-	const uint32_t kind = intern_bytes(&database->kinds, text, size);
-	free(text);
-	return kind;
-}
-
-static int service_order(const void *a, const void *b)
-{
-	const struct counted_epoch *one = a, *other = b;
-	int order = (one->service > other->service) - (one->service < other->service);
-	if (!order)
-		order = (one->kind > other->kind) - (one->kind < other->kind);
-	return order ? order : (one->epoch > other->epoch) - (one->epoch < other->epoch);
-}
-
-static void entry_add(struct database *database, struct counted_epoch entry)
-{
-	const struct counted_epoch *last = database->entry_count ? &database->entries[database->entry_count - 1] : NULL;
-	entry.keeper = last && last->session->host == entry.session->host ? last->keeper : entry.epoch->id;
-	memory_grow(database->entries, database->entry_count, database->entry_capacity);
-	database->entries[database->entry_count++] = entry;
-}
-
-/* The sessions are sorted by host, and by service there. */
-static void entries_make(struct database *database)
-{
-	const enum fleet_kind asked = database->question->asked;
-	for (size_t i = 0; i < database->sessions.count; i++) {
-		const struct clickhouse_session *session = &database->sessions.items[i];
-		const uint32_t service = intern_text(&database->services, session->last->service);
-		const uint32_t kind = kind_find(database, session->last);
-		for (size_t j = 0; j < session->count; j++) {
-			const struct clickhouse_epoch *epoch = &session->epochs[j];
-			struct counted_epoch entry = {
-				.epoch = epoch, .session = session, .service = service, .kind = kind};
-			if (epoch == session->last && (asked != FLEET_GROWTH || session->first))
-				entry.uses |= session->side == FLEET_BEFORE ? USED_BEFORE : USED_AFTER;
-			entry.uses |= epoch == session->first ? FIRST : 0;
-			if (asked == FLEET_TOP && clickhouse_session_is_made(session, epoch))
-				entry.uses |= MADE;
-			if (entry.uses)
-				entry_add(database, entry);
-		}
-	}
-	if (database->entry_count)
-		qsort(database->entries, database->entry_count, sizeof(*database->entries), service_order);
-	for (size_t i = 0; i < database->entry_count; i++) {
-		struct counted_epoch *entry = &database->entries[i];
-		const bool is_first =
-			!i || entry[-1].kind != entry->kind || entry[-1].session->host != entry->session->host;
-		entry->keeper_of_kind = is_first ? entry->epoch->id : entry[-1].keeper_of_kind;
-	}
-}
-
 /* Whether no other session that counts is added to the same host: of the service, for which versions are compared and
    growth is judged, or of any. */
 static bool is_alone(const struct database *database, const struct clickhouse_session *session)
 {
-	return is_by_service(database->question) ? session->is_alone_in_service : session->is_alone;
+	return fleet_is_by_service(database->question) ? session->is_alone_in_service : session->is_alone;
 }
 
 static const struct counted_epoch *entry_next(const struct query_branch *branch, size_t *at, unsigned uses)
@@ -324,23 +244,25 @@ static const char *group_column(const struct database *database)
 	return database->question->by == FLEET_BY_STACK ? "stack" : "function";
 }
 
-/* What a stack has in use, and what was allocated: sums of rows. A host with one session is one if the session is. */
+/* What a group has in use, and what was allocated: sums of rows. Sessions that have a stack are a sum, too, and so are
+   hosts with one session. A function has many stacks: hosts_write() counts who has any of them. */
 static void sums_write(const struct query_branch *branch, struct sink *sql)
 {
+	const bool is_of_stacks = branch->database->question->by == FLEET_BY_STACK;
 	sink_text(sql, "WITH ");
 	is_of_write(branch, USED_AFTER, sql);
 	sink_text(sql, " AS is_1, ");
 	is_of_write(branch, MADE, sql);
 	sink_text(sql, " AND ");
 	clickhouse_in_time(sql, "arrived", branch->database->question, 0, 1);
-	sink_format(sql,
-		    " AS is_made SELECT toUInt64(%" PRIu32
-		    ") AS kind, %s AS id, toUInt64(sum(held_step * is_1)) AS sessions, %s AS hosts, "
-		    "toUInt64(sum(bytes_step * is_1)) AS b, toUInt64(sum(objects_step * is_1)) AS o, sum(variance_step "
-		    "* is_1) AS v, toUInt64(sum(made_bytes * is_made)) AS made, toUInt64(sum(made_objects * is_made)) "
-		    "AS made_count",
-		    branch->database->entries[branch->first].kind, group_column(branch->database),
-		    branch->is_alone ? "sessions" : "toUInt64(0)");
+	sink_format(
+		sql,
+		" AS is_made SELECT toUInt64(%" PRIu32
+		") AS kind, %s AS id, toUInt64(%s) AS sessions, %s AS hosts, toUInt64(sum(bytes_step * is_1)) AS b, "
+		"toUInt64(sum(objects_step * is_1)) AS o, sum(variance_step * is_1) AS v, toUInt64(sum(made_bytes * "
+		"is_made)) AS made, toUInt64(sum(made_objects * is_made)) AS made_count",
+		branch->database->entries[branch->first].kind, group_column(branch->database),
+		is_of_stacks ? "sum(held_step * is_1)" : "0", branch->is_alone ? "sessions" : "toUInt64(0)");
 	from_write(branch, sql);
 	sink_text(sql, " GROUP BY id HAVING b > 0 OR o > 0 OR made > 0 OR made_count > 0");
 }
@@ -361,11 +283,32 @@ static void key_write(const struct query_branch *branch, struct sink *sql)
 	sink_put(sql, ')');
 }
 
-/* How many hosts have a group in use, of those that have several sessions. */
+/* How many hosts and sessions have a function in use: each session is added up first. */
+static void sessions_write(const struct query_branch *branch, struct sink *sql)
+{
+	sink_text(sql, "SELECT id, toUInt64(");
+	if (branch->is_alone) {
+		sink_text(sql, "count()");
+	} else {
+		sink_text(sql, "uniqExact(");
+		value_of_write("one", branch, branch->uses, KEEPER, "toUInt64(0)", sql);
+		sink_put(sql, ')');
+	}
+	sink_text(sql, "), toUInt64(count()) FROM (SELECT any(function) AS id, any(epoch) AS one, sum(bytes_step) AS "
+		       "b, bitXor(function, epoch) AS session");
+	from_write(branch, sql);
+	sink_text(sql, " GROUP BY session) WHERE b > 0 GROUP BY id");
+}
+
+/* How many hosts have a group in use, and sessions, if sums_write() has not said so. */
 static void hosts_write(const struct query_branch *branch, struct sink *sql)
 {
-	sink_format(sql, "SELECT id, toUInt64(count()) FROM (SELECT any(%s) AS id, sum(bytes_step) AS b, ",
-		    group_column(branch->database));
+	if (branch->database->question->by == FLEET_BY_FUNCTION) {
+		sessions_write(branch, sql);
+		return;
+	}
+	sink_text(sql,
+		  "SELECT id, toUInt64(count()), toUInt64(0) FROM (SELECT any(stack) AS id, sum(bytes_step) AS b, ");
 	key_write(branch, sql);
 	sink_text(sql, " AS host");
 	from_write(branch, sql);
@@ -462,14 +405,14 @@ static struct fleet_row *row_of(struct database *database, uint64_t kind, uint64
 {
 	const struct {
 		uint64_t kind, id;
-	} member = {kind, id}, key = {is_by_service(database->question) ? kind : 0, id};
+	} member = {kind, id}, key = {fleet_is_by_service(database->question) ? kind : 0, id};
 	const uint32_t known = database->members.count;
 	const uint32_t number = intern_bytes(&database->rows, &key, sizeof(key));
 	const bool is_new = intern_bytes(&database->members, &member, sizeof(member)) == known;
 	if (number == database->answer->row_count) {
 		struct fleet_row *row = fleet_answer_add(database->answer);
 		row->id = id;
-		if (is_by_service(database->question) && kind < database->kinds.count) {
+		if (fleet_is_by_service(database->question) && kind < database->kinds.count) {
 			const char *name = database->kinds.items[kind].data;
 			row->service = arena_text(&database->answer->arena, name);
 			if (database->question->asked == FLEET_GROWTH)
@@ -506,19 +449,19 @@ static void sums_read(struct database *database, struct clickhouse_answer *answe
 	}
 }
 
-/* Of rows that sums_read() has added. */
+/* Of rows that sums_read() has added. A group that was pushed since is left out. */
 static void hosts_read(struct database *database, struct clickhouse_answer *answer)
 {
 	while (clickhouse_has_more(answer)) {
 		const struct {
 			uint64_t kind, id;
 		} key = {0, clickhouse_number(answer)};
-		const uint32_t known = database->rows.count, number = intern_bytes(&database->rows, &key, sizeof(key));
-		const uint64_t hosts = clickhouse_number(answer);
-		if (number < known)
-			database->answer->rows[number].sides[FLEET_AFTER].hosts += hosts;
-		else
-			answer->is_cut = true;
+		const uint32_t number = intern_bytes(&database->rows, &key, sizeof(key));
+		const uint64_t hosts = clickhouse_number(answer), sessions = clickhouse_number(answer);
+		if (number >= database->answer->row_count)
+			continue;
+		database->answer->rows[number].sides[FLEET_AFTER].hosts += hosts;
+		database->answer->rows[number].sessions += sessions;
 	}
 }
 
@@ -593,12 +536,13 @@ static uint32_t parts_of(const struct query_branch *branch, size_t count, branch
 static int entries_ask(struct database *database, struct query_branch branch, branch_writer *write, answer_reader *read,
 		       struct diag *diag)
 {
+	const bool is_by_function = branch.database->question->by == FLEET_BY_FUNCTION;
 	int error = 0;
 	for (int kind = 0; kind < 4 && !error; kind++) {
 		branch.is_twice = kind & 1;
 		branch.is_alone = kind & 2;
 		const size_t count = entries_count(&branch, branch.uses);
-		if (!count || (write == hosts_write && branch.is_alone))
+		if (!count || (write == hosts_write && branch.is_alone && !is_by_function))
 			continue;
 		branch.parts = parts_of(&branch, count, write);
 		for (branch.part = 0; branch.part < branch.parts && !error; branch.part++) {
@@ -658,64 +602,6 @@ static int rows_ask(struct database *database, struct diag *diag)
 
 /* ---- rows of hosts that have a frame ---- */
 
-static struct pushed_text pushed_text(const char *text)
-{
-	return (struct pushed_text){text, strlen(text)};
-}
-
-/* Make the list of the frames that were asked for, by numbers of the server's; "": there is none. */
-static int frames_find(struct database *database, char **frames, struct diag *diag)
-{
-	struct clickhouse_answer answer;
-	struct sink list;
-	char before = '[';
-	int error =
-		clickhouse_ask(&database->server,
-			       "SELECT cityHash64(f, i) AS frame, any(f), any(i) FROM stacks ARRAY JOIN functions AS "
-			       "f, images AS i GROUP BY frame "
-			       "FORMAT RowBinary",
-			       &answer, diag);
-	sink_to_memory(&list);
-	while (!error && clickhouse_has_more(&answer)) {
-		const uint64_t id = clickhouse_number(&answer);
-		const char *function = clickhouse_text(&answer), *image = clickhouse_text(&answer);
-		const struct pushed_frame frame = {pushed_text(function), pushed_text(image)};
-		if (!fleet_summing_matches(database->summing, &frame))
-			continue;
-		sink_format(&list, "%c%" PRIu64, before, id);
-		before = ',';
-	}
-	error = clickhouse_answer_end(&answer, error, &database->server, diag);
-	*frames = sink_take(&list, NULL);
-	return error;
-}
-
-/* Make the list of the stacks that have the frame. */
-static int stacks_find(struct database *database, struct diag *diag)
-{
-	struct clickhouse_answer answer = {.data = NULL};
-	struct sink sql, list;
-	char *frames, before = '[';
-	int error = frames_find(database, &frames, diag);
-	sink_to_memory(&sql);
-	sink_format(&sql,
-		    "SELECT stack FROM stacks ARRAY JOIN functions AS f, images AS i WHERE cityHash64(f, i) IN (SELECT "
-		    "toUInt64(arrayJoin(%s]))) GROUP BY stack FORMAT RowBinary",
-		    frames);
-	char *text = sink_take(&sql, NULL);
-	if (!error && *frames)
-		error = clickhouse_ask(&database->server, text, &answer, diag);
-	sink_to_memory(&list);
-	for (; !error && clickhouse_has_more(&answer); before = ',')
-		sink_format(&list, "%c%" PRIu64, before, clickhouse_number(&answer));
-	sink_text(&list, before == ',' ? "]" : "");
-	database->stacks = sink_take(&list, NULL);
-	error = clickhouse_answer_end(&answer, error, &database->server, diag);
-	free(text);
-	free(frames);
-	return error;
-}
-
 static void uses_write(const struct query_branch *branch, struct sink *sql)
 {
 	sink_text(sql, "SELECT ");
@@ -733,8 +619,8 @@ static void uses_read(struct database *database, struct clickhouse_answer *answe
 		const double variance = clickhouse_real(answer);
 		if (session >= database->sessions.count)
 			continue;
-		database->uses[session][INUSE_SPACE] = bytes;
-		database->uses[session][INUSE_OBJECTS] = objects;
+		database->uses[session][PUSHED_INUSE_SPACE] = bytes;
+		database->uses[session][PUSHED_INUSE_OBJECTS] = objects;
 		database->variances[session] = bytes ? variance : 0;
 	}
 }
@@ -744,7 +630,7 @@ static int hosts_ask(struct database *database, struct diag *diag)
 	const struct fleet_share share = {.side = FLEET_AFTER, .has_use = true};
 	const struct query_branch all = {.database = database, .end = database->entry_count, .uses = USED_AFTER};
 	const size_t count = database->sessions.count;
-	int error = stacks_find(database, diag);
+	int error = clickhouse_stacks_find(&database->server, database->summing, &database->stacks, diag);
 	database->uses = memory_zeroed(count + 1, sizeof(*database->uses));
 	database->variances = memory_zeroed(count + 1, sizeof(*database->variances));
 	if (!error && *database->stacks)
@@ -754,7 +640,7 @@ static int hosts_ask(struct database *database, struct diag *diag)
 	for (size_t i = 0; i < count && !error; i++) {
 		const uint64_t *uses = database->uses[i];
 		session_begin(database, &database->sessions.items[i]);
-		if (uses[INUSE_SPACE] || uses[INUSE_OBJECTS])
+		if (uses[PUSHED_INUSE_SPACE] || uses[PUSHED_INUSE_OBJECTS])
 			fleet_summing_totals(database->summing, uses, database->variances[i], &share);
 	}
 	if (!error)
@@ -802,7 +688,8 @@ static int question_ask(struct database *database, struct diag *diag)
 						database->answer, diag);
 	if (error)
 		return error;
-	entries_make(database);
+	database->entry_count = clickhouse_epochs_count(database->question, &database->sessions, &database->services,
+							&database->kinds, &database->entries);
 	if (database->question->frame)
 		return hosts_ask(database, diag);
 	for (size_t i = 0; i < database->sessions.count; i++) {
@@ -818,14 +705,9 @@ static int question_ask(struct database *database, struct diag *diag)
 static int clickhouse_answer_question(const struct fleet_place *place, const struct fleet_question *question,
 				      struct fleet_answer *answer, struct diag *diag)
 {
-	struct database database = {
-		.place = place,
-		.server = {.token_file = place->token_file, .most_s = place->most_s, .shown = place->shown},
-		.question = question,
-		.answer = answer,
-		.summing = fleet_summing_new(question)};
+	struct database database = {.question = question, .answer = answer, .summing = fleet_summing_new(question)};
 	sink_to_memory(&database.sql);
-	int error = clickhouse_open(&database.server, place->name, diag);
+	int error = clickhouse_open(&database.server, place, diag);
 	if (!error)
 		error = question_ask(&database, diag);
 	clickhouse_close(&database.server);
@@ -841,92 +723,4 @@ static int clickhouse_answer_question(const struct fleet_place *place, const str
 	return error;
 }
 
-/* ---- names ---- */
-
-static int id_order(const void *a, const void *b)
-{
-	const struct fleet_row *const *one = a, *const *other = b;
-	return ((*one)->id > (*other)->id) - ((*one)->id < (*other)->id);
-}
-
-static char *names_sql(const struct fleet_question *question, struct fleet_row **rows, size_t count)
-{
-	struct sink sql;
-	const char *column = question->by == FLEET_BY_STACK ? "stack" : "function";
-	sink_to_memory(&sql);
-	sink_format(&sql,
-		    "SELECT %s AS id, any(functions), any(images) FROM stacks WHERE %s IN (SELECT "
-		    "toUInt64(arrayJoin(",
-		    column, column);
-	for (size_t i = 0; i < count; i++)
-		sink_format(&sql, "%c%" PRIu64, i ? ',' : '[', rows[i]->id);
-	sink_text(&sql, "]))) GROUP BY id FORMAT RowBinary");
-	return sink_take(&sql, NULL);
-}
-
-/* The functions of a stack, or the first one. */
-static const char *group_read(struct clickhouse_answer *answer, struct fleet_summing *summing, bool is_stack,
-			      struct arena *arena)
-{
-	struct sink out;
-	const uint64_t count = clickhouse_length(answer);
-	struct pushed_frame *frames =
-		memory_zeroed((size_t)(count < answer->size ? count : answer->size) + 1, sizeof(*frames));
-	for (uint64_t i = 0; i < count && clickhouse_has_more(answer); i++)
-		frames[i].function = pushed_text(clickhouse_text(answer));
-	const uint64_t images = clickhouse_length(answer);
-	for (uint64_t i = 0; i < images && i < count && clickhouse_has_more(answer); i++)
-		frames[i].image = pushed_text(clickhouse_text(answer));
-	sink_to_memory(&out);
-	for (uint64_t i = 0; i < count && frames[i].function.data && (is_stack || !i); i++)
-		sink_format(&out, "%s%s", fleet_summing_label(summing, &frames[i]), is_stack ? "\n" : "");
-	char *text = sink_take(&out, NULL);
-	const char *kept = arena_text(arena, *text ? text : "[no stack]");
-	free(text);
-	free(frames);
-	return kept;
-}
-
-static void names_read(struct clickhouse_answer *names, const struct fleet_question *question,
-		       struct fleet_answer *answer, struct fleet_row **rows, size_t count)
-{
-	struct fleet_summing *summing = fleet_summing_new(question);
-	while (clickhouse_has_more(names)) {
-		struct fleet_row key = {.id = clickhouse_number(names)}, *wanted = &key;
-		const char *group = group_read(names, summing, question->by == FLEET_BY_STACK, &answer->arena);
-		struct fleet_row **found = bsearch(&wanted, rows, count, sizeof(*rows), id_order);
-		/* The same stack is in several services. */
-		while (found && found > rows && found[-1]->id == key.id)
-			found--;
-		for (; found && found < rows + count && (*found)->id == key.id; found++)
-			(*found)->group = group;
-	}
-	fleet_summing_free(summing);
-}
-
-static int names_ask(const struct fleet_place *place, const struct fleet_question *question,
-		     struct fleet_answer *answer, size_t count, struct diag *diag)
-{
-	struct clickhouse_server server = {
-		.token_file = place->token_file, .most_s = place->most_s, .shown = place->shown};
-	struct clickhouse_answer names = {.data = NULL};
-	struct fleet_row **rows = memory_zeroed(count, sizeof(*rows));
-	for (size_t i = 0; i < count; i++) {
-		answer->rows[i].group = "[stack without a name]";
-		rows[i] = &answer->rows[i];
-	}
-	qsort(rows, count, sizeof(*rows), id_order);
-	char *sql = names_sql(question, rows, count);
-	int error = clickhouse_open(&server, place->name, diag);
-	if (!error)
-		error = clickhouse_ask(&server, sql, &names, diag);
-	if (!error)
-		names_read(&names, question, answer, rows, count);
-	error = clickhouse_answer_end(&names, error, &server, diag);
-	clickhouse_close(&server);
-	free(sql);
-	free(rows);
-	return error;
-}
-
-const struct fleet_source fleet_clickhouse = {CLICKHOUSE_PREFIX, clickhouse_answer_question, names_ask};
+const struct fleet_source fleet_clickhouse = {CLICKHOUSE_PREFIX, clickhouse_answer_question, clickhouse_names_ask};

@@ -221,23 +221,12 @@ static size_t pushes_in_time(const struct fleet_question *question, struct push 
 	return kept;
 }
 
-static bool is_wanted(const char *asked, const char *text)
-{
-	return !asked || !strcmp(asked, text);
-}
-
 /* Return whether the session counts, and set its side. */
 static bool session_is_asked(const struct fleet_question *question, const struct pushed_head *head,
 			     enum fleet_side *side)
 {
-	*side = FLEET_AFTER;
-	if (!is_wanted(question->service, head->service) || !is_wanted(question->host, head->host) ||
-	    !is_wanted(question->version, head->version))
-		return false;
-	if (question->asked != FLEET_DIFF || !strcmp(question->after, head->version))
-		return true;
-	*side = FLEET_BEFORE;
-	return is_wanted(question->before, head->version);
+	return fleet_is_asked(question->service, head->service) && fleet_is_asked(question->host, head->host) &&
+	       fleet_version_side(question, head->version, side);
 }
 
 /* ---- reading ---- */
@@ -286,11 +275,11 @@ static int made_add(struct directory *directory, struct push *pushes, size_t cou
 static int growth_add(struct directory *directory, struct push *pushes, size_t count, struct push *last,
 		      struct diag *diag)
 {
-	static const double ns_of_hour = 3600e9;
 	int error = -EBADMSG;
 	while (error == -EBADMSG && last) {
 		struct push *first = push_find(pushes, count, false, last);
-		const double hours = first ? (double)(last->head.pushed_ns - first->head.pushed_ns) / ns_of_hour : 0;
+		const double hours =
+			first ? (double)(last->head.pushed_ns - first->head.pushed_ns) / FLEET_NS_OF_HOUR : 0;
 		if (hours <= 0)
 			return 0;
 		struct fleet_share share = {.side = FLEET_BEFORE, .has_use = true, .rate = -1 / hours};

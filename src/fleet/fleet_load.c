@@ -46,10 +46,8 @@ static int trace_load(struct clickhouse_server *server, const struct push_labels
 int fleet_load(const struct fleet_place *place, const struct push_labels *labels, const char *const *traces,
 	       size_t count, size_t *loaded, struct diag *diag)
 {
-	struct clickhouse_server server = {.token_file = place->token_file, .most_s = place->most_s};
-	int error = clickhouse_check_place(place->name, diag);
-	if (!error)
-		error = clickhouse_open(&server, place->name, diag);
+	struct clickhouse_server server;
+	int error = clickhouse_open(&server, place, diag);
 	for (*loaded = 0; !error && *loaded < count; *loaded += !error)
 		error = trace_load(&server, labels, traces[*loaded], diag);
 	clickhouse_close(&server);

@@ -2,7 +2,6 @@
 #include "fleet/fleet_sums.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,9 +12,9 @@
 #include "base/text.h"
 #include "query/pattern.h"
 #include "query/plain_name.h"
+#include "table/weight.h"
 
 enum { GROUPS_MAX = 1 << 22 };
-enum { ALLOC_OBJECTS, ALLOC_SPACE, INUSE_OBJECTS, INUSE_SPACE };
 #define NONE UINT32_MAX
 
 /* What hosts have of a group: those that are complete, and the present one. */
@@ -174,12 +173,6 @@ static bool sample_is_asked(struct fleet_summing *summing, const struct pushed_s
 
 /* ---- groups ---- */
 
-/* Versions are compared within a service, and each version grows by itself: that is a part of the group. */
-static bool is_by_service(const struct fleet_question *question)
-{
-	return question->asked == FLEET_DIFF || question->asked == FLEET_GROWTH;
-}
-
 /* A group that has a row for each session that is in it, whatever the session has in use. */
 static bool is_of_sessions(const struct fleet_question *question)
 {
@@ -196,7 +189,7 @@ static size_t key_make(struct fleet_summing *summing, const struct pushed_sample
 	switch (summing->question->by) {
 	case FLEET_BY_STACK:
 	case FLEET_BY_FUNCTION:
-		summing->key[count++] = is_by_service(summing->question) ? summing->kind : NONE;
+		summing->key[count++] = fleet_is_by_service(summing->question) ? summing->kind : NONE;
 		for (size_t i = 0; i < frames; i++)
 			summing->key[count++] = summing->frame_map[sample->frames[i]];
 		break;
@@ -331,36 +324,26 @@ uint64_t fleet_summing_population(struct fleet_summing *summing, const char *ser
 
 /* ---- samples ---- */
 
-/* Return the variance of the bytes of a stack: of its blocks, each of the mean size was chosen with one chance. */
-static double sample_variance(const uint64_t *values, uint64_t period_bytes)
-{
-	const uint64_t bytes = values[INUSE_SPACE], count = values[INUSE_OBJECTS];
-	if (period_bytes <= 1 || !count)
-		return 0;
-	const double size = (double)bytes / (double)count, chance = -expm1(-size / (double)period_bytes);
-	return chance > 0 ? (double)bytes * size * (1 - chance) / chance : 0;
-}
-
 static void values_add(struct fleet_summing *summing, struct group *group, const uint64_t *values, double variance,
 		       const struct fleet_share *share)
 {
 	struct fleet_sums *side = &group->sides[share->side];
 	if (share->has_made) {
-		side->figures[FLEET_TOTAL_BYTES] += values[ALLOC_SPACE];
-		side->figures[FLEET_TOTAL_COUNT] += values[ALLOC_OBJECTS];
+		side->figures[FLEET_TOTAL_BYTES] += values[PUSHED_ALLOC_SPACE];
+		side->figures[FLEET_TOTAL_COUNT] += values[PUSHED_ALLOC_OBJECTS];
 	}
 	if (!share->has_use)
 		return;
 	/* As hosts: those that have it in use. */
-	if (!is_of_sessions(summing->question) && values[INUSE_SPACE] && group->last_using != summing->session) {
+	if (!is_of_sessions(summing->question) && values[PUSHED_INUSE_SPACE] && group->last_using != summing->session) {
 		group->last_using = summing->session;
 		group->sessions++;
 	}
-	side->figures[FLEET_OUTSTANDING_BYTES] += values[INUSE_SPACE];
-	side->figures[FLEET_OUTSTANDING_COUNT] += values[INUSE_OBJECTS];
+	side->figures[FLEET_OUTSTANDING_BYTES] += values[PUSHED_INUSE_SPACE];
+	side->figures[FLEET_OUTSTANDING_COUNT] += values[PUSHED_INUSE_OBJECTS];
 	side->variance += variance;
-	group->here[share->side] += values[INUSE_SPACE];
-	group->change_here += share->rate * (double)values[INUSE_SPACE];
+	group->here[share->side] += values[PUSHED_INUSE_SPACE];
+	group->change_here += share->rate * (double)values[PUSHED_INUSE_SPACE];
 	group->change_variance += share->rate * share->rate * variance;
 }
 
@@ -384,15 +367,17 @@ int fleet_summing_sample(struct fleet_summing *summing, const struct pushed_samp
 			 const struct fleet_share *share, struct diag *diag)
 {
 	const uint64_t *values = sample->values;
-	if (!(share->has_made && (values[ALLOC_SPACE] || values[ALLOC_OBJECTS])) &&
-	    !(share->has_use && (values[INUSE_SPACE] || values[INUSE_OBJECTS])))
+	if (!(share->has_made && (values[PUSHED_ALLOC_SPACE] || values[PUSHED_ALLOC_OBJECTS])) &&
+	    !(share->has_use && (values[PUSHED_INUSE_SPACE] || values[PUSHED_INUSE_OBJECTS])))
 		return 0;
 	if (!sample_is_asked(summing, sample))
 		return 0;
 	struct group *group = group_find(summing, sample);
 	if (!group)
 		return diag_fail(diag, E2BIG, "more than %d different rows: ask about one service", GROUPS_MAX);
-	values_add(summing, group, values, sample_variance(values, period_bytes), share);
+	const double variance = heap_sample_variance(period_bytes > 1 ? period_bytes : 0, values[PUSHED_INUSE_SPACE],
+						     values[PUSHED_INUSE_OBJECTS]);
+	values_add(summing, group, values, variance, share);
 	return 0;
 }
 
@@ -442,8 +427,9 @@ static void row_make(struct fleet_summing *summing, struct fleet_answer *answer,
 	const char *service = text_of(answer, &summing->service_names, group->service);
 	memcpy(row->sides, group->sides, sizeof(row->sides));
 	for (int side = 0; side < FLEET_SIDES; side++)
-		row->sides[side].population = is_by_service(question) ? service_of(summing, group->kind)->hosts[side]
-								      : group->sides[side].hosts;
+		row->sides[side].population = fleet_is_by_service(question)
+						      ? service_of(summing, group->kind)->hosts[side]
+						      : group->sides[side].hosts;
 	row->change_sum = group->change_sum;
 	row->change_squares = group->change_squares;
 	row->change_variance = group->change_variance;
@@ -453,7 +439,7 @@ static void row_make(struct fleet_summing *summing, struct fleet_answer *answer,
 	row->last_ns = group->last_ns;
 	if (question->by <= FLEET_BY_FUNCTION) {
 		row->group = group_text(summing, answer, id);
-		row->service = is_by_service(question) ? service : NULL;
+		row->service = fleet_is_by_service(question) ? service : NULL;
 		row->version =
 			question->asked == FLEET_GROWTH ? text_of(answer, &summing->texts, group->version) : NULL;
 		return;
@@ -468,7 +454,7 @@ static void row_make(struct fleet_summing *summing, struct fleet_answer *answer,
 static bool group_counts(struct fleet_summing *summing, const struct group *group)
 {
 	const struct fleet_row row = {.sides = {group->sides[FLEET_BEFORE], group->sides[FLEET_AFTER]}};
-	return !is_by_service(summing->question) ||
+	return !fleet_is_by_service(summing->question) ||
 	       (service_of(summing, group->kind)->hosts[FLEET_AFTER] && fleet_row_has_use(&row));
 }
 

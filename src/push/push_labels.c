@@ -48,15 +48,35 @@ static bool key_is_good(const char *key, size_t length)
 	return length > 0;
 }
 
+static bool value_is_good(const char *value, size_t length)
+{
+	const unsigned char *text = (const unsigned char *)value;
+	uint32_t code;
+	for (size_t at = 0; at < length;) {
+		const unsigned sequence = text_utf8_length(text + at);
+		if (!text_is_harmless(text + at, sequence, &code))
+			return false;
+		at += sequence;
+	}
+	return length > 0;
+}
+
+int push_labels_check_value(const char *value, struct diag *diag)
+{
+	return value_is_good(value, strlen(value))
+		       ? 0
+		       : diag_fail(diag, EINVAL, "a value is UTF-8, not empty, and has no control characters");
+}
+
 int push_labels_take(struct push_labels *labels, const char *word, struct diag *diag)
 {
 	const size_t length = strcspn(word, "=");
 	if (!word[length] || !word[length + 1] || !key_is_good(word, length))
 		return diag_fail(diag, EINVAL, "KEY=VALUE; a key has letters, digits and any of . _ -");
-	for (const char *at = word + length; *at; at++)
-		if ((unsigned char)*at < ' ')
-			return diag_fail(diag, EINVAL, "a value has no control characters");
-	add_bytes(labels, word, length, word + length + 1, strlen(word) - length - 1);
+	const char *value = word + length + 1;
+	if (push_labels_check_value(value, diag))
+		return -EINVAL;
+	add_bytes(labels, word, length, value, strlen(value));
 	return 0;
 }
 
@@ -65,25 +85,20 @@ void push_labels_add_told(struct push_labels *labels, const char *key, size_t ke
 {
 	if (key_length > TOLD_MAX || value_length > TOLD_MAX || !key_is_good(key, key_length))
 		return;
-	const unsigned char *text = (const unsigned char *)text_keep(labels, value, value_length);
-	uint32_t code;
-	for (size_t at = 0; at < value_length;) {
-		const unsigned length = text_utf8_length(text + at);
-		if (!length || !text_is_harmless(text + at, length, &code))
-			return;
-		at += length;
-	}
-	add_bytes(labels, key, key_length, value, value_length);
+	/* With a NUL behind it. */
+	const char *text = text_keep(labels, value, value_length);
+	if (value_is_good(text, value_length))
+		add_bytes(labels, key, key_length, text, value_length);
 }
 
 void push_labels_add_environment(struct push_labels *labels)
 {
 	const char *service = getenv("OTEL_SERVICE_NAME"), *at = getenv("OTEL_RESOURCE_ATTRIBUTES");
-	if (service)
+	if (service && value_is_good(service, strlen(service)))
 		push_labels_add(labels, service_name, service);
 	while (at && *at) {
 		const size_t length = strcspn(at, ","), key = strcspn(at, "=,");
-		if (key < length && key_is_good(at, key))
+		if (key < length && key_is_good(at, key) && value_is_good(at + key + 1, length - key - 1))
 			add_bytes(labels, at, key, at + key + 1, length - key - 1);
 		at += length + (at[length] == ',');
 	}

@@ -30,14 +30,18 @@ struct push_labels {
 /** Add a label, unless its key is known. */
 void push_labels_add(struct push_labels *labels, const char *key, const char *value);
 
+/** Return 0 if every place takes the value, else -EINVAL with the reason in `diag`: it is empty, no UTF-8, or has
+    control characters. */
+int push_labels_check_value(const char *value, struct diag *diag);
+
 /** Add one that was typed: "KEY=VALUE". Return 0, or -EINVAL with the reason in `diag`. */
 int push_labels_take(struct push_labels *labels, const char *word, struct diag *diag);
 
-/** Add what somebody else says of the origin, unless it is no key, no UTF-8, has control characters, or is too long. */
+/** Add what somebody else says of the origin, unless it is no key, no such value, or too long. */
 void push_labels_add_told(struct push_labels *labels, const char *key, size_t key_length, const char *value,
 			  size_t value_length);
 
-/** Add those of this process's environment. */
+/** Add those of this process's environment that have such a value. */
 void push_labels_add_environment(struct push_labels *labels);
 
 /** Add the container and the pod that a process is in, if it is in one. cgroups: as cgroups_of() has them. */

@@ -135,18 +135,23 @@ static void label_name(struct sink *out, const char *key)
 		sink_put(out, isalnum((unsigned char)*key) ? *key : '_');
 }
 
+/* Without what would end it. */
+static void label_value(struct sink *out, const char *value)
+{
+	for (; *value; value++)
+		sink_put(out, strchr(",{}=\"", *value) ? '_' : *value);
+}
+
 /* service{key=value,key=value} */
 static void pyroscope_name(struct sink *out, const struct push_origin *origin)
 {
-	sink_text(out, origin->service);
+	label_value(out, origin->service);
 	sink_put(out, '{');
 	for (size_t i = 0; i < origin->label_count; i++) {
 		sink_text(out, i ? "," : "");
 		label_name(out, origin->labels[i].key);
 		sink_put(out, '=');
-		/* These end a value. */
-		for (const char *at = origin->labels[i].value; *at; at++)
-			sink_put(out, strchr(",{}=\"", *at) ? '_' : *at);
+		label_value(out, origin->labels[i].value);
 	}
 	sink_put(out, '}');
 }

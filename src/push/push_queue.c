@@ -17,7 +17,8 @@
 #include "os/monotonic.h"
 #include "session/directory/fields.h"
 
-enum { URL_BYTES_MAX = 1 << 14, WRITE_BYTES = 1 << 16, LOCK_LOOK_NS = 100000000, STATUS_BYTES_MAX = 1 << 14 };
+/* An address is a word of xheap-send: the kernel takes none that is longer. */
+enum { URL_BYTES_MAX = 1 << 17, WRITE_BYTES = 1 << 16, LOCK_LOOK_NS = 100000000, STATUS_BYTES_MAX = 1 << 14 };
 #define NEW_NAME "new"
 #define STATUS_NAME "status"
 #define STATUS_NEW_NAME "status.new"
@@ -270,6 +271,11 @@ int push_queue_add(struct push_queue *queue, const char *url, void (*write)(void
 {
 	struct push_item item = {queue->next_number, 0};
 	char name[PUSH_ITEM_NAME_BYTES];
+	if (strlen(url) >= URL_BYTES_MAX) {
+		queue->counts.dropped++;
+		return diag_fail(diag, E2BIG, "the labels are too long for an address: %zu characters, at most %d",
+				 strlen(url), URL_BYTES_MAX - 1);
+	}
 	int64_t size = item_write(queue, url, write, context);
 	if (size >= 0 && (uint64_t)size > queue->limit_bytes)
 		size = -EFBIG;
@@ -296,12 +302,15 @@ int push_queue_add(struct push_queue *queue, const char *url, void (*write)(void
 /* Read the address, and go to what is behind it. NULL: there is none. */
 static char *url_read(int fd)
 {
-	char line[URL_BYTES_MAX];
-	const ssize_t size = read(fd, line, sizeof(line));
-	const char *end = size > 0 ? memchr(line, '\n', (size_t)size) : NULL;
-	if (!end || lseek(fd, end + 1 - line, SEEK_SET) < 0)
-		return NULL;
-	return strndup(line, (size_t)(end - line));
+	char *line = memory_resize(NULL, URL_BYTES_MAX, 1);
+	const ssize_t size = read(fd, line, URL_BYTES_MAX);
+	char *end = size > 0 ? memchr(line, '\n', (size_t)size) : NULL;
+	if (end && lseek(fd, end + 1 - line, SEEK_SET) >= 0) {
+		*end = 0;
+		return line;
+	}
+	free(line);
+	return NULL;
 }
 
 int push_queue_first(struct push_queue *queue, char **url)

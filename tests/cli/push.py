@@ -159,6 +159,44 @@ def check_pyroscope():
     server.close()
 
 
+def check_labels():
+    """Whatever a value is, it arrives whole at each kind of place, or is refused before anything is pushed; what an environment says is left out then."""
+    server, target = Server(), Target("labels", "-o", "labels.xht")
+    long = "x" * 9998 + "\u00e9"
+    good = {"service.version": 'a"b\'c\\d,{e}=f', "long": long, "space": " a b "}
+    os.mkdir("labels")
+    for place in ("otlp+http", "pyroscope+http", "clickhouse+http", "file"):
+        words = ["push", "labels", f"file:{os.path.abspath('labels')}" if place == "file" else f"{place}://127.0.0.1:{server.port}", "--once"]
+        for bad in (b"a\nb", b"a\x1b[1m", b"a\xff", b"a\xc3", b""):
+            for options in ([b"--service", bad], [b"--label", b"team=" + bad]):
+                done = subprocess.run([XHEAP, *words, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                expect(done.returncode == 2 and (b"a value is UTF-8" in done.stderr or not bad), f"{place} {options}: {done}")
+        expect(not server.requests and not os.listdir("labels"), f"{place}: something was pushed")
+        environment = os.environ | {"OTEL_SERVICE_NAME": "bad\nname", "OTEL_RESOURCE_ATTRIBUTES": b"team=a\xff,city=K\xc3\xb6ln".decode("utf-8", "surrogateescape")}
+        done = subprocess.run([XHEAP, *words, "--service", long, *[word for key, value in good.items() for word in ("--label", f"{key}={value}")]], env=environment, stderr=subprocess.PIPE, text=True)
+        expect(done.returncode == 0 and not done.stderr, f"{place}: {done}")
+        wanted = good | {"service.name": long, "city": "K\u00f6ln"}
+        body = server.requests.pop()[2] if place != "file" else pathlib.Path("labels", os.listdir("labels")[0]).read_bytes()
+        if place == "otlp+http":
+            found = of_otlp(body)[1]
+        elif place == "clickhouse+http":
+            push = of_clickhouse(body)
+            found = push["labels"]
+            expect((push["service"], push["version"]) == (long, good["service.version"]), push)
+        else:
+            found = dict(value.decode().split("=", 1) for field, value in fields(gzip.decompress(body)) if field == 6 and b"=" in value)
+        expect(wanted.items() <= found.items() and "team" not in found, f"{place}: {found}")
+        expect(place != "pyroscope+http" or target.query()["dropped"] == 0, target.query())
+    version, = json.loads(run("fleet", "versions", os.path.abspath("labels"), "--format", "json").stdout)["rows"]
+    expect((version["service"], version["version"]) == (long, good["service.version"]), version)
+    # More than an address takes is told, and counts as dropped.
+    options = [word for i in range(15) for word in ("--label", f"key{i}={'x' * 9000}")]
+    said = run("push", "labels", f"pyroscope+http://127.0.0.1:{server.port}", "--once", *options, status=2).stderr
+    expect("too long for an address" in said and target.query()["dropped"] == 1 and not server.requests, said)
+    target.stop()
+    server.close()
+
+
 class Row:
     """A row of RowBinary, read field by field."""
 
@@ -393,6 +431,16 @@ def check_kills_of_refusals():
 
 # ---- a logger that is killed ----
 
+def damage(trace, other):
+    """Make a copy with a byte changed, so that its events cannot be read."""
+    whole = pathlib.Path(trace).read_bytes()
+    for at in range(len(whole) - 256, 0, -256):
+        pathlib.Path(other).write_bytes(whole[:at] + bytes([whole[at] ^ 255]) + whole[at + 1:])
+        if b"events at offset" in subprocess.run([XHEAP, "heap", other], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE).stderr:
+            return
+    expect(False, f"{trace} cannot be damaged")
+
+
 def check_logger_killed():
     """What came since the last profile counts as one that was dropped, and the pusher says so. What is recovered can be pushed, once."""
     os.mkdir("orphan")
@@ -408,6 +456,10 @@ def check_logger_killed():
     expect(push.returncode == 2 and "no trace" in said and "dropped=1" in status and 2000 <= pushed_objects("orphan") < 2100, f"{push.returncode}: {said} {status} {pushed_objects('orphan')}")
     place = f"file:{os.path.abspath('orphan')}"
     run("recover", "orphan.xht")
+    # Of a damaged trace nothing is pushed, and what is known of former pushes stays.
+    damage("orphan.xht", "damaged.xht")
+    said = run("push", "orphan", place, "--trace", "damaged.xht", status=2).stderr
+    expect("events at offset" in said and os.path.exists("state/xheap/push/orphan/past"), f"{said} {os.listdir('state/xheap/push/orphan')}")
     run("push", "orphan", place, "--trace", "orphan.xht")
     expect(4000 <= pushed_objects("orphan") < 4100, f"{pushed_objects('orphan')} with what was recovered")
     said = run("push", "orphan", place, "--trace", "orphan.xht", status=2).stderr
@@ -417,24 +469,39 @@ def check_logger_killed():
     target.process.wait()
 
 
-def check_ending():
-    """A session that ends while a profile is made: the last one follows, and no logger is said to be gone."""
-    os.mkdir("ending")
-    target = Target("ending", "-o", "ending.xht", "--keep", "live")
+def end_while_asked(name, words, begin):
+    """Have the logger of a session be asked for a profile, and be told to end, while it stands still. Check that all of the session is pushed, and that no trouble is told. begin: asks."""
+    os.mkdir(name)
+    target = Target(name, "-o", f"{name}.xht", "--keep", "live")
     target.step()
-    logger = json.loads(run("query", "ending", "-format", "json").stdout)["logger_pid"]
-    push = subprocess.Popen([XHEAP, "push", "ending", f"file:{os.path.abspath('ending')}", "--every", "1s"], stderr=subprocess.PIPE, text=True)
-    until(lambda: os.listdir("ending"), lambda: "no profile")
-    # Both ask the logger while it stands still.
-    os.kill(logger, signal.SIGSTOP)
-    time.sleep(1.5)
-    stop = subprocess.Popen([XHEAP, "stop", "ending", "-q"])
+    logger = json.loads(run("query", name, "-format", "json").stdout)["logger_pid"]
+    push = subprocess.Popen([XHEAP, "push", name, f"file:{os.path.abspath(name)}", *words], stderr=subprocess.PIPE, text=True)
+    until(lambda: os.path.exists(f"state/xheap/push/{name}/lock"), lambda: "no queue")
+    begin(push, logger)
+    stop = subprocess.Popen([XHEAP, "stop", name, "-q"])
     time.sleep(0.5)
     os.kill(logger, signal.SIGCONT)
     said = push.communicate(timeout=60)[1]
-    expect(not stop.wait() and not push.returncode and not said and 2000 <= pushed_objects("ending") < 2100, f"{push.returncode}: {said} {pushed_objects('ending')}")
+    expect(not stop.wait() and not push.returncode and not said and 2000 <= pushed_objects(name) < 2100, f"{name}: {push.returncode}: {said} {pushed_objects(name)}")
     target.process.stdin.close()
     target.process.wait()
+
+
+def check_ending():
+    """A session that ends while a profile is made: the last one follows, and no logger is said to be gone; so if the command is told to end, too."""
+    def at_its_time(_, logger):
+        until(lambda: os.listdir("ending"), lambda: "no profile")
+        os.kill(logger, signal.SIGSTOP)
+        time.sleep(1.5)
+
+    def by_signal(push, logger):
+        time.sleep(1)
+        os.kill(logger, signal.SIGSTOP)
+        push.send_signal(signal.SIGTERM)
+        time.sleep(0.5)
+
+    end_while_asked("ending", ["--every", "1s"], at_its_time)
+    end_while_asked("both", ["--every", "100s"], by_signal)
 
 
 # ---- memory ----
@@ -599,6 +666,7 @@ def main():
         check_context()
         check_pyroscope()
         check_clickhouse()
+        check_labels()
         check_failures()
         check_partial()
         check_hanging()

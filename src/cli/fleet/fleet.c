@@ -310,10 +310,12 @@ static int take_load_word(void *context, char *word)
 	return 0;
 }
 
-static void label_take(struct push_labels *labels, const char *key, const char *value)
+static int label_take(struct push_labels *labels, const char *key, const char *value, struct diag *diag)
 {
-	if (value)
-		push_labels_add(labels, key, value);
+	if (value && push_labels_check_value(value, diag))
+		return -EINVAL;
+	push_labels_add(labels, key, value ? value : "");
+	return 0;
 }
 
 static int traces_load(const struct load_options *options)
@@ -323,10 +325,11 @@ static int traces_load(const struct load_options *options)
 	struct push_labels labels = {.count = 0};
 	struct diag diag = {""};
 	size_t loaded = 0;
-	label_take(&labels, "service.name", fleet->question.service);
-	label_take(&labels, "host.name", fleet->question.host);
-	label_take(&labels, "service.version", fleet->question.version);
-	const int error = fleet_load(&place, &labels, options->words + 1, options->count - 1, &loaded, &diag);
+	const bool is_good = !label_take(&labels, "service.name", fleet->question.service, &diag) &&
+			     !label_take(&labels, "host.name", fleet->question.host, &diag) &&
+			     !label_take(&labels, "service.version", fleet->question.version, &diag);
+	const int error =
+		is_good ? fleet_load(&place, &labels, options->words + 1, options->count - 1, &loaded, &diag) : -EINVAL;
 	push_labels_fini(&labels);
 	if (error)
 		return cli_fail("fleet load: %s; %zu of %zu traces are loaded", diag.text, loaded, options->count - 1);

@@ -44,6 +44,7 @@ struct pushing {
 	uint64_t profile_ns, send_ns, end_ns; /* when the next profile is made; a sending begins; all ends */
 	uint32_t pause_ms;                    /* after the next failure */
 	bool is_over;                         /* a signal or --once asks for the end */
+	bool is_ending;                       /* the session ends: its summary comes, and then its last profile */
 };
 
 /* ---- the session ---- */
@@ -90,20 +91,16 @@ static void trouble_note(struct pushing *pushing, const char *text)
 	push_queue_note(&pushing->queue, text);
 }
 
-/* Return whether it was made. */
-static bool profile_make(struct pushing *pushing, const char *trace)
+static void profile_tell(struct pushing *pushing, int error, const struct diag *diag)
 {
-	struct diag diag = {""};
-	int error = push_profile_make(&pushing->maker, trace, &diag);
 	if (error)
-		trouble_note(pushing, diag.text);
+		trouble_note(pushing, diag->text);
 	else if (!push_place_is_remote(&pushing->place))
 		trouble_note(pushing, "");
 	else
 		push_queue_tell(&pushing->queue);
 	/* Until the next profile, its memory is of use to others. */
 	malloc_trim(0);
-	return !error || error == -EBADMSG;
 }
 
 /* Its logger says so to all, a little later. */
@@ -112,18 +109,21 @@ static bool is_ending(int error)
 	return error == -ENOENT || error == -EPIPE || error == -ECANCELED;
 }
 
-/* A session may end while it is asked: then its last profile comes instead. */
+/* A session may end while it is asked, and takes what it wrote for a look with it. Its last profile comes instead. */
 static void profile_make_now(struct pushing *pushing)
 {
 	struct control_message answer = {.value = 0};
 	struct diag diag = {""};
 	int error = session_snapshot(pushing, &answer, &diag);
-	if (!error)
-		profile_make(pushing, answer.text);
-	else if (is_ending(error))
+	pushing->is_ending = is_ending(error);
+	if (!error) {
+		error = push_profile_make(&pushing->maker, answer.text, &diag);
+		pushing->is_ending = !pushing->maker.is_made && access(answer.text, F_OK);
+	}
+	if (pushing->is_ending)
 		session_listen_to(pushing);
 	else
-		trouble_note(pushing, diag.text);
+		profile_tell(pushing, error, &diag);
 }
 
 /* Of a session that is over. If it cannot be made, what came since the one before counts as dropped; trace and past
@@ -131,9 +131,14 @@ static void profile_make_now(struct pushing *pushing)
 static void profile_make_last(struct pushing *pushing)
 {
 	const uint64_t dropped = pushing->queue.counts.dropped;
-	if (!pushing->last[0]) {
-		trouble_note(pushing, "the logger has left no trace: what came since the last profile was not pushed");
-	} else if (profile_make(pushing, pushing->last)) {
+	struct diag diag = {""};
+	const bool has_trace = pushing->last[0];
+	const int error = has_trace ? push_profile_make(&pushing->maker, pushing->last, &diag)
+				    : diag_fail(&diag, ENOENT,
+						"the logger has left no trace: what came since the last profile was "
+						"not pushed");
+	profile_tell(pushing, error, &diag);
+	if (has_trace && pushing->maker.is_made) {
 		push_past_remove(pushing->queue.directory);
 		/* Of a session that only pushes, nothing stays. */
 		if (push_trace_is_own(pushing->options->words.name, pushing->last))
@@ -216,10 +221,17 @@ static void signal_take(struct pushing *pushing)
 	pushing->is_over |= read(pushing->signals, &signal, sizeof(signal)) > 0;
 }
 
+/* Whether the last profile of a session that ends is still to come. */
+static bool is_awaited(const struct pushing *pushing)
+{
+	return pushing->is_ending && pushing->socket >= 0;
+}
+
 static bool is_done(const struct pushing *pushing, uint64_t now)
 {
 	const bool ends = pushing->is_over || pushing->socket < 0;
-	return ends && ((!pushing->sending.pid && !pushing->queue.count) || now >= pushing->end_ns);
+	const bool has_more = pushing->sending.pid || pushing->queue.count || is_awaited(pushing);
+	return ends && (!has_more || now >= pushing->end_ns);
 }
 
 /* When there is something to do again. */
@@ -345,6 +357,8 @@ static int push_all(struct pushing *pushing)
 	pushing->profile_ns =
 		pushing->options->is_once ? 0 : monotonic_now_ns() + (uint64_t)pushing->options->every_ms * NS_PER_MS;
 	push_loop(pushing);
+	if (is_awaited(pushing))
+		trouble_note(pushing, "the session does not end: what came since the last profile was not pushed");
 	push_send_cancel(&pushing->sending);
 	const struct push_counts counts = pushing->queue.counts;
 	if (pushing->queue.count && !pushing->options->is_quiet)

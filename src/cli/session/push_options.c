@@ -19,8 +19,8 @@ static int label_take(void *context, const char *word, struct diag *why)
 static int service_take(void *context, const char *word, struct diag *why)
 {
 	struct push_options *options = context;
-	if (!*word)
-		return diag_fail(why, EINVAL, "a name is missing");
+	if (push_labels_check_value(word, why))
+		return -EINVAL;
 	push_labels_add(&options->labels, "service.name", word);
 	return 0;
 }
