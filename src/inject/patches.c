@@ -196,7 +196,7 @@ static void tell_contexts(struct inject *inject, const struct hook_context_symbo
 			  const struct inject_image *image)
 {
 	struct recorder_contexts known;
-	if (!inject->is_sampling || symbol->access == CONTEXT_ACCESS_NONE || symbol->access >= CONTEXT_ACCESS_COUNT ||
+	if (!inject->is_sampling || symbol->access == CONTEXT_ACCESS_NONE ||
 	    !context_read(inject, offsetof(struct recorder, contexts), &known, sizeof(known)) || known.access)
 		return;
 	RECORDER_WRITE(inject, contexts.slot, symbol->slot + image->bias);
