@@ -170,7 +170,7 @@ static int is_object(uint64_t address, uint64_t type, uint64_t bytes)
 
 /* ---- names ---- */
 
-/* A text in the making. */
+/* A text while it is made. */
 struct text_out {
 	uint8_t byte[REGION_CODE_TEXT_BYTES];
 	uint32_t bytes;
@@ -594,7 +594,7 @@ static inline __attribute__((always_inline)) enum walk_end chain_walk_of(struct 
 	uint32_t count = 0, parts = 0, ended = 0, looks = 2 * python->frame_count;
 	struct python_frame *known = 0;
 	for (; frame && !(known = frame_find(python, &layout, frame, &looks)); frame = load(frame + layout.previous)) {
-		/* Without room, frames further out are left away. */
+		/* Without room, outer frames are left out. */
 		if (UNLIKELY(count + 2 >= python->capacity) && !frames_grow(thread, python))
 			break;
 		if (!can_read(python, frame, layout.frame_bytes) ||
@@ -744,7 +744,7 @@ __attribute__((noinline)) static void interpreter_choose(const struct thread *th
 	python->frame_count = python->eval_count = python->native_count = python->is_matched = python->failures = 0;
 }
 
-/* A stack in the making, written over the last one. */
+/* A stack while it is written, over the last one. */
 struct stack_writing {
 	uint32_t *id;
 	uint32_t at, kept, last; /* last: frames of the last stack; kept: of those, the same ones so far */
