@@ -19,6 +19,12 @@ struct thread_context {
 };
 _Static_assert(sizeof(struct thread_context) == THREAD_CONTEXT_TRACE_BYTES + THREAD_CONTEXT_SPAN_BYTES, "no padding");
 
+/** From an event of a block on, its thread had this context. */
+struct context_change {
+	uint32_t event; /**< its number in the block */
+	struct thread_context context;
+};
+
 /** How a thread comes to the pointer to its context (hook/context_symbol.h, recorder/context_record.c). */
 enum context_access {
 	CONTEXT_ACCESS_NONE,

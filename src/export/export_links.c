@@ -45,7 +45,7 @@ static void block_take(struct context_events *events, const struct trace_block *
 	}
 }
 
-/* Read those from a time on. Return 0 or a negative errno. */
+/* Read those from a time on. Only blocks with contexts have their times read. Return 0 or a negative errno. */
 static int events_read(struct context_events *events, const struct trace *trace, int64_t from_ns)
 {
 	struct trace_cursor *cursor = trace_cursor_new(trace);
@@ -53,12 +53,15 @@ static int events_read(struct context_events *events, const struct trace *trace,
 	struct diag diag;
 	int error = cursor ? 0 : -ENOMEM;
 	if (cursor)
-		trace_cursor_leave_out(cursor, TRACE_WITHOUT_ADDRESSES);
+		trace_cursor_leave_out(cursor, TRACE_WITHOUT_ADDRESSES | TRACE_WITHOUT_TIMES);
 	for (uint32_t i = 0; i < trace_block_count(trace) && !error; i++) {
 		trace_block_head(trace, i, &block);
 		if (block.last_ns < from_ns)
 			continue;
 		error = trace_cursor_read(cursor, i, &block, &diag);
+		if (error || !block.context_count)
+			continue;
+		error = trace_cursor_read_times(cursor, &diag);
 		if (!error)
 			block_take(events, &block);
 	}

@@ -175,7 +175,8 @@ static int targets_read(struct hook_image *image, int memory)
 	struct parsed_target parsed;
 	uint32_t count = image->target_count;
 	if (count > TARGETS_MAX || image->internal_count > HOOK_INTERNAL_MAX || image->flavour > HOOK_FLAVOUR_MUSL ||
-	    image->silent_count > sizeof(image->silent) / sizeof(*image->silent))
+	    image->silent_count > sizeof(image->silent) / sizeof(*image->silent) ||
+	    image->contexts.access >= CONTEXT_ACCESS_COUNT)
 		return -EINVAL;
 	image->targets = calloc(count ? count : 1, sizeof(*image->targets));
 	if (!image->targets)

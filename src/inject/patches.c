@@ -196,7 +196,7 @@ static void tell_contexts(struct inject *inject, const struct hook_context_symbo
 			  const struct inject_image *image)
 {
 	struct recorder_contexts known;
-	if (!inject->is_sampling || symbol->access == CONTEXT_ACCESS_NONE || symbol->access >= CONTEXT_ACCESS_COUNT ||
+	if (!inject->is_sampling || symbol->access == CONTEXT_ACCESS_NONE ||
 	    !context_read(inject, offsetof(struct recorder, contexts), &known, sizeof(known)) || known.access)
 		return;
 	RECORDER_WRITE(inject, contexts.slot, symbol->slot + image->bias);
@@ -656,39 +656,46 @@ static bool is_table(const struct recorder_object_tables *known, uint64_t at)
 	return at == known->table[0] + sizeof(uint64_t) || at == known->table[1] + sizeof(uint64_t);
 }
 
+enum { COPIES_MAX = 16 };
+
+/* Have copies of a table in a segment name the ways, *left of them at most. Return false if one cannot be changed. */
+static bool copies_patch_in(const struct image_patching *patching, const struct recorder_object_tables *known,
+			    struct address_range segment, unsigned *left)
+{
+	enum { WORD = sizeof(uint64_t), BYTES = sizeof(known->function), STEP = 4096 };
+	unsigned char bytes[STEP + BYTES - WORD];
+	bool is_done = true;
+	for (uint64_t at = segment.low & ~(uint64_t)(WORD - 1); at < segment.high; at += STEP) {
+		uint64_t rest = segment.high - at, size = rest < sizeof(bytes) ? rest : sizeof(bytes);
+		if (!remote_read(patching->inject->memory, at, bytes, size))
+			continue;
+		for (uint64_t i = 0; i + BYTES <= size && *left; i += WORD) {
+			if (memcmp(bytes + i, known->function, BYTES) != 0 || is_table(known, at + i))
+				continue;
+			is_done &= table_patch(patching, known, at + i);
+			--*left;
+		}
+	}
+	return is_done;
+}
+
 /* Have copies of a table in the image's data name the ways, too: an allocator that a program has put above, such as
    tracemalloc's, calls the functions by its copy. Return false if one cannot be changed. */
 static bool copies_patch(const struct image_patching *patching, const struct recorder_object_tables *known)
 {
-	enum {
-		WORD = sizeof(uint64_t),
-		BYTES = sizeof(known->function),
-		STEP = 4096,
-		BYTES_MAX = 64 << 20,
-		COPIES_MAX = 16
-	};
+	enum { BYTES_MAX = 64 << 20 };
 	Elf64_Ehdr header;
 	Elf64_Phdr segments[REMOTE_SEGMENT_MAX];
-	unsigned char bytes[STEP + BYTES - WORD];
-	unsigned count = 0;
+	unsigned left = COPIES_MAX;
 	bool is_done = true;
 	if (!remote_read_segments(patching->inject->memory, patching->image->base, &header, segments))
 		return true;
 	for (unsigned i = 0; i < header.e_phnum; i++) {
-		uint64_t end = segments[i].p_vaddr + patching->image->bias + segments[i].p_memsz;
-		bool is_data = segments[i].p_type == PT_LOAD && (segments[i].p_flags & PF_W) &&
-			       segments[i].p_memsz <= BYTES_MAX;
-		for (uint64_t at = (end - segments[i].p_memsz) & ~(uint64_t)(WORD - 1); is_data && at < end;
-		     at += STEP) {
-			uint64_t left = end - at, size = left < sizeof(bytes) ? left : sizeof(bytes);
-			bool is_read = remote_read(patching->inject->memory, at, bytes, size);
-			for (uint64_t j = 0; is_read && j + BYTES <= size && count < COPIES_MAX; j += WORD) {
-				if (memcmp(bytes + j, known->function, BYTES) != 0 || is_table(known, at + j))
-					continue;
-				is_done &= table_patch(patching, known, at + j);
-				count++;
-			}
-		}
+		const Elf64_Phdr *segment = &segments[i];
+		uint64_t low = segment->p_vaddr + patching->image->bias;
+		if (segment->p_type == PT_LOAD && (segment->p_flags & PF_W) && segment->p_memsz <= BYTES_MAX)
+			is_done &= copies_patch_in(patching, known, (struct address_range){low, low + segment->p_memsz},
+						   &left);
 	}
 	return is_done;
 }

@@ -6,12 +6,13 @@
  *     0         16       24      25      26
  *     trace id  span id  valid   flags   attributes
  *
- * The thread itself reads it, at the few events of a sample, so nobody changes it meanwhile but a signal handler's
- * victim, which has set `valid` to 0. The variable and the record may be anything: each is proved to be readable by a
- * system call before it is read. In between another thread may unmap it; then it was no record of this thread.
+ * The thread itself reads the record, at the few events of a sample. Only the thread changes it. If a signal handler
+ * interrupts such a change, `valid` is 0. The variable and the record may be any bytes: a system call proves each of
+ * them readable before it is read. Between the two another thread may unmap it; then it was no record of this thread.
  *
- * A stream's reader keeps the context until a record of another one, or a BEGIN. What it knows is noted with the place
- * of the stream's next record. If that lies elsewhere, the stream has begun anew, or a record was taken back.
+ * A stream's reader keeps the context until a record of another one, or a BEGIN. The thread notes the reader's context
+ * with the place of the stream's next record. If that place has changed, the stream has begun anew, or a record was
+ * taken back.
  */
 #include "recorder/context_record.h"
 
@@ -53,7 +54,7 @@ static uint64_t address_in_module(uint64_t thread_pointer, uint64_t row_bytes, u
 	return block == DTV_NOTHING || !block ? 0 : block + offset;
 }
 
-/* Return the address of the thread's variable; 0: it has none, or the loader has not told it yet. */
+/* Return the address of the thread's variable; 0: it has none, or the loader has not written its place yet. */
 static uint64_t variable_of(const struct recorder_contexts *contexts, uint32_t access, uint64_t thread_pointer)
 {
 	if (access == CONTEXT_ACCESS_PROGRAM)

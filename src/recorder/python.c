@@ -170,7 +170,7 @@ static int is_object(uint64_t address, uint64_t type, uint64_t bytes)
 
 /* ---- names ---- */
 
-/* A text in the making. */
+/* A text while it is made. */
 struct text_out {
 	uint8_t byte[REGION_CODE_TEXT_BYTES];
 	uint32_t bytes;
@@ -594,7 +594,7 @@ static inline __attribute__((always_inline)) enum walk_end chain_walk_of(struct 
 	uint32_t count = 0, parts = 0, ended = 0, looks = 2 * python->frame_count;
 	struct python_frame *known = 0;
 	for (; frame && !(known = frame_find(python, &layout, frame, &looks)); frame = load(frame + layout.previous)) {
-		/* Without room, frames further out are left away. */
+		/* Without room, outer frames are left out. */
 		if (UNLIKELY(count + 2 >= python->capacity) && !frames_grow(thread, python))
 			break;
 		if (!can_read(python, frame, layout.frame_bytes) ||
@@ -685,26 +685,34 @@ static int frames_take(struct recorder *recorder, struct python_thread *python, 
 
 /* ---- the stack ---- */
 
+/* Return whether a frame with this return address evaluates Python in the interpreter. */
+static inline int is_evaluation(const struct recorder_python *interpreter, uint64_t return_address)
+{
+	uint64_t pc = return_address - 1;
+	return pc - interpreter->eval_low < interpreter->eval_high - interpreter->eval_low ||
+	       pc - interpreter->cold_low < interpreter->cold_high - interpreter->cold_low;
+}
+
 /* Drop the evaluations that are gone, and note those of new native frames. Return how many are still there. *kept:
    native frames that are the same; an evaluation that goes on at another instruction becomes one of them. */
 static uint32_t evals_follow(const struct thread *thread, struct python_thread *python, uint32_t *kept)
 {
-	const struct recorder_python *interpreter = &thread->recorder->python[python->interpreter];
+	const struct recorder_python *known = &thread->recorder->python[python->interpreter];
+	/* In registers: the compiler takes the evaluations that are written for the interpreter's. */
+	const struct recorder_python code = {.eval_low = known->eval_low,
+					     .eval_high = known->eval_high,
+					     .cold_low = known->cold_low,
+					     .cold_high = known->cold_high};
 	uint32_t count = python->eval_count;
 	*kept = *kept < python->native_count ? *kept : python->native_count;
 	while (count && python->eval[count - 1].native >= *kept)
 		count--;
 	uint32_t same = count, natives = thread->memo_count;
 	uint32_t next = count < python->eval_count ? python->eval[count].native : UINT32_MAX;
-	uint64_t eval_low = interpreter->eval_low, eval_bytes = interpreter->eval_high - eval_low;
-	uint64_t cold_low = interpreter->cold_low, cold_bytes = interpreter->cold_high - cold_low;
-	for (uint32_t i = *kept; i < natives; i++) {
-		uint64_t pc = thread->memo[i].pc - 1;
+	for (uint32_t i = *kept; i < natives; i++)
 		/* The mark of a cut stack has the pc of a frame, but is none. */
-		if ((UNLIKELY(pc - eval_low < eval_bytes) || UNLIKELY(pc - cold_low < cold_bytes)) &&
-		    thread->id[i] >= PC_FIRST)
+		if (UNLIKELY(is_evaluation(&code, thread->memo[i].pc)) && thread->id[i] >= PC_FIRST)
 			python->eval[count++].native = i;
-	}
 	if (next == *kept && count > same && python->eval[same].native == next) {
 		same++;
 		++*kept;
@@ -712,13 +720,6 @@ static uint32_t evals_follow(const struct thread *thread, struct python_thread *
 	python->eval_count = count;
 	python->native_count = natives;
 	return same;
-}
-
-static int is_evaluation(const struct recorder_python *interpreter, uint64_t pc)
-{
-	return LOAD_ACQUIRE(&interpreter->version) &&
-	       (pc - interpreter->eval_low < interpreter->eval_high - interpreter->eval_low ||
-		pc - interpreter->cold_low < interpreter->cold_high - interpreter->cold_low);
 }
 
 /* Choose the interpreter of a stack among several: the innermost one. Where it is another one than in the last stack,
@@ -729,7 +730,9 @@ __attribute__((noinline)) static void interpreter_choose(const struct thread *th
 	uint32_t chosen = RECORDER_PYTHONS, count = LOAD(&recorder->python_count);
 	for (uint32_t native = thread->memo_count; native-- > 0;)
 		for (uint32_t i = 0; i < count && i < RECORDER_PYTHONS; i++) {
-			if (i == chosen || !is_evaluation(&recorder->python[i], thread->memo[native].pc - 1))
+			const struct recorder_python *interpreter = &recorder->python[i];
+			if (i == chosen || !LOAD_ACQUIRE(&interpreter->version) ||
+			    !is_evaluation(interpreter, thread->memo[native].pc))
 				continue;
 			if (chosen < RECORDER_PYTHONS) {
 				COUNT(&recorder->region->python_failures, 1);
@@ -744,7 +747,7 @@ __attribute__((noinline)) static void interpreter_choose(const struct thread *th
 	python->frame_count = python->eval_count = python->native_count = python->is_matched = python->failures = 0;
 }
 
-/* A stack in the making, written over the last one. */
+/* A stack while it is written, over the last one. */
 struct stack_writing {
 	uint32_t *id;
 	uint32_t at, kept, last; /* last: frames of the last stack; kept: of those, the same ones so far */

@@ -49,6 +49,13 @@ static inline uint64_t trace_frame_address(const struct trace_frame *frame)
 					  : frame->offset;
 }
 
+/** Return whether the frame is code of no image that has no name either: a run-time pc is all that is known. */
+static inline bool trace_frame_is_nameless(const struct trace_frame *frame)
+{
+	return frame->image == TRACE_NONE && frame->offset > TRACE_FRAME_UNWINDLESS &&
+	       !(frame->offset & TRACE_FRAME_NAMED);
+}
+
 /** How a stack ends outwards. Node 0 is no stack. */
 enum trace_stack_end { TRACE_STACK_NONE, TRACE_STACK_WHOLE, TRACE_STACK_TRUNCATED, TRACE_STACK_UNWINDLESS };
 

@@ -31,7 +31,7 @@ struct columns {
 	uint32_t *heap, *stack;
 	uint64_t *time, *duration, *address, *previous, *size, *usable, *argument, *argument2;
 	int32_t *result;
-	struct trace_context *contexts; /**< in the order of their events */
+	struct context_change *contexts; /**< in the order of their events */
 	uint32_t context_count, context_capacity;
 	const struct columns_descriptor *descriptors; /**< what of this each event has is one of these */
 	uint32_t *uses;                               /**< by descriptor: how many events have it */

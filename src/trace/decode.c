@@ -218,7 +218,7 @@ static const char *read_contexts(struct columns_decoder *decoder, uint32_t count
 		if (!grow_by_one(columns->contexts, columns->context_count, columns->context_capacity))
 			return "no memory";
 		event += more;
-		struct trace_context *row = &columns->contexts[columns->context_count];
+		struct context_change *row = &columns->contexts[columns->context_count];
 		row->event = (uint32_t)event;
 		memcpy(&row->context, context, sizeof(row->context));
 	}

@@ -294,9 +294,7 @@ bool trace_has_python_objects(const struct trace_dictionary *dictionary)
 bool trace_has_nameless(const struct trace_dictionary *dictionary)
 {
 	for (uint32_t i = 0; i < dictionary->frame_count; i++)
-		if (dictionary->frames[i].image == TRACE_NONE &&
-		    dictionary->frames[i].offset > TRACE_FRAME_UNWINDLESS &&
-		    !(dictionary->frames[i].offset & TRACE_FRAME_NAMED))
+		if (trace_frame_is_nameless(&dictionary->frames[i]))
 			return !trace_has_jit(dictionary);
 	return false;
 }

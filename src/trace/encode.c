@@ -232,7 +232,7 @@ static void encode_contexts(struct columns_encoder *encoder, const struct writer
 	uint32_t at = 0;
 	encoder->contexts.size = 0;
 	for (uint32_t i = 0; i < events->context_count; i++) {
-		const struct writer_context *row = &events->contexts[i];
+		const struct context_change *row = &events->contexts[i];
 		const uint32_t next = i + 1 < events->context_count ? row[1].event : UINT32_MAX;
 		if (next <= events->context_first || row->event >= events->context_first + events->count)
 			continue;

@@ -18,12 +18,6 @@
 /** Events of a block, at most. */
 enum { TRACE_BLOCK_EVENTS_MAX = 1 << 16 };
 
-/** From an event of a block on, its thread had this context. */
-struct trace_context {
-	uint32_t event;
-	struct thread_context context;
-};
-
 /** A block of events: of one thread, in the order of the calls' returns. Columns of `count` values each. */
 struct trace_block {
 	uint32_t process, thread;
@@ -48,7 +42,7 @@ struct trace_block {
 	const uint64_t *argument2;
 	const int32_t *result; /**< error number of a failed call; else 0 */
 	/** of a sample: contexts of the thread, where they change; before the first one there is none */
-	const struct trace_context *contexts;
+	const struct context_change *contexts;
 	uint32_t context_count;
 };
 

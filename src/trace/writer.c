@@ -81,7 +81,7 @@ int writer_events_set_context(struct writer_events *events, uint32_t at, const s
 		return 0;
 	if (!grow_by_one(events->contexts, count, events->context_capacity))
 		return -ENOMEM;
-	events->contexts[events->context_count++] = (struct writer_context){at, *context};
+	events->contexts[events->context_count++] = (struct context_change){at, *context};
 	return 0;
 }
 

@@ -68,12 +68,6 @@ struct writer_clock {
 	int64_t start_realtime_ns;
 };
 
-/** From an event on, the thread had this context. */
-struct writer_context {
-	uint32_t event; /**< its number; that of row 0 is `context_first` */
-	struct thread_context context;
-};
-
 /** Columns of one thread's events, as the logger collects them. Times are raw ticks; the reader converts. */
 struct writer_events {
 	uint32_t process, thread; /**< ids from writer_add_* */
@@ -84,8 +78,9 @@ struct writer_events {
 	uint64_t *time, *duration; /**< ticks */
 	uint64_t *address, *previous, *size, *usable, *argument, *argument2;
 	int32_t *result;
-	/* Contexts, where they change: before the first one there is none (writer_events_set_context()). */
-	struct writer_context *contexts;
+	/* Contexts, where they change: before the first one there is none (writer_events_set_context()). The event of
+	   row 0 has the number context_first. */
+	struct context_change *contexts;
 	uint32_t context_count, context_capacity, context_first;
 	/* Their place in the region, so that recovery writes no event twice. */
 	uint64_t region;                        /**< random id of the region */

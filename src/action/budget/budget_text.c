@@ -20,7 +20,8 @@ struct text budget_missing(const struct action_source *source)
 	const struct trace_dictionary *dictionary = trace_dictionary(source->trace);
 	struct text text = losses_missing_text(dictionary);
 	if (!*text.data && !losses_is_complete(dictionary))
-		text = (struct text){"the trace is cut"};
+		text = losses_is_being_written(source->path, dictionary) ? (struct text){"the trace is being written"}
+									 : (struct text){"the trace is cut"};
 	return text;
 }
 

@@ -404,17 +404,35 @@ void losses_json_folded(struct json *json, const struct trace_dictionary *dictio
 	json_end_object(json);
 }
 
-void losses_text_cut(struct sink *out, const char *path, const struct trace_dictionary *dictionary)
+bool losses_is_being_written(const char *path, const struct trace_dictionary *dictionary)
+{
+	return !dictionary->is_complete && file_is_locked(path);
+}
+
+static void end_put(struct sink *out, const struct trace_dictionary *dictionary, bool is_being_written)
 {
 	const char *reason = dictionary->cut_reason ? dictionary->cut_reason : "";
+	if (is_being_written)
+		sink_text(out, "is being written: this is what it has up to now");
+	else
+		sink_format(out, "is cut at byte %" PRIu64 "%s%s", dictionary->cut_offset, *reason ? ": " : "",
+			    text_shown(reason));
+}
+
+void losses_text_end(struct sink *out, const char *path, const struct trace_dictionary *dictionary)
+{
+	end_put(out, dictionary, losses_is_being_written(path, dictionary));
+}
+
+void losses_text_cut(struct sink *out, const char *path, const struct trace_dictionary *dictionary)
+{
+	/* Asked once: the session may end between two questions. */
+	const bool is_being_written = losses_is_being_written(path, dictionary);
 	if (dictionary->is_complete)
 		return;
-	if (file_is_locked(path))
-		sink_text(out, "  the trace is being written: this is what it has up to now\n");
-	else
-		sink_format(out,
-			    "  the trace is cut at byte %" PRIu64 "%s%s; if its logger was killed: xheap recover\n",
-			    dictionary->cut_offset, *reason ? ": " : "", text_shown(reason));
+	sink_text(out, "  the trace ");
+	end_put(out, dictionary, is_being_written);
+	sink_text(out, is_being_written ? "\n" : "; if its logger was killed: xheap recover\n");
 }
 
 void losses_text_folded(struct sink *out, const struct trace_dictionary *dictionary)

@@ -55,6 +55,13 @@ void losses_json_folded(struct json *json, const struct trace_dictionary *dictio
 /** Write the same as lines. */
 void losses_text_folded(struct sink *out, const struct trace_dictionary *dictionary);
 
+/** Return whether the trace at the path has no end since a session still writes it. */
+bool losses_is_being_written(const char *path, const struct trace_dictionary *dictionary);
+
+/** Write how a trace ends that has no end of its own, in words to follow its name: "is being written: ...", or "is cut
+    at byte 8: ...". */
+void losses_text_end(struct sink *out, const char *path, const struct trace_dictionary *dictionary);
+
 /** Write, as a line of text, where the trace at the path ends, if it has no end of its own: it is cut, or is being
     written. */
 void losses_text_cut(struct sink *out, const char *path, const struct trace_dictionary *dictionary);

@@ -2,13 +2,13 @@
 /* xheap dump: all that is in a trace, row by row: events in the order of their times, or one of the dictionaries. */
 #include "cli/ask/dump.h"
 
-#include <inttypes.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "action/report/early_end.h"
 #include "action/report/losses.h"
+#include "base/sink.h"
 #include "base/text.h"
 #include "base/whole_file.h"
 #include "cli/ask/analysis_options.h"
@@ -87,6 +87,17 @@ static int output_close(struct dump_output *output, bool is_whole)
 	return error ? cli_fail("%s", diag.text) : CLI_OK;
 }
 
+/* Say how a trace ends that has no end of its own. */
+static void say_end(const char *path, const struct trace_dictionary *dictionary)
+{
+	struct sink text;
+	sink_to_memory(&text);
+	losses_text_end(&text, path, dictionary);
+	char *words = sink_take(&text, NULL);
+	cli_say("%s %s", path, words);
+	free(words);
+}
+
 static int dump_show(struct dump_options *options, struct opened_trace *opened)
 {
 	struct diag diag = {""};
@@ -123,8 +134,7 @@ static int dump_show(struct dump_options *options, struct opened_trace *opened)
 	if (options->subject == SUBJECT_MEMORY && !dump.row.dictionary->resident_count)
 		dump.column_count = DUMP_MEMORY_PLAIN_COLUMNS;
 	if (!dump.row.dictionary->is_complete)
-		cli_say("%s is cut at byte %" PRIu64 ": %s", path, dump.row.dictionary->cut_offset,
-			dump.row.dictionary->cut_reason);
+		say_end(path, dump.row.dictionary);
 	early_end_text(cli_stderr(), dump.row.dictionary, "xheap: ");
 	if (options->subject == SUBJECT_ALLOCATIONS)
 		losses_text_earlier(cli_stderr(), dump.row.dictionary, "xheap: ");

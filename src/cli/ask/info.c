@@ -12,7 +12,6 @@
 #include "action/report/losses.h"
 #include "action/report/report_columns.h"
 #include "base/events.h"
-#include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "cli/ask/info_options.h"
@@ -177,10 +176,10 @@ static void text_state(const struct info *info, struct sink *out)
 	sink_format(out, "%s: %s%s%s\n",
 		    text_fit(&arena, text_shown(info->path),
 			     layout->has_full_names ? UINT32_MAX : layout->width / SHARE, layout->has_unicode),
-		    losses_is_complete(dictionary) ? "complete"
-		    : dictionary->is_complete      ? "not complete"
-		    : file_is_locked(info->path)   ? "not ended"
-						   : "cut short",
+		    losses_is_complete(dictionary)                    ? "complete"
+		    : dictionary->is_complete                         ? "not complete"
+		    : losses_is_being_written(info->path, dictionary) ? "not ended"
+								      : "cut short",
 		    *missing.data ? ": " : "", missing.data);
 	arena_fini(&arena);
 	losses_text_cut(out, info->path, dictionary);

@@ -95,8 +95,7 @@ static void get_return_address(struct dx_query *query, const struct dx_value *ob
 	const struct trace_frame *frame = &dictionary->frames[dictionary->nodes[event->row.stack].frame];
 	const struct trace_mapping *mapping =
 		frame->image == TRACE_NONE ? NULL : mapping_of(dictionary, event, frame->image);
-	if (frame->image == TRACE_NONE && frame->offset > TRACE_FRAME_UNWINDLESS &&
-	    !(frame->offset & TRACE_FRAME_NAMED))
+	if (trace_frame_is_nameless(frame))
 		*value = dx_address(trace_frame_address(frame));
 	else if (mapping)
 		*value = dx_address(mapping->bias + frame->offset);

@@ -7,7 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "action/report/losses.h"
 #include "base/cancel.h"
+#include "base/sink.h"
 #include "base/text.h"
 #include "cells/cells.h"
 #include "query/cull.h"
@@ -42,9 +44,14 @@ int shown_trace_open(struct shown_trace *shown, const struct analysis_caller *ca
 void shown_trace_tell_damage(const struct shown_trace *shown, const struct analysis_caller *caller)
 {
 	const struct trace_dictionary *dictionary = trace_dictionary(shown->opened->trace);
-	if (!dictionary->is_complete)
-		analysis_note(caller, ANALYSIS_TRACE, "%s is cut at byte %" PRIu64 ": %s", text_shown(shown->path),
-			      dictionary->cut_offset, text_shown(dictionary->cut_reason));
+	struct sink text;
+	if (dictionary->is_complete)
+		return;
+	sink_to_memory(&text);
+	losses_text_end(&text, shown->path, dictionary);
+	char *words = sink_take(&text, NULL);
+	analysis_note(caller, ANALYSIS_TRACE, "%s %s", text_shown(shown->path), words);
+	free(words);
 }
 
 void shown_trace_close(struct shown_trace *shown)

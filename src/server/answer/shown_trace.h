@@ -24,7 +24,8 @@ enum { SHOWN_EVENTS_MAX = 50000000 };
     called, and it may cancel. Return 0, or a negative errno with the reason in `diag`; then it may be called again. */
 int shown_trace_open(struct shown_trace *shown, const struct analysis_caller *caller, struct diag *diag);
 
-/** Note that an open trace is cut, if it is: the page says it, too, but not to whoever makes a file of it. */
+/** Note that an open trace is cut or being written, if it is: the page says it, too, but not to whoever makes a file of
+    it. */
 void shown_trace_tell_damage(const struct shown_trace *shown, const struct analysis_caller *caller);
 
 /** Close the trace. It may not have been opened. */

@@ -178,11 +178,14 @@ static void json_lack(struct json *json, const struct action_source *source, con
 static void json_damage(struct json *json, const struct action_source *source)
 {
 	const struct trace_dictionary *dictionary = source->table->dictionary;
-	char text[300];
-	bool has_reason = dictionary->cut_reason && *dictionary->cut_reason;
-	snprintf(text, sizeof(text), "the trace is cut at byte %" PRIu64 "%s%s; what lies before it is shown",
-		 dictionary->cut_offset, has_reason ? ": " : "", has_reason ? dictionary->cut_reason : "");
-	json_text(json, "damage", text);
+	struct sink text;
+	sink_to_memory(&text);
+	sink_text(&text, "the trace ");
+	losses_text_end(&text, source->path, dictionary);
+	sink_text(&text, losses_is_being_written(source->path, dictionary) ? "" : "; what lies before it is shown");
+	char *words = sink_take(&text, NULL);
+	json_text(json, "damage", words);
+	free(words);
 }
 
 static bool is_damaged(const struct action_source *source, const struct trace_facts_plan *plan)
@@ -197,7 +200,10 @@ static void json_lacks(struct json *json, const struct action_source *source, co
 	char text[160];
 	json_begin_array(json, "state");
 	if (is_damaged(source, plan))
-		json_state(json, source, "damage", 1, "the trace is cut", "info");
+		json_state(json, source, "damage", 1,
+			   losses_is_being_written(source->path, dictionary) ? "the trace is being written"
+									     : "the trace is cut",
+			   "info");
 	for (size_t i = 0; i < sizeof(lacks) / sizeof(*lacks); i++)
 		json_lack(json, source, &lacks[i]);
 	struct text missing = losses_missing_text(dictionary);

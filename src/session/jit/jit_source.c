@@ -47,7 +47,7 @@ struct jit_source {
 	struct jit_list list; /* its lines are written to a file of this process, as those of a perf map */
 	uint64_t offset, searched_ns, pause_ns;
 	char tail[TAIL_BYTES]; /* before the offset */
-	uint64_t read_ticks;   /* of the last look at the file: what comes later was written later */
+	uint64_t read_ticks;   /* when the file was last read: later records were written after that */
 	uint32_t generation;
 	uint64_t lines_of, lines; /* of a jitdump: the last record of lines: its code, and its offset */
 	uint32_t record_count;    /* of a jitdump */
@@ -326,7 +326,7 @@ static void list_read_on(struct jit_source *source)
 		lines.room = lines.bytes + JIT_LIST_BYTES;
 		is_more = jit_list_read(&source->list, &lines);
 	}
-	/* The process may have changed its list meanwhile, and then all of it is read again. */
+	/* The process may have changed its list during that, and then all of it is read again. */
 	size_t bytes = lines_turn(source, lines.text, lines.bytes, turned);
 	source->is_full |=
 		source->offset + bytes > LIST_BYTES_MAX || !file_write(source->fd, turned, bytes, source->offset);

@@ -55,7 +55,7 @@ static void controllers_accept(struct logger *logger)
 	struct ucred peer;
 	socklen_t size = sizeof(peer);
 	int socket;
-	/* An accept() makes a socket before it looks for a connection. */
+	/* An accept() makes a socket before it checks for a connection. */
 	struct pollfd listener = {logger->listener, POLLIN, 0};
 	while (logger->listener >= 0 && poll(&listener, 1, 0) > 0 &&
 	       (socket = accept4(logger->listener, NULL, NULL, SOCK_CLOEXEC)) >= 0)
@@ -194,7 +194,7 @@ static void handle_core(struct logger *logger, int socket, const struct control_
 		if (logger_core_start(logger, target, message->pid, &request))
 			return;
 		close(request.control);
-		done(socket, -EAGAIN, "cannot start a thread to look at the process");
+		done(socket, -EAGAIN, "cannot start a thread to read the process");
 		return;
 	}
 	snprintf(text, sizeof(text), "process %d is not recorded by this session", message->pid);

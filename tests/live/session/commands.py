@@ -150,6 +150,9 @@ def check_sessions():
     expect("s.xht: not ended" in xheap("info", "s.xht"), "a trace that is being written is called cut")
     said = xheap("report", "s.xht")
     expect("  the trace is being written: this is what it has up to now\n" in said and "cut" not in said, said)
+    for words in ("dump", "s.xht", "-processes"), ("view", "s.xht", "--html", "s.html"):
+        said = xheap(*words)
+        expect("xheap: s.xht is being written: this is what it has up to now\n" in said and "is cut" not in said, f"{words}: {said}")
     totals = told("heap", "-session", name, "-totals")["totals"]
     expect(totals["total_count"] > 50, f"a running session is not answered about: {totals}")
     # An export has what was recorded up to it.
