@@ -218,16 +218,19 @@ static uint32_t name_of_symbol(struct heap_names *names, uint32_t image, const s
 			      : asprintf(&text, "%s!%s", image_name, frame->function);
 	if (length < 0)
 		memory_exhausted(0);
-	uint32_t id = name_intern(names, text, (size_t)length, image_name, frame->function, text);
+	bool is_python = has_image && names->stored_image[image] == 1 + TRACE_NAMED_BY_PYTHON,
+	     is_of_python = is_python && library_of_python(names->dictionary->images[image].path);
+	/* A file of the user's may be called as one of Python's library: the key of these has the NUL, too. */
+	uint32_t id = name_intern(names, text, (size_t)length + is_of_python, image_name, frame->function, text);
 	struct heap_name *name = &names->tree->names[id];
 	if (!name->mangled && frame->mangled && strcmp(frame->mangled, frame->function) != 0)
 		name->mangled = arena_text(&names->tree->arena, frame->mangled);
-	name->is_python = has_image && names->stored_image[image] == 1 + TRACE_NAMED_BY_PYTHON;
+	name->is_python = is_python;
 	name->is_jit = !has_image;
 	name->is_interpreter |=
 		is_extension(names, image) || (name->is_jit && library_is_runtime_code(frame->function));
 	name->is_interpreted = name->is_jit && library_is_interpreted(frame->function);
-	name->is_bundled = name->is_jit && library_of_runtime(image_name, frame->function);
+	name->is_bundled = is_of_python || (name->is_jit && library_of_runtime(image_name, frame->function));
 	if (!heap_name_is_managed(name))
 		short_frames_place(&names->tree->shorts, id, frame->function, frame->file, frame->line);
 	free(text);

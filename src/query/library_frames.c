@@ -238,6 +238,19 @@ const char *library_of_runtime(const char *image, const char *function)
 	return strncmp(image, "node:", 5) ? NULL : "node";
 }
 
+bool library_of_python(const char *path)
+{
+	static const char frozen[] = "<frozen ", version[] = "/python3.";
+	if (!strncmp(path, frozen, sizeof(frozen) - 1))
+		return true;
+	const char *at = strstr(path, version);
+	if (!at)
+		return false;
+	at += sizeof(version) - 1;
+	size_t digits = strspn(at, "0123456789");
+	return digits && at[digits] == '/' && !strstr(at, "/site-packages/") && !strstr(at, "/dist-packages/");
+}
+
 bool library_frame(const struct heap_name *name)
 {
 	const char *at = "";
@@ -268,9 +281,10 @@ void library_label(const struct heap_name *name, char *label, size_t size)
 		at = name->image;
 		length = image_stem(at);
 	}
-	const char *whole = !name->image   ? name->text
-			    : name->is_jit ? library_of_runtime(name->image, name->symbol)
-					   : NULL;
+	const char *whole = !name->image                            ? name->text
+			    : name->is_jit                          ? library_of_runtime(name->image, name->symbol)
+			    : name->is_python && name->is_bundled ? "Python's library"
+								    : NULL;
 	if (whole) {
 		at = whole;
 		length = strlen(at);

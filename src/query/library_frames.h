@@ -32,6 +32,10 @@ bool library_is_interpreted(const char *function);
     node, packages of a JVM, namespaces of .NET. NULL: it is the program's own. */
 const char *library_of_runtime(const char *image, const char *function);
 
+/** Return whether a source file of Python is of the library that comes with the interpreter, by its path, or a module
+    that is frozen into it. Packages that a user has installed are none. */
+bool library_of_python(const char *path);
+
 /** Write what to call the library: "libstdc++", or "std"; cut to `size` bytes with the NUL. For a frame that is of no
     such library the name of its image. */
 void library_label(const struct heap_name *name, char *label, size_t size);

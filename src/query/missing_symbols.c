@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "query/missing_symbols.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -83,4 +84,13 @@ char *missing_symbols_advice(struct heap_names *names, bool asks_packages)
 		sink_format(&out, "%s%s was left out: at its path is no file any more",
 			    missing.count || missing.absent ? "; " : "", text_shown(missing.unfit));
 	return sink_take(&out, NULL);
+}
+
+void missing_symbols_package(const struct heap_names *names, const char *image, char *package, size_t size)
+{
+	char found[1][PACKAGE_NAME_BYTES] = {""};
+	const char *path = heap_names_image_path(names, image);
+	if (path)
+		symbols_packages(&path, 1, found);
+	snprintf(package, size, "%s%s", found[0], *found[0] ? "-dbgsym" : "");
 }

@@ -4,6 +4,7 @@
 #define XHEAP_QUERY_MISSING_SYMBOLS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "query/frame_names.h"
 
@@ -11,5 +12,9 @@
     NULL: all have symbols. The caller frees it. asks_packages: name packages; this runs a program
     (symbols/package.h). */
 char *missing_symbols_advice(struct heap_names *names, bool asks_packages);
+
+/** Write the package of debug symbols that names the functions of an image, "" if it is not known or not asked for:
+    this searches the lists of packages (symbols/package.h). */
+void missing_symbols_package(const struct heap_names *names, const char *image, char *package, size_t size);
 
 #endif

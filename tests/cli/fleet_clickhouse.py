@@ -447,7 +447,7 @@ def check_https(shard):
 def check_words(shard):
     place = shard.place("nowhere")
     for words, said in (
-            (["init"], "one place is expected"), (["init", "profiles"], "a database begins with clickhouse+http"), (["init", place, "--cluster", "a b"], "letters, digits and _"), (["sql"], "the question is missing"), (["load", place], "a trace is missing"), (["load", "profiles", "x.xht"], "a database begins with"),
+            (["init"], "one database is expected"), (["init", "profiles"], "a database begins with clickhouse+http"), (["init", place, "--cluster", "a b"], "letters, digits and _"), (["sql"], "the question is missing"), (["load", place], "a trace is missing"), (["load", "profiles", "x.xht"], "a database begins with"),
             (["sql", "sideways", place], "the question is missing"), (["init", place, "--keep", "30"], "ClickHouse 20"), (["top", place], "nowhere"), (["init", "clickhouse+http://h/a-b"], "the name of a database"),
             (["top", place, "--token-file", "nosuch"], "cannot read the token"), (["top", place, "--timeout", "0.5s"], "from 1s to 24h"), (["load", place, "x", "--timeout", "2d"], "from 1s to 24h"),
             (["load", place, "x", "--version", "1\n2"], "a value is UTF-8"), (["load", place, "x", "--host", "h\x1b"], "a value is UTF-8")):

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* make_trace plain|forks|together|losses|earlier|untraced|circular|resident|random|nested|growing|growths|turns|interpreted|limited|exited|ended|actions|sampled|huge|python|python_extensions|python_spread|python_objects|python_arenas|unknown_python FILE [SEED [CALLS]]: writes a trace whose every
+/* make_trace plain|forks|together|losses|earlier|untraced|circular|resident|random|nested|growing|growths|turns|interpreted|limited|exited|ended|actions|sampled|huge|python|python_extensions|python_library|python_spread|python_objects|python_arenas|unknown_python FILE [SEED [CALLS]]: writes a trace whose every
    event is known. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -654,6 +654,22 @@ static void python_extensions(struct scene *scene)
 	}
 }
 
+/* A function of Python's library, called by a line of the program, by a file of the same name, and by nobody else. */
+static void python_library(struct scene *scene)
+{
+	static const char decoder[] = "/usr/lib/python3.11/json/decoder.py";
+	uint32_t process = scene_process(scene, 100, TRACE_NONE, 0), thread = scene_thread(scene, process, 100);
+	uint32_t start = scene_stack(scene, 0x1000, 0);
+	scene->stack = python_line(scene, python_line(scene, start, "/src/shop.py", "<module>", 9), decoder,
+				   "JSONDecoder.decode", 353);
+	scene_alloc(scene, thread, 1000, 0x7f0000000010, 4000);
+	scene->stack = python_line(scene, start, "/src/decoder.py", "JSONDecoder.decode", 7);
+	scene_alloc(scene, thread, 2000, 0x7f0000010010, 2000);
+	scene->stack = python_line(scene, python_line(scene, start, "<frozen runpy>", "_run_code", 88), decoder,
+				   "JSONDecoder.decode", 353);
+	scene_alloc(scene, thread, 3000, 0x7f0000020010, 1000);
+}
+
 /* A line that needed two arenas, another one that needed a third, and one with a large object. */
 static void python_arenas(struct scene *scene)
 {
@@ -780,6 +796,7 @@ int main(int argc, char **argv)
 		      {"turns", turns},
 		      {"interpreted", interpreted},
 		      {"python_extensions", python_extensions},
+		      {"python_library", python_library},
 		      {"python_spread", python_spread},
 		      {"python_objects", python_objects},
 		      {"python_arenas", python_arenas}};
@@ -791,7 +808,8 @@ int main(int argc, char **argv)
 		      "plain|forks|together|losses|earlier|untraced|circular|resident|random|nested|growing|growths|"
 		      "turns|interpreted|"
 		      "limited|exited|ended|"
-		      "actions|sampled|huge|python|python_extensions|python_spread|python_objects|python_arenas|"
+		      "actions|sampled|huge|python|python_extensions|python_library|python_spread|python_objects|"
+		      "python_arenas|"
 		      "unknown_python "
 		      "FILE [SEED "
 		      "[CALLS]]\n",

@@ -13,3 +13,8 @@
 # Places of extensions that nothing names belong to the Python function that called them.
 "$BUILD/tests/golden/make_trace" python_extensions extensions.xht
 "$XHEAP" heap extensions.xht | sed -n '/^Stacks/,$p'
+# A function of Python's library belongs to the line of the program that called it; a file of the same name does not.
+"$BUILD/tests/golden/make_trace" python_library library.xht
+"$XHEAP" report library.xht | sed -n '/^Peak/,/^$/p'
+"$XHEAP" heap library.xht | sed -n '/^Stacks/,$p'
+"$XHEAP" report library.xht -noDefaultCull | sed -n '/^Peak/,/^$/p'

@@ -159,6 +159,28 @@ static void compiled_functions(void **state)
 	}
 }
 
+static void files_of_python(void **state)
+{
+	static const struct {
+		const char *path;
+		bool is_library;
+	} cases[] = {
+		{"/usr/lib/python3.11/json/decoder.py", true},
+		{"/root/.pyenv/versions/3.12.1/lib/python3.12/threading.py", true},
+		{"<frozen importlib._bootstrap>", true},
+		{"/usr/lib/python3.11/site-packages/numpy/core.py", false},
+		{"/usr/local/lib/python3.11/dist-packages/shop.py", false},
+		{"/usr/lib/python3/dist-packages/shop.py", false},
+		{"/home/me/python3.x/shop.py", false},
+		{"/home/me/python3.11", false},
+		{"shop.py", false},
+		{"<string>", false},
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+		assert_int_equal(library_of_python(cases[i].path), cases[i].is_library);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -166,6 +188,7 @@ int main(void)
 		cmocka_unit_test(crates),
 		cmocka_unit_test(runtimes),
 		cmocka_unit_test(compiled_functions),
+		cmocka_unit_test(files_of_python),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,7 +23,8 @@ static void put_sums(const struct leaks *leaks, struct sink *out)
 	sink_format(out, "\n  %*s  %*s\n", BLOCKS_WIDTH, "blocks", BYTES_WIDTH, "size");
 	for (int i = 0; i < REACH_STATE_COUNT; i++)
 		sink_format(out, "  %*s  %*s  %s\n", BLOCKS_WIDTH, text_count(leaks->sums[i].count).data, BYTES_WIDTH,
-			    text_bytes(leaks->sums[i].bytes).data, titles[i]);
+			    text_bytes(leaks->sums[i].bytes).data,
+			    i == REACH_START ? "reachable, in none of the rows" : titles[i]);
 	/* A filter may leave the others out. */
 	if (!leaks->sums[REACH_LOST].count && leaks->sums[REACH_INDIRECT].count && !leaks->question.asked->note_count)
 		sink_text(out,
@@ -107,6 +108,21 @@ static void put_looks(const struct leaks *leaks, struct sink *out)
 				    text_bytes(leaks->cleared[i].bytes).data, words[i]);
 }
 
+/* What the rows that are left out have: the rows and they are the sums of all states but the reachable one. */
+static void put_cut(const struct leaks *leaks, size_t shown, struct sink *out)
+{
+	uint64_t count = 0, bytes = 0;
+	const size_t left = leaks->row_count - shown;
+	for (size_t i = shown; i < leaks->row_count; i++) {
+		count += leaks->rows[i].count;
+		bytes += leaks->rows[i].bytes;
+	}
+	if (left)
+		sink_format(out, "\n... and %zu more stack%s with %s in %s block%s: -top %zu\n", left,
+			    text_plural(left), text_bytes(bytes).data, text_count(count).data, text_plural(count),
+			    leaks->row_count);
+}
+
 static void put_process(const struct leaks *leaks, struct sink *out)
 {
 	const struct trace_dictionary *dictionary = leaks->source->table->dictionary;
@@ -127,8 +143,7 @@ static void put_process(const struct leaks *leaks, struct sink *out)
 	const size_t shown = leaks->row_count < leaks->question.top ? leaks->row_count : leaks->question.top;
 	for (size_t i = 0; i < shown; i++)
 		put_row(leaks, &leaks->rows[i], out);
-	if (shown < leaks->row_count)
-		sink_format(out, "\n%zu more stacks; -top N shows more\n", leaks->row_count - shown);
+	put_cut(leaks, shown, out);
 }
 
 void leaks_text(const struct leaks *leaks, size_t count, struct sink *out)

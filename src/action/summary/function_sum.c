@@ -55,3 +55,46 @@ struct function_sum function_sum_largest(struct action_input *input, const struc
 	free(sums);
 	return largest;
 }
+
+/* Return the first caller of a frame that has a name, 0: there is none. */
+static uint32_t named_caller(const struct heap_names *names, uint32_t node)
+{
+	while ((node = heap_names_frame(names, node)->parent)) {
+		const struct heap_name *name = heap_names_name(names, heap_names_frame(names, node)->name);
+		if (!heap_name_is_offset(name) && !name->is_mark)
+			break;
+	}
+	return node;
+}
+
+struct function_sum function_sum_named_caller(struct action_input *input, const struct action_rows *rows,
+					      const struct action_sort *sort, uint32_t nameless)
+{
+	const struct heap_names *names = action_names(input);
+	const uint32_t of = name_of(input, nameless);
+	struct function_sum *sums = memory_zeroed(rows->memory_count + 1, sizeof(*sums)), largest = {.node = 0};
+	struct map place_of = {0};
+	for (size_t i = 0; i < rows->memory_count; i++) {
+		const struct action_row *row = &rows->memory[i];
+		uint32_t caller = row->group && name_of(input, row->group) == of
+					  ? named_caller(names, stack_view_user_node(input, row->group))
+					  : 0;
+		bool added;
+		if (!caller)
+			continue;
+		uint32_t *place = map_add(&place_of, heap_names_frame(names, caller)->name, &added);
+		*place = added ? place_of.count - 1 : *place;
+		row_add(&sums[*place], row, sort->number(row->figures));
+		sums[*place].node = caller;
+	}
+	for (uint32_t i = 0; i < place_of.count; i++) {
+		const char *text = heap_names_name(names, heap_names_frame(names, sums[i].node)->name)->text;
+		if (!largest.node || sums[i].sorted_by > largest.sorted_by ||
+		    (sums[i].sorted_by == largest.sorted_by &&
+		     strcmp(text, heap_names_name(names, heap_names_frame(names, largest.node)->name)->text) < 0))
+			largest = sums[i];
+	}
+	map_fini(&place_of);
+	free(sums);
+	return largest;
+}

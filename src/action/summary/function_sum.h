@@ -18,4 +18,10 @@ struct function_sum {
 struct function_sum function_sum_largest(struct action_input *input, const struct action_rows *rows,
 					 const struct action_sort *sort);
 
+/** Return the function with a name that calls most of a number of a function without a name, through others without a
+    name or by itself: `node` is its place in the tree, and the numbers are those of these calls. Zero: no function with
+    a name calls it. */
+struct function_sum function_sum_named_caller(struct action_input *input, const struct action_rows *rows,
+					      const struct action_sort *sort, uint32_t nameless);
+
 #endif

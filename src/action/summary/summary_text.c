@@ -18,6 +18,7 @@
 #include "action/summary/summary_lines.h"
 #include "base/text.h"
 #include "query/frame_names.h"
+#include "query/missing_symbols.h"
 #include "trace/memory_rows.h"
 #include "trace/option_names.h"
 #include "trace/process_rows.h"
@@ -262,6 +263,37 @@ static void shares_put(const struct summary_screen *screen, enum summary_list_id
 	cut_put(screen, least(list->count, screen->rows), list_total(list));
 }
 
+/* Below a function that has no name: which function with a name calls it most, and what would name it. */
+static void nameless_put(const struct summary_screen *screen, const struct function_sum *sum)
+{
+	const struct summary *summary = screen->summary;
+	struct heap_names *names = action_names(summary->input);
+	const struct heap_name *name = heap_names_name(
+		names, heap_names_frame(names, stack_view_user_node(summary->input, sum->node))->name);
+	const struct summary_list *list = &summary->lists[SUMMARY_PEAK];
+	char package[SUMMARY_LINE_BYTES / 4] = "";
+	struct sink sink;
+	if (!heap_name_is_offset(name))
+		return;
+	const struct function_sum caller =
+		function_sum_named_caller(summary->input, &list->rows, &list->sort, sum->node);
+	if (summary->input->asks_packages)
+		missing_symbols_package(names, name->image, package, sizeof(package));
+	if (!*package && !caller.node)
+		return;
+	sink_to_memory(&sink);
+	sink_text(&sink, "no name here");
+	if (*package)
+		sink_format(&sink, " (%s has it)", package);
+	if (caller.node)
+		sink_format(&sink, "; the named caller with the most, %u %%: %s",
+			    text_percent(caller.figures.numbers.peak_bytes, sum->figures.numbers.peak_bytes),
+			    summary_frame_text(screen, caller.node, true));
+	char *text = sink_take(&sink, NULL);
+	summary_words_put(screen, SUMMARY_INDENT * 2, text, "");
+	free(text);
+}
+
 /* Write the function with most of the peak if its stacks have far more together than the first stack has. */
 static void function_put(const struct summary_screen *screen)
 {
@@ -279,6 +311,7 @@ static void function_put(const struct summary_screen *screen)
 		 summary_count_of(screen, numbers->peak_count).data, text_plural(numbers->peak_count),
 		 text_count(sum.stack_count).data);
 	summary_line_put(screen, line, summary_function(summary, sum.node));
+	nameless_put(screen, &sum);
 }
 
 /* Say how much the program has mapped by itself, if that is more than the peak. */
@@ -428,13 +461,17 @@ static void increase_put(const struct summary_screen *screen)
 	}
 	if (!most)
 		return;
-	char line[SUMMARY_LINE_BYTES];
+	struct sink sink;
 	struct text pid;
-	snprintf(line, sizeof(line), "  largest increase, no finding: %s in %s block%s, %s: ",
-		 summary_bytes_of(screen, (uint64_t)most->growth.grown_bytes).data,
-		 summary_count_of(screen, (uint64_t)most->growth.grown_count).data,
-		 text_plural((uint64_t)most->growth.grown_count), growth_sentence(most->growth.verdict));
-	summary_line_put(screen, line, summary_growth_name(screen->summary, most, &pid));
+	sink_to_memory(&sink);
+	sink_format(&sink, "Largest increase, no finding: %s in %s block%s of %s: %s.",
+		    summary_bytes_of(screen, (uint64_t)most->growth.grown_bytes).data,
+		    summary_count_of(screen, (uint64_t)most->growth.grown_count).data,
+		    text_plural((uint64_t)most->growth.grown_count),
+		    summary_growth_name(screen->summary, most, &pid), growth_sentence(most->growth.verdict));
+	char *text = sink_take(&sink, NULL);
+	summary_words_put(screen, 2, text, "");
+	free(text);
 }
 
 static void growth_put(const struct summary_screen *screen)

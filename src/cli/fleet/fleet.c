@@ -289,7 +289,7 @@ static int init_run(int count, char **arguments)
 	if (options_parse(&init_grammar, count, arguments, &options, take_operand, NULL))
 		return CLI_FAILED;
 	if (options.operand_count != 1)
-		return cli_fail("fleet init: one place is expected: clickhouse+http://HOST:8123/DATABASE");
+		return cli_fail("fleet init: one database is expected: clickhouse+http://HOST:8123/DATABASE");
 	const struct fleet_place place = {options.operands[0], options.token_file, options.timeout_s, NULL};
 	if (fleet_database_make(&place, options.cluster, options.keep_days, &diag))
 		return cli_fail("fleet init: %s", diag.text);
@@ -391,10 +391,10 @@ static const struct cli_verb verbs[] = {
 	 &versions_grammar, versions_run},
 	{"sql", "top|diff|growth|hosts|versions PLACE [OPTIONS]",
 	 "the queries that a ClickHouse server gets for a question", NULL, sql_run},
-	{"init", "PLACE [OPTIONS]", "make the tables of a ClickHouse database that hosts push to", &init_grammar,
+	{"init", "DATABASE [OPTIONS]", "make the tables of a ClickHouse database that hosts push to", &init_grammar,
 	 init_run},
-	{"load", "PLACE TRACE... [OPTIONS]",
-	 "put traces into such a database, each as a push of a session that is over", &load_grammar, load_run},
+	{"load", "DATABASE TRACE... [OPTIONS]",
+	 "put trace files into such a database, each as a push of a session that is over", &load_grammar, load_run},
 	{0}};
 
 static int fleet_run(int count, char **arguments)

@@ -137,15 +137,35 @@ static bool is_known(const struct image_status *status, uint64_t unwatched)
 	       status->unwatched[unwatched].place[0];
 }
 
+/* Return the name of a process; "ended" if it is gone. */
+static struct text process_name(pid_t pid)
+{
+	struct text name = {"ended"};
+	char path[40], line[40] = "";
+	snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
+	FILE *file = fopen(path, "re");
+	if (file && fgets(line, sizeof(line), file)) {
+		line[strcspn(line, "\n")] = 0;
+		snprintf(name.data, sizeof(name.data), "%.20s", text_shown(line));
+	}
+	if (file)
+		fclose(file);
+	return name;
+}
+
 /* File systems on which no NAME is seen. */
 static void unwatched_text(const struct image_status *status)
 {
 	uint64_t i = 0;
+	if (status->unwatched_count)
+		puts("programs that start from these places, of this system, of containers or of services, are not "
+		     "recorded:");
 	for (; is_known(status, i); i++) {
 		const struct image_unwatched *unwatched = &status->unwatched[i];
 		printf("not watched: %s", text_shown(unwatched->place));
 		if (unwatched->pid)
-			printf(" of the mount namespace of process %d", (int)unwatched->pid);
+			printf(" as process %d (%s) sees it, in mounts of its own", (int)unwatched->pid,
+			       process_name(unwatched->pid).data);
 		printf(": %s\n", text_shown(unwatched->why));
 	}
 	if (i < status->unwatched_count)

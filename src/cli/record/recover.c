@@ -70,25 +70,60 @@ static bool is_trace_of(const struct recover_session *session, const char *path)
 	       !recover_is_replaced(session);
 }
 
-/* The session whose trace is `path` (when it is not NULL) or the only one without a logger; -1 after a message. */
-static int session_choose(const struct recover_session *sessions, int count, const char *path)
+/* The session whose trace is `path`; -1 after a message. */
+static int session_of_trace(const struct recover_session *sessions, int count, const char *path)
 {
-	int chosen = -1, dead = 0;
-	for (int i = 0; i < count; i++) {
-		if (path ? is_trace_of(&sessions[i], path) : !sessions[i].has_logger) {
+	int chosen = -1, found = 0;
+	for (int i = 0; i < count; i++)
+		if (is_trace_of(&sessions[i], path)) {
 			chosen = i;
-			dead++;
+			found++;
+		}
+	if (found == 1)
+		return chosen;
+	cli_fail("%s: several sessions have left something for this trace", path);
+	list_print(sessions, count);
+	return -1;
+}
+
+/* Return whether the session's trace belongs into the present folder. */
+static bool is_here(const struct recover_session *session)
+{
+	char folder[WRITER_PATH_MAX];
+	snprintf(folder, sizeof(folder), "%.*s", (int)(strrchr(session->trace_path, '/') - session->trace_path) + 1,
+		 session->trace_path);
+	return is_same(folder, ".");
+}
+
+/* Nobody expects that a command without a name writes to another folder: those sessions are listed. Return the only
+   session without a logger whose trace belongs into the present folder; -1 after a message. */
+static int session_here(const struct recover_session *sessions, int count)
+{
+	int chosen = -1, here = 0, dead = 0;
+	for (int i = 0; i < count; i++) {
+		if (sessions[i].has_logger)
+			continue;
+		dead++;
+		if (is_here(&sessions[i])) {
+			chosen = i;
+			here++;
 		}
 	}
-	if (dead == 1)
+	if (here == 1) {
+		if (dead > 1)
+			cli_say("%d more session%s elsewhere lost their logger: xheap recover lists them when it is "
+				"called again",
+				dead - 1, dead == 2 ? "" : "s");
 		return chosen;
-	if (path)
-		cli_fail("%s: several sessions have left something for this trace", path);
-	else if (dead == 0)
+	}
+	if (dead == 0)
 		cli_fail("recover: nothing to recover: no logger of yours was killed");
+	else if (here == 0)
+		cli_fail("recover: nothing to recover in this folder; xheap recover TRACE takes one of these "
+			 "sessions:");
 	else
-		cli_fail("recover: name one of these sessions:");
-	if (count > 0 && (path || dead > 1))
+		cli_fail("recover: name one of these sessions: xheap recover TRACE");
+	if (dead)
 		list_print(sessions, count);
 	return -1;
 }
@@ -100,6 +135,8 @@ static int result_print(const struct recover_session *session, const struct reco
 	cli_say("%s events were still in memory of %s regions; the trace has %s, %s", text_count(result->events).data,
 		text_count(result->regions).data, text_count(result->total_events).data,
 		text_bytes(result->size_bytes).data);
+	cli_say("recovered the session of %.200s, whose logger, process %d, is gone", text_shown(session->command),
+		session->logger_pid);
 	if (result->in_flight)
 		cli_say("%s calls had not returned", text_count(result->in_flight).data);
 	if (result->has_ended)
@@ -224,7 +261,8 @@ static int recover_found(const struct recover_words *recover)
 		free(sessions);
 		return trace_recover(recover);
 	}
-	int chosen = session_choose(sessions, count, recover->what);
+	int chosen = recover->what ? session_of_trace(sessions, count, recover->what)
+				   : session_here(sessions, count);
 	if (chosen >= 0)
 		status = session_recover(&sessions[chosen], &recover->options);
 	free(sessions);
@@ -250,8 +288,8 @@ const struct command command_recover = {
 	.options = &grammar,
 	.help = "SESSION is the session's directory, TRACE its unfinished trace. Neither is needed when only one "
 		"session\n"
-		"has lost its logger. Events are in shared memory until they are in the trace, so they survive the "
-		"logger.\n"
+		"whose trace belongs into the present folder has lost its logger; others are listed.\n"
+		"Events are in shared memory until they are in the trace, so they survive the logger.\n"
 		"Processes that still run are detached from. After a power cut, TRACE is completed from the file "
 		"alone.\n\n"
 		"Example:\n  xheap recover xheap.jq.4711.xht\n",

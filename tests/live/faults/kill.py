@@ -139,7 +139,7 @@ class Round:
     def check(self, stamps):
         # A logger whose target was killed first may have ended by itself.
         if list(pathlib.Path(self.runtime).glob("*/*/session")):
-            done = subprocess.run([XHEAP, "recover"], env=self.environment, stdout=subprocess.PIPE,
+            done = subprocess.run([XHEAP, "recover"], env=self.environment, cwd=self.directory, stdout=subprocess.PIPE,
                                   stderr=subprocess.STDOUT, text=True)
             if done.returncode:
                 raise Failure(f"xheap recover: {done.stdout}")

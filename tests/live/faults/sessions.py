@@ -255,6 +255,27 @@ def unanswered():
     expect(facts.get("untraced_execs") and not facts["complete"], f"{facts}")
 
 
+def elsewhere():
+    """Without a name, recover takes only a session whose trace belongs into the present folder. It lists others, and changes nothing."""
+    name = f"elsewhere_{os.getpid()}"
+    os.mkdir("other")
+    with subprocess.Popen(["sleep", "100"]) as target:
+        try:
+            xheap("start", name, "-o", "elsewhere.xht", "-p", str(target.pid))
+            logger = query(name)["logger_pid"]
+            os.kill(logger, signal.SIGKILL)
+            wait_for("end of the logger", lambda: not runs(logger))
+            before = pathlib.Path("elsewhere.xht").read_bytes() if os.path.exists("elsewhere.xht") else None
+            run = subprocess.run([XHEAP, "recover"], cwd="other", stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+            after = pathlib.Path("elsewhere.xht").read_bytes() if os.path.exists("elsewhere.xht") else None
+            expect(run.returncode == 2 and str(pathlib.Path("elsewhere.xht").absolute()) in run.stdout and before == after, f"in another folder: {run.returncode}: {run.stdout}")
+            said = xheap("recover")
+            expect("elsewhere.xht: " in said and f"process {logger}, is gone" in said, said)
+            expect("nothing to recover" in xheap("recover", status=2), "the session is there again")
+        finally:
+            target.kill()
+
+
 # After a line from its input: what nobody is asked about any more.
 AFTER_DEATH = {"nothing": "pass", "untraced_execs": "os.execv('/bin/true', ['true'])", "unhooked": f"import ctypes; ctypes.CDLL('{PROGRAMS}/plugin_one.so')"}
 
@@ -585,7 +606,7 @@ def stop_what_is_left():
 
 
 try:
-    STATUS = run_tests(killed, nonsense, stranger, unanswered, after_death, killed_in_search, contended, unplaced, hostile, hostile_relative, cut, many, threads, programs)
+    STATUS = run_tests(killed, nonsense, stranger, unanswered, elsewhere, after_death, killed_in_search, contended, unplaced, hostile, hostile_relative, cut, many, threads, programs)
 finally:
     stop_what_is_left()
 sys.exit(STATUS)

@@ -167,6 +167,14 @@ def commands():
     for range, status in ((("0", "3600s"), 1), (("3600s", "7200s"), 0)):
         shown = xheap("leaks", "--at-end", "-range", *range, "--", program, "tree", status=status)
         expect("allocated from" in shown and ("trial_tree" in shown) == bool(status), shown)
+    # All rows together, and what is left out, are the sums of all blocks but the reachable ones.
+    answer = look(program, "tree")[0]["processes"][0]
+    shown = xheap("leaks", "--at-end", "-top", "1", "--", program, "tree", status=1)
+    rows = answer["rows"]
+    if len(rows) > 1:
+        left = sum(row["count"] for row in rows[1:])
+        expect(re.search(rf"^[.][.][.] and {len(rows) - 1} more stacks? with .* in {left:,} blocks?: -top {len(rows)}$", shown, re.MULTILINE), shown)
+    expect("reachable, in none of the rows" in shown and len(rows) > 1, shown)
     for words in (("-closed",), ("-requireFreeFrames", "main")):
         reason = xheap("leaks", "--at-end", *words, "--", program, "tree", status=2)
         expect("none of these is lost" in reason, reason)
