@@ -24,10 +24,10 @@ struct pushed_head {
 	uint64_t number, period_bytes; /**< of the push; of the sample, 1: it is none */
 };
 
-enum { PUSHED_VALUES = 4 };
+/** The values of a sample, as pprof calls them. */
+enum { PUSHED_ALLOC_OBJECTS, PUSHED_ALLOC_SPACE, PUSHED_INUSE_OBJECTS, PUSHED_INUSE_SPACE, PUSHED_VALUES };
 
-/** A stack of the profile: its functions, inlined ones too, from inside out, and alloc_objects, alloc_space,
-    inuse_objects, inuse_space. */
+/** A stack of the profile: its functions, inlined ones too, from inside out, and its values. */
 struct pushed_sample {
 	const uint32_t *frames; /**< places in pushed_profile.frames */
 	size_t frame_count;
