@@ -529,20 +529,19 @@ static void sums_read(struct database *database, struct clickhouse_answer *answe
 	}
 }
 
-/* Of rows that sums_read() has added. */
+/* Of rows that sums_read() has added. A group that was pushed since is left out. */
 static void hosts_read(struct database *database, struct clickhouse_answer *answer)
 {
 	while (clickhouse_has_more(answer)) {
 		const struct {
 			uint64_t kind, id;
 		} key = {0, clickhouse_number(answer)};
-		const uint32_t known = database->rows.count, number = intern_bytes(&database->rows, &key, sizeof(key));
+		const uint32_t number = intern_bytes(&database->rows, &key, sizeof(key));
 		const uint64_t hosts = clickhouse_number(answer), sessions = clickhouse_number(answer);
-		if (number < known) {
-			database->answer->rows[number].sides[FLEET_AFTER].hosts += hosts;
-			database->answer->rows[number].sessions += sessions;
-		} else
-			answer->is_cut = true;
+		if (number >= database->answer->row_count)
+			continue;
+		database->answer->rows[number].sides[FLEET_AFTER].hosts += hosts;
+		database->answer->rows[number].sessions += sessions;
 	}
 }
 
