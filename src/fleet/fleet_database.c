@@ -4,10 +4,10 @@
  * question, and all that is about services, hosts and versions. Then it adds up the steps of those epochs by stack.
  *
  * Of top, these sums are all that there is to know of a stack, but how many hosts have it: a step says whether the
- * session begins or ceases to have it in use, and a host with several sessions is counted by a query of its own. The
- * other rows need the squares of what hosts have, so each host is added up first: service by service, and some stacks
- * after the other, so that this stays in a processor's cache. Rows of hosts with a push that came twice are read one
- * by one, which is slow.
+ * session begins or ceases to have it in use. A host with several sessions is counted by a query of its own, and so are
+ * all that have a function, by any of its stacks. The other rows need the squares of what hosts have, so each host is
+ * added up first: service by service, and some stacks after the other, so that this stays in a processor's cache. Rows
+ * of hosts with a push that came twice are read one by one, which is slow.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -324,48 +324,71 @@ static const char *group_column(const struct database *database)
 	return database->question->by == FLEET_BY_STACK ? "stack" : "function";
 }
 
-/* What a stack has in use, and what was allocated: sums of rows. A host with one session is one if the session is. */
+/* What a group has in use, and what was allocated: sums of rows. Sessions that have a stack are a sum, too, and so are
+   hosts with one session. A function has many stacks: hosts_write() counts who has any of them. */
 static void sums_write(const struct query_branch *branch, struct sink *sql)
 {
+	const bool is_of_stacks = branch->database->question->by == FLEET_BY_STACK;
 	sink_text(sql, "WITH ");
 	is_of_write(branch, USED_AFTER, sql);
 	sink_text(sql, " AS is_1, ");
 	is_of_write(branch, MADE, sql);
 	sink_text(sql, " AND ");
 	clickhouse_in_time(sql, "arrived", branch->database->question, 0, 1);
-	sink_format(sql,
-		    " AS is_made SELECT toUInt64(%" PRIu32
-		    ") AS kind, %s AS id, toUInt64(sum(held_step * is_1)) AS sessions, %s AS hosts, "
-		    "toUInt64(sum(bytes_step * is_1)) AS b, toUInt64(sum(objects_step * is_1)) AS o, sum(variance_step "
-		    "* is_1) AS v, toUInt64(sum(made_bytes * is_made)) AS made, toUInt64(sum(made_objects * is_made)) "
-		    "AS made_count",
-		    branch->database->entries[branch->first].kind, group_column(branch->database),
-		    branch->is_alone ? "sessions" : "toUInt64(0)");
+	sink_format(
+		sql,
+		" AS is_made SELECT toUInt64(%" PRIu32
+		") AS kind, %s AS id, toUInt64(%s) AS sessions, %s AS hosts, toUInt64(sum(bytes_step * is_1)) AS b, "
+		"toUInt64(sum(objects_step * is_1)) AS o, sum(variance_step * is_1) AS v, toUInt64(sum(made_bytes * "
+		"is_made)) AS made, toUInt64(sum(made_objects * is_made)) AS made_count",
+		branch->database->entries[branch->first].kind, group_column(branch->database),
+		is_of_stacks ? "sum(held_step * is_1)" : "0", branch->is_alone ? "sessions" : "toUInt64(0)");
 	from_write(branch, sql);
 	sink_text(sql, " GROUP BY id HAVING b > 0 OR o > 0 OR made > 0 OR made_count > 0");
+}
+
+/* The keeper of the epoch in the column. */
+static void keeper_write(const char *column, const struct query_branch *branch, struct sink *sql)
+{
+	size_t at = 0;
+	bool is_own = true;
+	for (const struct counted_epoch *entry; is_own && (entry = entry_next(branch, &at, branch->uses));)
+		is_own = keeper_of(branch, entry) == entry->epoch->id;
+	if (is_own)
+		sink_text(sql, column);
+	else
+		value_of_write(column, branch, branch->uses, KEEPER, "toUInt64(0)", sql);
 }
 
 /* The key of what adds up: a group on a host. Both numbers are hashes of 64 bits; that two of the 200,000 pairs of a
    branch are the same has a chance of 1e-9. A single number is found in half the time of two. */
 static void key_write(const struct query_branch *branch, struct sink *sql)
 {
-	size_t at = 0;
-	bool is_own = true;
-	for (const struct counted_epoch *entry; is_own && (entry = entry_next(branch, &at, branch->uses));)
-		is_own = keeper_of(branch, entry) == entry->epoch->id;
 	sink_format(sql, "bitXor(%s, ", group_column(branch->database));
-	if (is_own)
-		sink_text(sql, "epoch");
-	else
-		value_write(branch, branch->uses, KEEPER, "toUInt64(0)", sql);
+	keeper_write("epoch", branch, sql);
 	sink_put(sql, ')');
 }
 
-/* How many hosts have a group in use, of those that have several sessions. */
+/* How many hosts and sessions have a function in use: each session is added up first. */
+static void sessions_write(const struct query_branch *branch, struct sink *sql)
+{
+	sink_text(sql, "SELECT id, toUInt64(uniqExact(");
+	keeper_write("one", branch, sql);
+	sink_text(sql, ")), toUInt64(count()) FROM (SELECT any(function) AS id, any(epoch) AS one, sum(bytes_step) AS "
+		       "b, bitXor(function, epoch) AS session");
+	from_write(branch, sql);
+	sink_text(sql, " GROUP BY session) WHERE b > 0 GROUP BY id");
+}
+
+/* How many hosts have a group in use, and sessions, if sums_write() has not said so. */
 static void hosts_write(const struct query_branch *branch, struct sink *sql)
 {
-	sink_format(sql, "SELECT id, toUInt64(count()) FROM (SELECT any(%s) AS id, sum(bytes_step) AS b, ",
-		    group_column(branch->database));
+	if (branch->database->question->by == FLEET_BY_FUNCTION) {
+		sessions_write(branch, sql);
+		return;
+	}
+	sink_text(sql,
+		  "SELECT id, toUInt64(count()), toUInt64(0) FROM (SELECT any(stack) AS id, sum(bytes_step) AS b, ");
 	key_write(branch, sql);
 	sink_text(sql, " AS host");
 	from_write(branch, sql);
@@ -506,19 +529,19 @@ static void sums_read(struct database *database, struct clickhouse_answer *answe
 	}
 }
 
-/* Of rows that sums_read() has added. */
+/* Of rows that sums_read() has added. A group that was pushed since is left out. */
 static void hosts_read(struct database *database, struct clickhouse_answer *answer)
 {
 	while (clickhouse_has_more(answer)) {
 		const struct {
 			uint64_t kind, id;
 		} key = {0, clickhouse_number(answer)};
-		const uint32_t known = database->rows.count, number = intern_bytes(&database->rows, &key, sizeof(key));
-		const uint64_t hosts = clickhouse_number(answer);
-		if (number < known)
-			database->answer->rows[number].sides[FLEET_AFTER].hosts += hosts;
-		else
-			answer->is_cut = true;
+		const uint32_t number = intern_bytes(&database->rows, &key, sizeof(key));
+		const uint64_t hosts = clickhouse_number(answer), sessions = clickhouse_number(answer);
+		if (number >= database->answer->row_count)
+			continue;
+		database->answer->rows[number].sides[FLEET_AFTER].hosts += hosts;
+		database->answer->rows[number].sessions += sessions;
 	}
 }
 
@@ -593,12 +616,13 @@ static uint32_t parts_of(const struct query_branch *branch, size_t count, branch
 static int entries_ask(struct database *database, struct query_branch branch, branch_writer *write, answer_reader *read,
 		       struct diag *diag)
 {
+	const bool is_by_function = branch.database->question->by == FLEET_BY_FUNCTION;
 	int error = 0;
 	for (int kind = 0; kind < 4 && !error; kind++) {
 		branch.is_twice = kind & 1;
 		branch.is_alone = kind & 2;
 		const size_t count = entries_count(&branch, branch.uses);
-		if (!count || (write == hosts_write && branch.is_alone))
+		if (!count || (write == hosts_write && branch.is_alone && !is_by_function))
 			continue;
 		branch.parts = parts_of(&branch, count, write);
 		for (branch.part = 0; branch.part < branch.parts && !error; branch.part++) {

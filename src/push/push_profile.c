@@ -301,6 +301,7 @@ static int profile_make(void *context, struct diag *diag)
 	/* All of them take the same. */
 	export_prepare(&profile->report, REPORT_PPROF, 0);
 	int error = profile_put(profile, dictionary, diag);
+	maker->is_made = !error;
 	if (!error && past_error) {
 		*diag = past_diag;
 		error = past_error;
@@ -321,6 +322,7 @@ int push_profile_make(struct push_maker *maker, const char *trace, struct diag *
 	struct window_word word = {.path = (char *)trace};
 	struct heap_cull cull = {.frames = {0}};
 	struct profile profile = {.maker = maker, .part = {.action = &action_stacks}};
+	maker->is_made = false;
 	heap_cull_use_default(&cull);
 	const struct analysis_request request = {.source_count = 1,
 						 .words = &word,

@@ -22,13 +22,15 @@ struct push_maker {
 	bool has_past; /**< that of an earlier process was looked for */
 	struct clickhouse_past clickhouse;
 	uint64_t dropped; /**< by the queue when the last profile was made */
+	bool is_made;     /**< the last call of push_profile_make() has made a profile, whatever else went wrong */
 	/** Gets the one profile of a trace that is over, of the host that the trace names; NULL: it goes where the
 	    place says. */
 	struct sink *loaded;
 };
 
-/** Make a profile of the trace, and put it into the queue; or into the directory that the place is. Return 0, or a
-    negative errno with the reason in `diag`; -EBADMSG: it was made, but what an earlier process left is damaged. */
+/** Make a profile of the trace, put it into the queue, or into the directory that the place is, and set is_made. Return
+    0, or a negative errno with the reason in `diag`, also of a profile that was made while what an earlier process left
+    is damaged. */
 int push_profile_make(struct push_maker *maker, const char *trace, struct diag *diag);
 
 /** Free what it has. */

@@ -393,6 +393,16 @@ def check_kills_of_refusals():
 
 # ---- a logger that is killed ----
 
+def damage(trace, other):
+    """Make a copy with a byte changed, so that its events cannot be read."""
+    whole = pathlib.Path(trace).read_bytes()
+    for at in range(len(whole) - 256, 0, -256):
+        pathlib.Path(other).write_bytes(whole[:at] + bytes([whole[at] ^ 255]) + whole[at + 1:])
+        if b"events at offset" in subprocess.run([XHEAP, "heap", other], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE).stderr:
+            return
+    expect(False, f"{trace} cannot be damaged")
+
+
 def check_logger_killed():
     """What came since the last profile counts as one that was dropped, and the pusher says so. What is recovered can be pushed, once."""
     os.mkdir("orphan")
@@ -408,6 +418,10 @@ def check_logger_killed():
     expect(push.returncode == 2 and "no trace" in said and "dropped=1" in status and 2000 <= pushed_objects("orphan") < 2100, f"{push.returncode}: {said} {status} {pushed_objects('orphan')}")
     place = f"file:{os.path.abspath('orphan')}"
     run("recover", "orphan.xht")
+    # Of a damaged trace nothing is pushed, and what is known of former pushes stays.
+    damage("orphan.xht", "damaged.xht")
+    said = run("push", "orphan", place, "--trace", "damaged.xht", status=2).stderr
+    expect("events at offset" in said and os.path.exists("state/xheap/push/orphan/past"), f"{said} {os.listdir('state/xheap/push/orphan')}")
     run("push", "orphan", place, "--trace", "orphan.xht")
     expect(4000 <= pushed_objects("orphan") < 4100, f"{pushed_objects('orphan')} with what was recovered")
     said = run("push", "orphan", place, "--trace", "orphan.xht", status=2).stderr

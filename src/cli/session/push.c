@@ -103,7 +103,7 @@ static bool profile_make(struct pushing *pushing, const char *trace)
 		push_queue_tell(&pushing->queue);
 	/* Until the next profile, its memory is of use to others. */
 	malloc_trim(0);
-	return !error || error == -EBADMSG;
+	return pushing->maker.is_made;
 }
 
 /* Its logger says so to all, a little later. */
