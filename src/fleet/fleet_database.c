@@ -17,6 +17,7 @@
 #include "base/intern.h"
 #include "base/memory.h"
 #include "base/sink.h"
+#include "fleet/clickhouse_follow.h"
 #include "fleet/clickhouse_sessions.h"
 #include "fleet/fleet_sums.h"
 
@@ -953,4 +954,4 @@ static int names_ask(const struct fleet_place *place, const struct fleet_questio
 	return error;
 }
 
-const struct fleet_source fleet_clickhouse = {CLICKHOUSE_PREFIX, clickhouse_answer_question, names_ask, NULL};
+const struct fleet_source fleet_clickhouse = {CLICKHOUSE_PREFIX, clickhouse_answer_question, names_ask, clickhouse_follow};

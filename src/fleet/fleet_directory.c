@@ -353,13 +353,14 @@ static uint32_t sample_stack(struct directory *directory, const struct pushed_sa
 /* The push takes the place of the one before: what that one had in use goes. */
 static void use_replace(struct directory *directory, struct session_use *use, const struct push *push, bool has_made)
 {
+	const uint32_t moment = fleet_series_moment(directory->series, push->head.pushed_ns);
 	struct pushed_sample sample;
 	uint32_t *frames = NULL;
 	size_t capacity = 0, at = 0;
 	for (size_t i = 0; i < use->count; i++) {
 		const struct fleet_change change = {.bytes = -(int64_t)use->items[i].bytes,
 						    .blocks = -(int64_t)use->items[i].blocks};
-		fleet_series_add(directory->series, use->version, use->items[i].stack, push->head.pushed_ns, &change);
+		fleet_series_add(directory->series, use->version, use->items[i].stack, moment, &change);
 	}
 	use->count = 0;
 	frames_take(directory, &frames, &capacity);
@@ -369,7 +370,7 @@ static void use_replace(struct directory *directory, struct session_use *use, co
 						    .made_bytes = has_made ? sample.values[PUSHED_ALLOC_SPACE] : 0,
 						    .made_blocks = has_made ? sample.values[PUSHED_ALLOC_OBJECTS] : 0};
 		const uint32_t stack = sample_stack(directory, &sample, frames);
-		fleet_series_add(directory->series, use->version, stack, push->head.pushed_ns, &change);
+		fleet_series_add(directory->series, use->version, stack, moment, &change);
 		memory_grow(use->items, use->count, use->capacity);
 		use->items[use->count++] = (struct use){stack, (uint64_t)change.bytes, (uint64_t)change.blocks};
 	}

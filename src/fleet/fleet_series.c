@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "fleet/fleet_series.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/sink.h"
 
 static uint32_t intervals(const struct fleet_series *series)
 {
@@ -45,6 +47,8 @@ static uint32_t intervals_of(const struct fleet_answer *answer)
 void fleet_series_begin(struct fleet_series *series, const struct fleet_answer *answer)
 {
 	const size_t count = answer->shown < FLEET_SERIES_STACKS ? answer->shown : FLEET_SERIES_STACKS;
+	struct sink ids;
+	sink_to_memory(&ids);
 	series->from_ns = answer->from_ns;
 	series->rows = memory_zeroed(count + 1, sizeof(*series->rows));
 	bounds_make(series, answer->until_ns - answer->from_ns, intervals_of(answer));
@@ -54,7 +58,12 @@ void fleet_series_begin(struct fleet_series *series, const struct fleet_answer *
 		if (stack == known)
 			series->rows[stack] = (uint32_t)i;
 		*map_add(&series->of_id, answer->rows[i].id, &is_new) = stack;
+		sink_format(&ids, "%c%" PRIu64, i ? ',' : '[', answer->rows[i].id);
 	}
+	sink_text(&ids, count ? "]" : "[0]");
+	char *list = sink_take(&ids, NULL);
+	series->id_list = arena_text(&series->arena, list);
+	free(list);
 	series->stack_count = series->stacks.count;
 }
 
@@ -104,13 +113,23 @@ static void change_add(struct fleet_change *to, const struct fleet_change *chang
 	to->made_blocks += change->made_blocks;
 }
 
-void fleet_series_add(struct fleet_series *series, uint32_t version, uint32_t stack, int64_t time_ns,
+void fleet_series_times(struct fleet_series *series, int64_t from_ns, int64_t interval_ns, uint32_t count)
+{
+	series->from_ns = from_ns;
+	bounds_make(series, interval_ns * count - 1, count);
+}
+
+uint32_t fleet_series_moment(const struct fleet_series *series, int64_t time_ns)
+{
+	const int64_t since_ns = time_ns < series->from_ns ? -1 : time_ns - series->from_ns;
+	const uint32_t moment = cell_bounds_moment(&series->bounds, since_ns), last = intervals(series);
+	return moment < last ? moment : last;
+}
+
+void fleet_series_add(struct fleet_series *series, uint32_t version, uint32_t stack, uint32_t moment,
 		      const struct fleet_change *change)
 {
-	const uint32_t last = intervals(series);
-	const int64_t since_ns = time_ns < series->from_ns ? -1 : time_ns - series->from_ns;
-	const uint32_t moment = cell_bounds_moment(&series->bounds, since_ns);
-	change_add(&curve_find(series, version, stack)->changes[moment < last ? moment : last], change);
+	change_add(&curve_find(series, version, stack)->changes[moment], change);
 }
 
 void fleet_series_halve(struct fleet_series *series)

@@ -44,6 +44,7 @@ struct fleet_series {
 	uint32_t stack_count;      /**< of the answer */
 	uint32_t *rows;            /**< of these, in the answer: the first row of each */
 	struct map of_id;          /**< by the source's number of a stack: ours */
+	const char *id_list;       /**< all of the source's: "[1,2]" */
 	struct intern version_keys;
 	struct fleet_series_version *versions;
 	size_t version_capacity;
@@ -65,8 +66,14 @@ uint32_t fleet_series_stack(struct fleet_series *series, const uint32_t *frames,
 /** Return the number of a stack by the source's; or FLEET_REST. */
 uint32_t fleet_series_stack_of_id(const struct fleet_series *series, uint64_t id);
 
-/** Add a change at a time since 1970. */
-void fleet_series_add(struct fleet_series *series, uint32_t version, uint32_t stack, int64_t time_ns,
+/** Have other times, before the first change: intervals from then on, of one length. */
+void fleet_series_times(struct fleet_series *series, int64_t from_ns, int64_t interval_ns, uint32_t intervals);
+
+/** Return the moment at which what happens at a time since 1970 can be seen. */
+uint32_t fleet_series_moment(const struct fleet_series *series, int64_t time_ns);
+
+/** Add a change at a moment. */
+void fleet_series_add(struct fleet_series *series, uint32_t version, uint32_t stack, uint32_t moment,
 		      const struct fleet_change *change);
 
 /** Make two intervals into one. */

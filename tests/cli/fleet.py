@@ -17,7 +17,7 @@ import time
 
 XHEAP, SOURCE = os.environ["XHEAP"], pathlib.Path(os.environ["SOURCE"])
 sys.path.insert(0, str(SOURCE / "tests/live"))
-from pages import decode_cells, traces_of  # noqa: E402
+from pages import decode_cells, live_of, traces_of  # noqa: E402
 from pushed_files import EPOCH, MINUTE, PROGRAM, Stacks, sampled, write  # noqa: E402
 
 os.environ["XDG_STATE_HOME"] = str(pathlib.Path("state").absolute())
@@ -255,18 +255,8 @@ def page_of(place, *words):
     run("fleet", "top", place, "--html", "page.html", *words)
     (facts, cells), = traces_of(pathlib.Path("page.html").read_text())
     head, columns = decode_cells(cells)
-    count, live = len(head["bounds"]), collections.defaultdict(lambda: [0] * len(head["bounds"]))
-
-    def stack(node):
-        image, _, full = head["functions"][columns["function"][node]][:3]
-        frame = image + ("!" if image and not full.startswith("+") else "") + full
-        return (frame, *(stack(columns["parent"][node] - 1) if columns["parent"][node] else ()))
-
-    for node, thread, birth, end, size in zip(*(columns[key] for key in ("node", "thread", "birth", "end", "bytes"))):
-        for bound in range(birth, min(end, count)):
-            live[facts["processes"][thread]["name"], stack(node)][bound] += size
     made = {key: sum(columns[key]) for key in ("bytes", "blocks")}
-    return facts, head, live, made
+    return facts, head, live_of(facts, cells), made
 
 
 def check_page():

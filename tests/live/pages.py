@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What a page of xheap view gets: the bytes of cells, and the data of a file that opens without a server (viewer/README.md)."""
 import base64
+import collections
 import gzip
 import json
 import re
@@ -39,3 +40,19 @@ def traces_of(page):
     if at != len(data):
         raise AssertionError(f"{at} of {len(data)} bytes are {len(found)} traces")
     return found
+
+
+def live_of(facts, cells):
+    """What lives at each bound, by process and stack, which is frames from inside out."""
+    head, columns = decode_cells(cells)
+    count, live = len(head["bounds"]), collections.defaultdict(lambda: [0] * len(head["bounds"]))
+
+    def stack(node):
+        image, _, full = head["functions"][columns["function"][node]][:3]
+        frame = image + ("!" if image and not full.startswith("+") else "") + full
+        return (frame, *(stack(columns["parent"][node] - 1) if columns["parent"][node] else ()))
+
+    for node, thread, birth, end, size in zip(*(columns[key] for key in ("node", "thread", "birth", "end", "bytes"))):
+        for bound in range(birth, min(end, count)):
+            live[facts["processes"][facts["threads"][thread]["process"]]["name"], stack(node)][bound] += size
+    return live
