@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The steps of an epoch add up to what is in use; all of it goes where the next epoch of the session begins, whose first
- * push has everything again. So one query adds up steps by interval, and what goes at the ends of epochs.
+ * The steps of an epoch add up to what is in use; all of it goes where the next epoch of the session begins, whose
+ * first push has everything again. So one query adds up steps by interval, and what goes at the ends of epochs.
  */
 #include "fleet/clickhouse_follow.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +28,7 @@ struct followed_epoch {
 	bool is_made, is_twice;
 };
 
-struct following {
+struct database_following {
 	struct clickhouse_server server;
 	struct clickhouse_sessions sessions;
 	const struct fleet_question *question;
@@ -39,7 +40,7 @@ struct following {
 
 /* ---- epochs ---- */
 
-static void session_take(struct following *following, const struct clickhouse_session *session)
+static void session_take(struct database_following *following, const struct clickhouse_session *session)
 {
 	const struct clickhouse_epoch *last = session->last;
 	const uint32_t version = fleet_series_version(following->series, last->service, last->version);
@@ -69,7 +70,7 @@ static int epoch_order(const void *a, const void *b)
 }
 
 /* Epochs that were over before the first interval have nothing to add. */
-static void epochs_sort(struct following *following)
+static void epochs_sort(struct database_following *following)
 {
 	size_t kept = 0;
 	for (size_t i = 0; i < following->count; i++)
@@ -82,20 +83,22 @@ static void epochs_sort(struct following *following)
 
 /* ---- queries ---- */
 
-enum value { EPOCH, VERSION, END, MADE };
+enum epoch_value { EPOCH, VERSION, BEGIN, WHOLE, END, MADE };
 
-static void list_write(const struct following *following, size_t first, size_t end, enum value value, struct sink *sql)
+static void list_write(const struct database_following *following, size_t first, size_t end, enum epoch_value value,
+		       struct sink *sql)
 {
 	for (size_t i = first; i < end; i++) {
 		const struct followed_epoch *epoch = &following->epochs[i];
-		const uint64_t values[] = {epoch->epoch->id, epoch->version, epoch->end, epoch->is_made};
+		const uint64_t values[] = {epoch->epoch->id,    epoch->version, epoch->epoch->arrived,
+					   epoch->epoch->whole, epoch->end,     epoch->is_made};
 		sink_format(sql, "%c%" PRIu64, i > first ? ',' : '[', values[value]);
 	}
 	sink_put(sql, ']');
 }
 
-static void value_write(const struct following *following, size_t first, size_t end, enum value value, const char *name,
-			struct sink *sql)
+static void value_write(const struct database_following *following, size_t first, size_t end, enum epoch_value value,
+			const char *name, struct sink *sql)
 {
 	sink_text(sql, "toUInt64(transform(epoch, ");
 	list_write(following, first, end, EPOCH, sql);
@@ -105,7 +108,7 @@ static void value_write(const struct following *following, size_t first, size_t 
 }
 
 /* The interval of a time in seconds, from 1; 0: before all. */
-static void interval_write(const struct following *following, const char *time, struct sink *sql)
+static void interval_write(const struct database_following *following, const char *time, struct sink *sql)
 {
 	sink_format(sql,
 		    "toUInt64(if(%s < %" PRIu64 ", toInt64(0), 1 + intDiv(toInt64(%s) - %" PRIu64 ", %" PRIu64
@@ -113,8 +116,9 @@ static void interval_write(const struct following *following, const char *time, 
 		    time, following->from, time, following->from, following->width);
 }
 
-/* Rows of the table with what is known of their epochs. */
-static void rows_write(const struct following *following, size_t first, size_t end, struct sink *sql)
+/* Rows of the table with what is known of their epochs; of copies the one that came first. The server notes the time of
+   a push for each table, and one note may be a second later. The end of one epoch is the beginning of the next one. */
+static void rows_write(const struct database_following *following, size_t first, size_t end, struct sink *sql)
 {
 	const struct fleet_series *series = following->series;
 	uint64_t slot = UINT64_MAX;
@@ -124,12 +128,15 @@ static void rows_write(const struct following *following, size_t first, size_t e
 	}
 	sink_text(sql, "(SELECT ");
 	value_write(following, first, end, VERSION, "version", sql);
+	value_write(following, first, end, BEGIN, "begun", sql);
+	value_write(following, first, end, WHOLE, "whole", sql);
 	value_write(following, first, end, END, "gone", sql);
 	value_write(following, first, end, MADE, "is_of_made", sql);
 	sink_text(sql, "stack AS one, ");
 	clickhouse_in_time(sql, "arrived", following->question, 0, 1);
 	sink_format(sql,
-		    " AS is_in_time, if(one IN (SELECT toUInt64(arrayJoin(%s))), one, toUInt64(0)) AS id, arrived, "
+		    " AS is_in_time, if(one IN (SELECT toUInt64(arrayJoin(%s))), one, toUInt64(0)) AS id, "
+		    "if(push = whole, begun, greatest(toUInt64(arrived), begun)) AS seen, "
 		    "bytes_step, objects_step, made_bytes, made_objects FROM samples WHERE slot >= %" PRIu64
 		    " AND service >= ",
 		    series->id_list, slot);
@@ -138,28 +145,30 @@ static void rows_write(const struct following *following, size_t first, size_t e
 	clickhouse_quote(sql, following->epochs[end - 1].service);
 	sink_text(sql, " AND epoch IN (SELECT toUInt64(arrayJoin(");
 	list_write(following, first, end, EPOCH, sql);
-	sink_text(sql, following->epochs[first].is_twice ? "))) LIMIT 1 BY stack, epoch, push)" : "))))");
+	sink_text(sql,
+		  following->epochs[first].is_twice ? "))) ORDER BY arrived LIMIT 1 BY stack, epoch, push)" : "))))");
 }
 
-static char *query_make(const struct following *following, size_t first, size_t end)
+static char *query_make(const struct database_following *following, size_t first, size_t end)
 {
 	struct sink sql;
 	sink_to_memory(&sql);
 	sink_text(&sql, "SELECT version, id, ");
-	interval_write(following, "arrived", &sql);
-	sink_text(&sql, ", sum(bytes_step * (arrived < gone)), sum(objects_step * (arrived < gone)), toUInt64(sum(made_bytes * "
-			"is_of_made * is_in_time)), toUInt64(sum(made_objects * is_of_made * is_in_time)) FROM ");
+	interval_write(following, "seen", &sql);
+	sink_text(&sql, ", sum(bytes_step * (seen < gone)), sum(objects_step * (seen < gone)), "
+			"toUInt64(sum(made_bytes * is_of_made * is_in_time)), "
+			"toUInt64(sum(made_objects * is_of_made * is_in_time)) FROM ");
 	rows_write(following, first, end, &sql);
 	sink_text(&sql, " GROUP BY version, id, moment UNION ALL SELECT version, id, ");
 	interval_write(following, "gone", &sql);
 	sink_text(&sql, ", -sum(bytes_step), -sum(objects_step), toUInt64(0), toUInt64(0) FROM ");
 	rows_write(following, first, end, &sql);
-	sink_format(&sql, " WHERE arrived < gone AND gone < %" PRIu32 " GROUP BY version, id, moment FORMAT RowBinary",
+	sink_format(&sql, " WHERE seen < gone AND gone < %" PRIu32 " GROUP BY version, id, moment FORMAT RowBinary",
 		    NEVER);
 	return sink_take(&sql, NULL);
 }
 
-static void changes_read(struct following *following, struct clickhouse_answer *answer)
+static void changes_read(struct database_following *following, struct clickhouse_answer *answer)
 {
 	struct fleet_series *series = following->series;
 	while (clickhouse_has_more(answer)) {
@@ -176,7 +185,7 @@ static void changes_read(struct following *following, struct clickhouse_answer *
 	}
 }
 
-static int epochs_ask(struct following *following, struct diag *diag)
+static int epochs_ask(struct database_following *following, struct diag *diag)
 {
 	int error = 0;
 	for (size_t first = 0, end; first < following->count && !error; first = end) {
@@ -197,7 +206,7 @@ static int epochs_ask(struct following *following, struct diag *diag)
 /* ---- times ---- */
 
 /* Intervals are whole seconds, so that the server finds them. */
-static int times_ask(struct following *following, struct diag *diag)
+static int times_ask(struct database_following *following, struct diag *diag)
 {
 	struct clickhouse_answer answer;
 	struct sink sql;
@@ -214,18 +223,21 @@ static int times_ask(struct following *following, struct diag *diag)
 	const uint64_t first = error ? 0 : clickhouse_number(&answer), last = error ? 0 : clickhouse_number(&answer);
 	error = clickhouse_answer_end(&answer, error, &following->server, diag);
 	free(text);
-	const uint64_t intervals = following->series->bounds.count - 1, seconds = (last > first ? last - first : 0) + 1;
+	if (error || last < first || last > UINT32_MAX)
+		return error ? error : diag_fail(diag, EBADMSG, "the server's times make no sense");
+	const uint64_t most = following->series->bounds.count - 1, seconds = last - first + 1;
 	following->from = first;
-	following->width = (seconds + intervals - 1) / intervals;
+	following->width = (seconds + most - 1) / most;
+	const uint32_t intervals = (uint32_t)((seconds + following->width - 1) / following->width);
 	fleet_series_times(following->series, (int64_t)first * NS_OF_SECOND,
-			   (int64_t)following->width * NS_OF_SECOND, (uint32_t)((seconds + following->width - 1) / following->width));
-	return error;
+			   (int64_t)following->width * NS_OF_SECOND, intervals);
+	return 0;
 }
 
 int clickhouse_follow(const struct fleet_place *place, const struct fleet_question *question,
 		      struct fleet_series *series, struct diag *diag)
 {
-	struct following following = {
+	struct database_following following = {
 		.server = {.token_file = place->token_file, .most_s = place->most_s, .shown = place->shown},
 		.question = question,
 		.series = series};

@@ -954,4 +954,5 @@ static int names_ask(const struct fleet_place *place, const struct fleet_questio
 	return error;
 }
 
-const struct fleet_source fleet_clickhouse = {CLICKHOUSE_PREFIX, clickhouse_answer_question, names_ask, clickhouse_follow};
+const struct fleet_source fleet_clickhouse = {CLICKHOUSE_PREFIX, clickhouse_answer_question, names_ask,
+						    clickhouse_follow};

@@ -142,7 +142,7 @@ static void curve_take(struct page_making *making, const struct fleet_curve *cur
 		const int64_t more = *(const int64_t *)(const void *)(change + amounts->change);
 		const uint64_t made = *(const uint64_t *)(const void *)(change + amounts->made);
 		const uint64_t born = more > 0 && made < (uint64_t)more ? (uint64_t)more : made;
-		uint64_t gone = more > 0 ? born - (uint64_t)more : born + (uint64_t)-more;
+		uint64_t gone = born - (uint64_t)more;
 		stack[depth++] = (struct live_part){moment, born};
 		while (gone && depth) {
 			struct live_part *last = &stack[depth - 1];
@@ -306,6 +306,12 @@ static const struct fleet_row *growth_of(const struct page_making *making)
 	return is_there ? &growth->rows[0] : NULL;
 }
 
+/* Return a number that is not negative as a whole one. */
+static uint64_t whole_number(double number)
+{
+	return number < (double)INT64_MAX ? (uint64_t)number : INT64_MAX;
+}
+
 static void json_growth(struct json *json, struct page_making *making)
 {
 	const struct fleet_row *row = growth_of(making);
@@ -318,8 +324,8 @@ static void json_growth(struct json *json, struct page_making *making)
 	const struct cell_function_text function = function_of(making, row->group);
 	json_begin_object(json, "growth");
 	json_function(json, "function", &function);
-	json_number(json, "bytes_per_second",
-		    (int64_t)(row->change * (double)row->sides[FLEET_AFTER].population / SECONDS_OF_HOUR));
+	json_count(json, "bytes_per_second",
+		   whole_number(row->change * (double)row->sides[FLEET_AFTER].population / SECONDS_OF_HOUR));
 	json_number(json, "from_ns", -1);
 	json_number(json, "to_ns", duration_ns(making->page));
 	json_end_object(json);
@@ -344,7 +350,7 @@ static void json_answer(struct json *json, struct page_making *making)
 		}
 	}
 	json_begin_object(json, "answer");
-	if (most) {
+	if (most && making->use[making->peak]) {
 		json_function(json, "peak_function", &making->functions[largest]);
 		json_thousandths(json, "peak_share",
 				 (uint64_t)((unsigned __int128)most * 1000 / making->use[making->peak]));
@@ -394,10 +400,10 @@ static void json_grown(struct json *json, struct page_making *making, const stru
 	const struct cell_function_text function = function_of(making, row->group);
 	const uint64_t hosts = row->sides[FLEET_AFTER].population;
 	const char *title = arena_format(&making->arena, "%s grows by %s per host and hour", function.short_name,
-					 text_bytes((uint64_t)row->change).data);
+					 text_bytes(whole_number(row->change)).data);
 	const char *evidence = arena_format(&making->arena, "in %s%s%s, on %s host%s; error %s", row->service,
 					    *row->version ? " " : "", row->version, text_count(hosts).data,
-					    text_plural(hosts), text_bytes((uint64_t)row->error).data);
+					    text_plural(hosts), text_bytes(whole_number(row->error)).data);
 	json_finding_begin(json, making, "growth", title, evidence,
 			   arena_format(&making->arena, "xheap fleet growth %s", making->page->place));
 	json_begin_object(json, "select");

@@ -8,9 +8,18 @@
 #include "base/memory.h"
 #include "base/sink.h"
 
+#define SPAN_NS_MAX (INT64_MAX / 4)
+
 static uint32_t intervals(const struct fleet_series *series)
 {
 	return series->bounds.count - 1;
+}
+
+/* A clock may say anything. */
+static int64_t span_of(int64_t from_ns, int64_t until_ns)
+{
+	const uint64_t span_ns = (uint64_t)until_ns - (uint64_t)from_ns;
+	return span_ns < SPAN_NS_MAX ? (int64_t)span_ns : SPAN_NS_MAX;
 }
 
 static void bounds_make(struct fleet_series *series, int64_t span_ns, uint32_t count)
@@ -51,7 +60,7 @@ void fleet_series_begin(struct fleet_series *series, const struct fleet_answer *
 	sink_to_memory(&ids);
 	series->from_ns = answer->from_ns;
 	series->rows = memory_zeroed(count + 1, sizeof(*series->rows));
-	bounds_make(series, answer->until_ns - answer->from_ns, intervals_of(answer));
+	bounds_make(series, span_of(answer->from_ns, answer->until_ns), intervals_of(answer));
 	for (size_t i = 0; i < count; i++) {
 		const uint32_t known = series->stacks.count, stack = stack_begin(series, answer->rows[i].group);
 		bool is_new;
@@ -107,8 +116,9 @@ static struct fleet_curve *curve_find(struct fleet_series *series, uint32_t vers
 
 static void change_add(struct fleet_change *to, const struct fleet_change *change)
 {
-	to->bytes += change->bytes;
-	to->blocks += change->blocks;
+	/* Sums that no host can have go round. */
+	to->bytes = (int64_t)((uint64_t)to->bytes + (uint64_t)change->bytes);
+	to->blocks = (int64_t)((uint64_t)to->blocks + (uint64_t)change->blocks);
 	to->made_bytes += change->made_bytes;
 	to->made_blocks += change->made_blocks;
 }
@@ -121,7 +131,7 @@ void fleet_series_times(struct fleet_series *series, int64_t from_ns, int64_t in
 
 uint32_t fleet_series_moment(const struct fleet_series *series, int64_t time_ns)
 {
-	const int64_t since_ns = time_ns < series->from_ns ? -1 : time_ns - series->from_ns;
+	const int64_t since_ns = time_ns < series->from_ns ? -1 : span_of(series->from_ns, time_ns);
 	const uint32_t moment = cell_bounds_moment(&series->bounds, since_ns), last = intervals(series);
 	return moment < last ? moment : last;
 }
