@@ -227,18 +227,19 @@ _xheap_fleet() {
 	case $2 in
 	--by) [ "${COMP_WORDS[2]}" = top ] && _xheap_reply "stack function service host" "$1" || _xheap_reply "stack function" "$1" ;;
 	--format) _xheap_reply "text csv json" "$1" ;;
-	--token-file) COMPREPLY=($(compgen -f -- "$1")) ;;
+	--token-file | --html) COMPREPLY=($(compgen -f -- "$1")) ;;
 	--after | --before | --fail-above | --last | --timeout | --service | --host | --version | --top | --width | --cluster | --keep) ;;
 	*)
 		case $1 in
 		-*)
 			local options="--last --service --host --version --token-file --timeout --top --format --width --fullNames --help"
 			case ${COMP_WORDS[2]} in
-			top | growth) options="--by $options" ;;
+			top) options="--by --html $options" ;;
+			growth) options="--by $options" ;;
 			diff) options="--by --after --before --fail-above $options" ;;
 			init) options="--cluster --keep --token-file --timeout --help" ;;
 			load) options="--service --host --version --token-file --timeout --help" ;;
-			sql) options="--by --after --before --fail-above $options" ;;
+			sql) options="--by --html --after --before --fail-above $options" ;;
 			esac
 			_xheap_reply "$options" "$1" ;;
 		*) [ "$2" = sql ] && _xheap_reply "top diff growth hosts versions" "$1" || _xheap_traces "$1" ;;

@@ -73,6 +73,7 @@ complete -c xheap -n '__fish_seen_subcommand_from boottrace' -o yes -d 'Restart 
 complete -c xheap -n __fish_use_subcommand -a fleet -d 'Ask about all hosts whose sessions push profiles'
 complete -c xheap -n '__fish_seen_subcommand_from fleet' -a 'top diff growth hosts versions sql init load'
 complete -c xheap -n '__fish_seen_subcommand_from fleet' -l by -x -a 'stack function service host' -d 'What a row is about'
+complete -c xheap -n '__fish_seen_subcommand_from fleet' -l html -r -F -d 'Write the answer of top as a page'
 complete -c xheap -n '__fish_seen_subcommand_from fleet' -l after -x -d 'The version that may have grown'
 complete -c xheap -n '__fish_seen_subcommand_from fleet' -l before -x -d 'The version to compare with'
 complete -c xheap -n '__fish_seen_subcommand_from fleet' -l fail-above -x -d 'Fail if a row grew by more than this per host'

@@ -84,7 +84,7 @@ function drawSentence(app) {
 	children.push(
 		" ",
 		make("b", about + formatBytes(totals.outstanding_bytes)),
-		app.source.held ? " is still there." : resident ? " never freed." : " was never freed.",
+		app.source.held || trace.fleet ? " is still there." : resident ? " never freed." : " was never freed.",
 	);
 	fill(byId("sentence"), ...children);
 }
@@ -112,7 +112,7 @@ function drawState(app) {
 		state = trace.state ?? [],
 		isLoud = state.some((row) => LOUD.includes(row.kind)),
 		chip = byId("state");
-	// What is damaged is said by itself, with its place.
+	// Damage is said below.
 	const rows = trace.damage ? state.filter((row) => row.kind !== "damage") : state;
 	const lost = state.find((row) => row.kind === "losses");
 	const words = [`${formatCount(trace.events)} events`];

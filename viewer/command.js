@@ -184,10 +184,10 @@ export function commandOf(app) {
 		isMap = state.view === "map",
 		{choice} = app.picture,
 		filters = isDump ? [...state.filters, ...itemFilters(app)] : state.filters,
-		// Those of the window that were not freed to the end of the run are what is outstanding of it.
+		// What began in the window and is never freed is outstanding of it.
 		isNever = (/** @type {Filter} */ {by, key, hide}) =>
 			by === "life" && key === NEVER_FREED && !hide && choice.kind === "window" && !isDump && !isMap,
-		// The file grows on: its peak and its end are other ones when the command runs.
+		// The file grows: its peak and end will be others.
 		grows = (app.trace.live || app.source.held) && {isPeak: false, isWhole: false},
 		{key, words} = selectionWords({...app.picture, ...grows, isWithout: false}, filters.length > 0, isDump),
 		typed = splitWords(state.words),
@@ -202,6 +202,7 @@ export function commandOf(app) {
 		typed.splice(window, 4);
 		lacks.push("the window of the typed filter");
 	}
+	if (app.trace.fleet) return {words: app.trace.fleet, lacks: [], shape: ["times"]};
 	if (state.view === "compare") return comparedCommand(app);
 	if (isDump) {
 		if (state.item && filters.length === state.filters.length) lacks.push("what is selected");

@@ -54,6 +54,10 @@ static void functions_find(struct function_list *list, const struct cell_answer 
 {
 	const struct cell_tree *tree = answer->tree;
 	list->of_node = memory_zeroed(tree->count, sizeof(*list->of_node));
+	for (uint32_t i = 0; i < tree->count && !answer->names; i++)
+		list->of_node[i] = tree->nodes[i].name;
+	if (!answer->names)
+		return;
 	for (uint32_t i = 0; i < tree->count; i++) {
 		const struct cell_node *node = &tree->nodes[i];
 		uint32_t known = list->texts.count, function = function_add(list, answer->names, node->name);
@@ -79,6 +83,24 @@ static void function_write(struct json *json, const struct heap_names *names, co
 	cell_name_write(names, function->name, json);
 	json_text(json, NULL, function->file ? function->file : "");
 	json_count(json, NULL, cell_name_marks(names, function->name));
+	json_end_array(json);
+}
+
+static void functions_write(const struct function_list *list, const struct cell_answer *answer, struct json *json)
+{
+	json_begin_array(json, "functions");
+	for (uint32_t i = 0; i < list->texts.count; i++)
+		function_write(json, answer->names, &list->items[i]);
+	for (uint32_t i = 0; i < answer->function_count; i++) {
+		const struct cell_function_text *text = &answer->functions[i];
+		json_begin_array(json, NULL);
+		json_text(json, NULL, text->image);
+		json_text(json, NULL, text->short_name);
+		json_text(json, NULL, text->full_name);
+		json_text(json, NULL, "");
+		json_count(json, NULL, text->marks);
+		json_end_array(json);
+	}
 	json_end_array(json);
 }
 
@@ -268,10 +290,7 @@ static void head_write(const struct cell_writing *writing, const struct column_p
 	json_count(&json, "lumped_stacks", answer->tree->lumped_stacks);
 	json_count(&json, "lumped_functions", answer->tree->lumped_functions);
 	json_count(&json, "plain_bytes", answer->plain_bytes);
-	json_begin_array(&json, "functions");
-	for (uint32_t i = 0; i < writing->functions.texts.count; i++)
-		function_write(&json, answer->names, &writing->functions.items[i]);
-	json_end_array(&json);
+	functions_write(&writing->functions, answer, &json);
 	columns_describe(&json, places);
 	json_end_object(&json);
 }

@@ -129,7 +129,7 @@ static int epoch_order(const void *a, const void *b)
 }
 
 /* All of the epoch's pushes are there: else its steps add up to nothing that ever was in use. */
-static bool is_complete(const struct clickhouse_epoch *epoch)
+bool clickhouse_epoch_is_complete(const struct clickhouse_epoch *epoch)
 {
 	return epoch->count == epoch->last - epoch->whole + 1;
 }
@@ -145,7 +145,7 @@ static void growth_find(struct clickhouse_session *session)
 			first = epoch;
 	}
 	const int64_t length_ns = session->last->last_ns - first->first_ns;
-	if (length_ns <= 0 || !is_complete(first))
+	if (length_ns <= 0 || !clickhouse_epoch_is_complete(first))
 		return;
 	session->first = first;
 	session->rate = FLEET_NS_OF_HOUR / (double)length_ns;
@@ -180,7 +180,7 @@ static bool session_make(struct clickhouse_session *session, const struct fleet_
 		session->is_twice |= session->epochs[i].twice > 0;
 		answer->twice += session->epochs[i].twice;
 		in_time += session->epochs[i].in_time;
-		if (session->epochs[i].in_time && is_complete(&session->epochs[i]))
+		if (session->epochs[i].in_time && clickhouse_epoch_is_complete(&session->epochs[i]))
 			session->last = &session->epochs[i];
 	}
 	answer->old_sessions += !in_time;
@@ -286,7 +286,7 @@ int clickhouse_sessions_ask(struct clickhouse_sessions *sessions, struct clickho
 	int error = epochs_find(sessions, server, question, !question->last_ns, diag);
 	bool is_cut = false;
 	for (size_t i = 0; i < sessions->epoch_count && question->last_ns; i++)
-		is_cut |= sessions->epochs[i].in_time && !is_complete(&sessions->epochs[i]);
+		is_cut |= sessions->epochs[i].in_time && !clickhouse_epoch_is_complete(&sessions->epochs[i]);
 	if (!error && is_cut)
 		error = epochs_find(sessions, server, question, true, diag);
 	if (error)

@@ -55,6 +55,9 @@ struct clickhouse_sessions {
 int clickhouse_sessions_ask(struct clickhouse_sessions *sessions, struct clickhouse_server *server,
 			    const struct fleet_question *question, struct fleet_answer *answer, struct diag *diag);
 
+/** Return whether no push of the epoch is missing before its last one. */
+bool clickhouse_epoch_is_complete(const struct clickhouse_epoch *epoch);
+
 /** Return whether the epoch is of the pusher that says what was allocated in its start, of the time asked for. */
 bool clickhouse_session_is_made(const struct clickhouse_session *session, const struct clickhouse_epoch *epoch);
 

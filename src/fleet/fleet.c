@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "base/memory.h"
+#include "fleet/fleet_series.h"
 
 enum { NOTES_MAX = 10, NAMED_LEAST = 10 };
 
@@ -25,13 +26,19 @@ static int versions_check(const struct fleet_question *question, const struct fl
 	return 0;
 }
 
-int fleet_ask(const struct fleet_place *place, const struct fleet_question *question, struct fleet_answer *answer,
-	      struct diag *diag)
+static const struct fleet_source *source_of(const struct fleet_place *place)
 {
 	unsigned i = 0;
 	while (i + 1 < SOURCE_COUNT && strncasecmp(place->name, sources[i]->prefix, strlen(sources[i]->prefix)) != 0)
 		i++;
-	int error = sources[i]->ask(place, question, answer, diag);
+	return sources[i];
+}
+
+int fleet_ask(const struct fleet_place *place, const struct fleet_question *question, struct fleet_answer *answer,
+	      struct diag *diag)
+{
+	const struct fleet_source *source = source_of(place);
+	int error = source->ask(place, question, answer, diag);
 	if (!error && question->asked == FLEET_DIFF)
 		error = versions_check(question, answer, diag);
 	if (error)
@@ -40,11 +47,21 @@ int fleet_ask(const struct fleet_place *place, const struct fleet_question *ques
 	/* A row that is not shown may be named in a message. */
 	size_t named = answer->shown > NAMED_LEAST ? answer->shown : NAMED_LEAST;
 	named = named < answer->row_count ? named : answer->row_count;
-	if (!sources[i]->name || !named || answer->rows[0].group)
+	if (!source->name || !named || answer->rows[0].group)
 		return 0;
-	error = sources[i]->name(place, question, answer, named, diag);
+	error = source->name(place, question, answer, named, diag);
 	fleet_answer_sort(answer, named);
 	return error;
+}
+
+int fleet_follow(const struct fleet_place *place, const struct fleet_question *question, struct fleet_answer *answer,
+		 struct fleet_series *series, struct diag *diag)
+{
+	const int error = fleet_ask(place, question, answer, diag);
+	if (error)
+		return error;
+	fleet_series_begin(series, answer);
+	return source_of(place)->follow(place, question, series, diag);
 }
 
 struct fleet_row *fleet_answer_add(struct fleet_answer *answer)

@@ -15,6 +15,7 @@
 #include "base/diag.h"
 #include "base/sink.h"
 
+struct fleet_series;
 struct push_labels;
 
 /** The questions: X(id, word, title of the rows) */
@@ -154,11 +155,19 @@ struct fleet_source {
 	    ask(). */
 	int (*name)(const struct fleet_place *place, const struct fleet_question *question, struct fleet_answer *answer,
 		    size_t count, struct diag *diag);
+	/** Add what changed, push after push, to a series that was begun with the answer. Return as ask(). */
+	int (*follow)(const struct fleet_place *place, const struct fleet_question *question,
+		      struct fleet_series *series, struct diag *diag);
 };
 
 /** Answer a question about what is at the place. Return 0, or a negative errno with the reason in `diag`. */
 int fleet_ask(const struct fleet_place *place, const struct fleet_question *question, struct fleet_answer *answer,
 	      struct diag *diag);
+
+/** Ask FLEET_TOP by stack, and what its stacks had in use over time: begin the series, whose end is the caller's in any
+    case. Return as fleet_ask(). */
+int fleet_follow(const struct fleet_place *place, const struct fleet_question *question, struct fleet_answer *answer,
+		 struct fleet_series *series, struct diag *diag);
 
 /** Make the database of the place, of ClickHouse, with its tables. cluster: that the server is a shard of, or NULL;
     keep_days: 0: what arrives is kept for ever. Return 0, or a negative errno with the reason in `diag`. */

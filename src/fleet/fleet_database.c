@@ -18,6 +18,7 @@
 #include "base/memory.h"
 #include "base/sink.h"
 #include "fleet/clickhouse_epochs.h"
+#include "fleet/clickhouse_follow.h"
 #include "fleet/clickhouse_names.h"
 #include "fleet/fleet_sums.h"
 
@@ -267,19 +268,25 @@ static void sums_write(const struct query_branch *branch, struct sink *sql)
 	sink_text(sql, " GROUP BY id HAVING b > 0 OR o > 0 OR made > 0 OR made_count > 0");
 }
 
-/* The key of what adds up: a group on a host. Both numbers are hashes of 64 bits; that two of the 200,000 pairs of a
-   branch are the same has a chance of 1e-9. A single number is found in half the time of two. */
-static void key_write(const struct query_branch *branch, struct sink *sql)
+/* The keeper of the epoch in the column. */
+static void keeper_write(const char *column, const struct query_branch *branch, struct sink *sql)
 {
 	size_t at = 0;
 	bool is_own = true;
 	for (const struct counted_epoch *entry; is_own && (entry = entry_next(branch, &at, branch->uses));)
 		is_own = keeper_of(branch, entry) == entry->epoch->id;
-	sink_format(sql, "bitXor(%s, ", group_column(branch->database));
 	if (is_own)
-		sink_text(sql, "epoch");
+		sink_text(sql, column);
 	else
-		value_write(branch, branch->uses, KEEPER, "toUInt64(0)", sql);
+		value_of_write(column, branch, branch->uses, KEEPER, "toUInt64(0)", sql);
+}
+
+/* The key of what adds up: a group on a host. Both numbers are hashes of 64 bits; that two of the 200,000 pairs of a
+   branch are the same has a chance of 1e-9. A single number is found in half the time of two. */
+static void key_write(const struct query_branch *branch, struct sink *sql)
+{
+	sink_format(sql, "bitXor(%s, ", group_column(branch->database));
+	keeper_write("epoch", branch, sql);
 	sink_put(sql, ')');
 }
 
@@ -723,4 +730,5 @@ static int clickhouse_answer_question(const struct fleet_place *place, const str
 	return error;
 }
 
-const struct fleet_source fleet_clickhouse = {CLICKHOUSE_PREFIX, clickhouse_answer_question, clickhouse_names_ask};
+const struct fleet_source fleet_clickhouse = {CLICKHOUSE_PREFIX, clickhouse_answer_question, clickhouse_names_ask,
+						    clickhouse_follow};

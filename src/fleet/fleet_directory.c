@@ -19,6 +19,7 @@
 
 #include "base/memory.h"
 #include "base/text.h"
+#include "fleet/fleet_series.h"
 #include "fleet/fleet_sums.h"
 
 enum { DEPTH_MAX = 16 };
@@ -37,6 +38,7 @@ struct directory {
 	const struct fleet_question *question;
 	struct fleet_answer *answer;
 	struct fleet_summing *summing;
+	struct fleet_series *series; /* is filled in place of the answer; NULL: it is not */
 	struct pushed_reader *reader;
 	struct arena arena;
 	int place;
@@ -231,8 +233,8 @@ static bool session_is_asked(const struct fleet_question *question, const struct
 
 /* ---- reading ---- */
 
-/* Add what counts of a push. Return -EBADMSG after a note if it cannot be read. */
-static int push_add(struct directory *directory, struct push *push, const struct fleet_share *share, struct diag *diag)
+/* Read a push. Return -EBADMSG after a note if it cannot be read. */
+static int push_read(struct directory *directory, struct push *push)
 {
 	struct diag why = {""};
 	const int file = push_open(directory, push->path, &why);
@@ -244,7 +246,15 @@ static int push_add(struct directory *directory, struct push *push, const struct
 		push->is_bad = true;
 		return -EBADMSG;
 	}
-	return fleet_summing_add(directory->summing, directory->reader, push->head.period_bytes, share, diag);
+	return 0;
+}
+
+/* Add what counts of a push. Return as push_read(). */
+static int push_add(struct directory *directory, struct push *push, const struct fleet_share *share, struct diag *diag)
+{
+	const int error = push_read(directory, push);
+	return error ? error
+		     : fleet_summing_add(directory->summing, directory->reader, push->head.period_bytes, share, diag);
 }
 
 /* Add what the session has in use. If its last push is damaged, the one before has to do. Set *last to it. */
@@ -292,6 +302,94 @@ static int growth_add(struct directory *directory, struct push *pushes, size_t c
 	return error == -EBADMSG ? 0 : error;
 }
 
+/* ---- over time ---- */
+
+/* What a stack has in use. */
+struct use {
+	uint32_t stack;
+	uint64_t bytes, blocks;
+};
+
+/* What a session has in use, as its last push that could be read says. */
+struct session_use {
+	uint32_t version;
+	struct use *items;
+	size_t count, capacity;
+};
+
+static void frames_take(struct directory *directory, uint32_t **frames, size_t *capacity)
+{
+	size_t count;
+	const struct pushed_frame *all = pushed_profile_frames(directory->reader, &count);
+	while (*capacity < count)
+		memory_grow(*frames, *capacity, *capacity);
+	for (size_t i = 0; i < count; i++) {
+		const char *label = fleet_summing_label(directory->summing, &all[i]);
+		(*frames)[i] = intern_text(&directory->series->frames, label);
+	}
+}
+
+static uint32_t sample_stack(struct directory *directory, const struct pushed_sample *sample, const uint32_t *frames)
+{
+	uint32_t *stack = memory_zeroed(sample->frame_count + 1, sizeof(*stack));
+	for (size_t i = 0; i < sample->frame_count; i++)
+		stack[i] = frames[sample->frames[i]];
+	const uint32_t number = fleet_series_stack(directory->series, stack, sample->frame_count);
+	free(stack);
+	return number;
+}
+
+/* The push takes the place of the one before: what that one had in use goes. */
+static void use_replace(struct directory *directory, struct session_use *use, const struct push *push, bool has_made)
+{
+	const uint32_t moment = fleet_series_moment(directory->series, push->head.pushed_ns);
+	struct pushed_sample sample;
+	uint32_t *frames = NULL;
+	size_t capacity = 0, at = 0;
+	for (size_t i = 0; i < use->count; i++) {
+		const struct fleet_change change = {.bytes = -(int64_t)use->items[i].bytes,
+						    .blocks = -(int64_t)use->items[i].blocks};
+		fleet_series_add(directory->series, use->version, use->items[i].stack, moment, &change);
+	}
+	use->count = 0;
+	frames_take(directory, &frames, &capacity);
+	while (pushed_profile_next(directory->reader, &at, &sample)) {
+		const struct fleet_change change = {.bytes = (int64_t)sample.values[PUSHED_INUSE_SPACE],
+						    .blocks = (int64_t)sample.values[PUSHED_INUSE_OBJECTS],
+						    .made_bytes = has_made ? sample.values[PUSHED_ALLOC_SPACE] : 0,
+						    .made_blocks = has_made ? sample.values[PUSHED_ALLOC_OBJECTS] : 0};
+		const uint32_t stack = sample_stack(directory, &sample, frames);
+		fleet_series_add(directory->series, use->version, stack, moment, &change);
+		memory_grow(use->items, use->count, use->capacity);
+		use->items[use->count++] = (struct use){stack, (uint64_t)change.bytes, (uint64_t)change.blocks};
+	}
+	free(frames);
+}
+
+static int push_time_order(const void *a, const void *b)
+{
+	const struct push *one = a, *other = b;
+	return is_later(&one->head, &other->head) - is_later(&other->head, &one->head);
+}
+
+/* All pushes of a session in the order of time, from the last one before the answer's time on. */
+static void session_follow(struct directory *directory, struct push *pushes, size_t count)
+{
+	qsort(pushes, count, sizeof(*pushes), push_time_order);
+	const struct pushed_head *newest = &pushes[count - 1].head;
+	struct session_use use = {.version = fleet_series_version(directory->series, newest->service, newest->version)};
+	size_t first = 0;
+	while (first + 1 < count && pushes[first + 1].head.pushed_ns < directory->series->from_ns)
+		first++;
+	for (size_t i = first; i < count; i++)
+		if (!push_read(directory, &pushes[i]))
+			use_replace(directory, &use, &pushes[i],
+				    !pushes[i].is_covered && pushes[i].head.pushed_ns >= directory->series->from_ns);
+	free(use.items);
+}
+
+/* ---- hosts ---- */
+
 static void head_count(struct directory *directory, const struct push *pushes, size_t count)
 {
 	struct fleet_answer *answer = directory->answer;
@@ -316,6 +414,10 @@ static int session_add(struct directory *directory, struct push *pushes, size_t 
 	if (!session_is_asked(directory->question, &push_find(pushes, count, true, NULL)->head, side))
 		return 1;
 	cover_mark(pushes, count);
+	if (directory->series) {
+		session_follow(directory, pushes, count);
+		return 0;
+	}
 	count = pushes_in_time(directory->question, pushes, count);
 	struct push *last = count ? push_find(pushes, count, true, NULL) : NULL;
 	directory->answer->old_sessions += !last;
@@ -380,15 +482,15 @@ static int directory_read(struct directory *directory, const char *place, struct
 		error = host_add(directory, directory->pushes + i, length, diag);
 		i += length;
 	}
-	if (!error)
+	if (!error && !directory->series)
 		fleet_summing_end(directory->summing, directory->answer);
 	return error;
 }
 
-static int directory_ask(const struct fleet_place *place, const struct fleet_question *question,
-			 struct fleet_answer *answer, struct diag *diag)
+static int directory_open(const struct fleet_place *place, const struct fleet_question *question,
+			  struct fleet_answer *answer, struct fleet_series *series, struct diag *diag)
 {
-	struct directory directory = {.question = question, .answer = answer};
+	struct directory directory = {.question = question, .answer = answer, .series = series};
 	directory.place = open(place->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (directory.place < 0)
 		return diag_errno(diag, "cannot read %s", place->name);
@@ -403,4 +505,20 @@ static int directory_ask(const struct fleet_place *place, const struct fleet_que
 	return error;
 }
 
-const struct fleet_source fleet_directory = {"", directory_ask, NULL};
+static int directory_ask(const struct fleet_place *place, const struct fleet_question *question,
+			 struct fleet_answer *answer, struct diag *diag)
+{
+	return directory_open(place, question, answer, NULL, diag);
+}
+
+/* The answer's notes are there already. */
+static int directory_follow(const struct fleet_place *place, const struct fleet_question *question,
+			    struct fleet_series *series, struct diag *diag)
+{
+	struct fleet_answer notes = {.rows = NULL};
+	const int error = directory_open(place, question, &notes, series, diag);
+	fleet_answer_fini(&notes);
+	return error;
+}
+
+const struct fleet_source fleet_directory = {"", directory_ask, NULL, directory_follow};

@@ -17,6 +17,7 @@ import time
 
 XHEAP, SOURCE = os.environ["XHEAP"], pathlib.Path(os.environ["SOURCE"])
 sys.path.insert(0, str(SOURCE / "tests/live"))
+from pages import decode_cells, live_of, traces_of  # noqa: E402
 from pushed_files import EPOCH, MINUTE, PROGRAM, Stacks, sampled, write  # noqa: E402
 
 os.environ["XDG_STATE_HOME"] = str(pathlib.Path("state").absolute())
@@ -246,6 +247,65 @@ def check_growth():
     expect(alone[0]["function"] == "web!leaked" and alone[0]["state"] == "grew" and alone[1]["state"] == "spread", alone)
 
 
+# ---- as a page ----
+
+
+def page_of(place, *words):
+    """The facts of the page, its head, and what lives at each bound, by version and stack."""
+    run("fleet", "top", place, "--html", "page.html", *words)
+    (facts, cells), = traces_of(pathlib.Path("page.html").read_text())
+    head, columns = decode_cells(cells)
+    made = {key: sum(columns[key]) for key in ("bytes", "blocks")}
+    return facts, head, live_of(facts, cells), made
+
+
+def check_page():
+    """Over time, what lives at each bound is what the pushes say that came before it, host by host, and its end and totals are those of top."""
+    place, chance = room("paged"), random.Random(3)
+    stacks = Stacks([("web!ns::cache<int>::put(int)", "web!main"), ("web!leaked", "web!serve", "web!main"), ("web+0x1f0", "web!main"), ()])
+    wanted = collections.defaultdict(dict)  # host -> time -> bytes in use by stack
+    for host in range(6):
+        for index in range(30 if host else 4):
+            values = []
+            for i in range(4):
+                use = 1000 * (host + 1) * (index + 1) if i == 1 and host < 3 else chance.randrange(10 ** 6)
+                values.append((chance.randrange(50), chance.randrange(10 ** 6), use // 100 + 1, use))
+            write(place, stacks, values, version="1.5" if host < 3 else "1.4", host=f"h{host}", index=index)
+            wanted[host][(index + 1) * MINUTE] = [row[3] for row in values]
+    facts, head, live, made = page_of(place)
+    top = ask("top", place)
+    expect({process["name"] for process in facts["processes"]} == {"web 1.4", "web 1.5"}, facts["processes"])
+    expect(facts["fleet"] == ["xheap", "fleet", "top", place], facts["fleet"])
+    first = min(time for pushes in wanted.values() for time in pushes)
+    for bound, until in enumerate(head["bounds"]):
+        if not bound:
+            continue
+        for i, names in enumerate((("web!ns::cache<int>::put(int)", "web!main"), ("web!leaked", "web!serve", "web!main"), ("web+0x1f0", "web!main"), ("[no stack]",))):
+            for version, hosts in (("web 1.5", (0, 1, 2)), ("web 1.4", (3, 4, 5))):
+                there = sum(pushes[max(time for time in pushes if time - first <= until)][i] for host, pushes in wanted.items()
+                            if host in hosts and any(time - first <= until for time in pushes))
+                expect(live[version, names][bound] == there, f"{version} {names} at {until}: {live[version, names][bound]}, not {there}")
+    expect(facts["totals"]["outstanding_bytes"] == top["totals"]["outstanding_bytes"] == sum(row[-1] for row in live.values()), facts["totals"])
+    sums = [sum(row[bound] for row in live.values()) for bound in range(len(head["bounds"]))]
+    expect(facts["totals"]["peak_bytes"] == max(sums) == sums[head["peak"]], f"{facts['totals']} {sums}")
+    # A push that has more in use than its stacks made since the last one: what is there was made.
+    expect(made["bytes"] >= top["totals"]["total_bytes"] and made["blocks"] >= top["totals"]["total_count"], f"{made} {top['totals']}")
+    grown = ask("growth", place)["rows"][0]
+    if grown["state"] != "spread":
+        expect(facts["answer"]["growth"]["function"] == grown["stack"][0].split("!", 1), facts["answer"])
+    # Only the last minutes: what was there before them is there from the first moment on.
+    late, _, live, _ = page_of(place, "--service", "web", "--version", "1.4")
+    expect({name for name, _ in live} == {"web 1.4"} and late["fleet"][4:] == ["--service", "web", "--version", "1.4"], late["fleet"])
+    # A file that cannot be read is said, and the push before it holds on.
+    broken = sorted(pathlib.Path(place).iterdir())[-1]
+    broken.write_bytes(broken.read_bytes()[:-20])
+    facts, *_ = page_of(place)
+    expect([row["count"] for row in facts["state"] if row["kind"] == "losses"] == [1] and broken.name in str(facts["state"]), facts["state"])
+    for words, reason in ((("--by", "host"), "neither"), (("--format", "csv"), "neither"), (("--html", "nowhere/page.html"), "nowhere/page.html")):
+        expect(reason in run("fleet", "top", place, "--html", "no.html", *words, status=2).stderr and not os.path.exists("no.html"), words)
+    expect(os.stat("page.html").st_mode & 0o777 == 0o600, "others may read it")
+
+
 # ---- anybody's files ----
 
 def check_damage():
@@ -307,5 +367,5 @@ def check_words():
         expect(subprocess.run([XHEAP, "fleet", "top", place], stdout=full, stderr=subprocess.PIPE).returncode == 2, "a full disk")
 
 
-for check in (check_words, check_frames, check_twice, check_clocks, check_damage, check_growth, check_versions, check_sums):
+for check in (check_words, check_frames, check_twice, check_clocks, check_damage, check_growth, check_page, check_versions, check_sums):
     check()

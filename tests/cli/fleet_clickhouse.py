@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 """xheap fleet over ClickHouse, two shards of the server that is installed and chdb, which speaks the current dialect: its rows are those of a directory with the same pushes; pushes that came
 twice, a shard that is down, a server that is none, or fails in the middle; users and https."""
+import collections
 import contextlib
 import csv
 import http.server
@@ -26,6 +27,7 @@ XHEAP, SOURCE = os.environ["XHEAP"], pathlib.Path(os.environ["SOURCE"])
 sys.path.insert(0, str(SOURCE / "tests/live"))
 sys.path.insert(0, str(SOURCE / "tests/python"))
 import packages  # noqa: E402
+from pages import decode_cells, live_of, traces_of  # noqa: E402
 from pushed_files import PROGRAM, Rows, Stacks, sampled, write  # noqa: E402
 
 os.environ["XDG_STATE_HOME"] = str(pathlib.Path("state").absolute())
@@ -214,6 +216,43 @@ def check_same(name, shards, cluster=False):
     expect(found == twice > 0 if cluster else found <= twice, f"{found} pushes came twice, not {twice}")
     said = run("fleet", "sql", "top", both.database).stdout
     expect("FROM samples WHERE" in said and "FROM pushes WHERE" in said and "FROM stacks WHERE" in said, said)
+
+
+def check_pages(name, shards, cluster=False):
+    """Of a page, what lives at each bound is what had arrived by then, epoch after epoch, restarts and copies among them; its end is that of top."""
+    both, chance, wanted = Both(name, shards, cluster), random.Random(5), {}
+    for index in range(4):
+        for host in range(6):
+            values = [(3, 300, 2, 1 + chance.randrange(10 ** 6)) if chance.random() < 0.8 else None for _ in STACKS.stacks]
+            both.write(values, f"h{host}", index, version=f"v{host % 2}", is_whole=index % 2 == 0, times=2 if host == 4 else 1)
+            wanted[f"h{host}", index] = [row[3] if row else 0 for row in values]
+        both.settle()
+        time.sleep(2.1)
+    # When each push arrived: where it is whole as its own table has it, else as that of its samples, which may be a second later.
+    arrived, end = collections.defaultdict(list), "_local" if len(both.shards) > 1 else ""
+    for shard in both.shards:
+        pushes = [line.split("\t") for line in shard.ask(f"SELECT epoch, push, host, whole, arrived FROM pushes{end}", database=name).splitlines()]
+        samples = [line.split("\t") for line in shard.ask(f"SELECT epoch, push, min(arrived) FROM samples{end} GROUP BY epoch, push", database=name).splitlines()]
+        of_samples = {(epoch, push): int(at) for epoch, push, at in samples}
+        for epoch, push, host, whole, at in pushes:
+            arrived[host, int(push)].append(int(at) if push == whole else of_samples.get((epoch, push), int(at)))
+    arrived = {key: min(times) for key, times in arrived.items()}
+    run("fleet", "top", both.database, "--html", f"{name}.html")
+    (facts, cells), = traces_of(pathlib.Path(f"{name}.html").read_text())
+    live, bounds, first = live_of(facts, cells), decode_cells(cells)[0]["bounds"], min(arrived.values())
+    frames = [tuple(stack) for stack in STACKS.stacks]
+    expect(len(bounds) > 6, bounds)
+    for bound, until in list(enumerate(bounds))[1:]:
+        for version in range(2):
+            for i, stack in enumerate(frames):
+                there = 0
+                for host in range(version, 6, 2):
+                    seen = [index for index in range(4) if (arrived[f"h{host}", index] - first) * 10 ** 9 <= until]
+                    there += wanted[f"h{host}", seen[-1]][i] if seen else 0
+                found = live[f"web v{version}", stack][bound]
+                expect(found == there, f"v{version} {stack} at {until}: {found}, not {there}; {arrived}")
+    top = ask("top", both.database)
+    expect(facts["totals"]["outstanding_bytes"] == top["totals"]["outstanding_bytes"] == sum(row[-1] for row in live.values()) and facts["fleet"][3] == both.database, facts["totals"])
 
 
 def check_real(shard):
@@ -477,6 +516,7 @@ def main():
             check_time(shards[0])
             check_same("same", shards)
             check_same("same_pair", shards, True)
+            check_pages("pages_pair", shards, True)
             check_down(shards)
             check_failing(shards[0])
             check_users(shards[0])
@@ -488,6 +528,7 @@ def main():
         current.begin()
         with running(current):
             check_same("current", [current])
+            check_pages("pages_current", [current])
     else:
         skipped.append("not checked: the current dialect of ClickHouse: there is no chdb: tests/python/packages.py tests/cli/chdb.txt installs it")
     print(*skipped, sep="\n")

@@ -1,9 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """The server of xheap view, asked by its page and by others: who may ask, what the answers are, and what it survives."""
-import base64
 import contextlib
-import gzip
 import http.client
 import json
 import os
@@ -15,7 +13,6 @@ import shutil
 import signal
 import socket
 import stat
-import struct
 import subprocess
 import sys
 import threading
@@ -24,7 +21,9 @@ import urllib.parse
 
 XHEAP, SOURCE = os.environ["XHEAP"], pathlib.Path(os.environ["SOURCE"])
 TRACES = SOURCE / "tests/golden/traces"
-CODES = {"u8": "B", "u16": "H", "u32": "I", "u64": "Q", "i64": "q"}
+sys.path.insert(0, str(SOURCE / "tests/live"))
+from pages import decode_cells, traces_of  # noqa: E402
+
 PATIENCE_S = 60
 
 
@@ -85,17 +84,6 @@ def served(*words, environment=None, most_files=None):
         said = process.stderr.read()
         process.stdout.close()
     expect(process.returncode == 0 and "xheap: " not in said, f"status {process.returncode}: {said}")
-
-
-def decode(body):
-    """The head and the columns of cells."""
-    expect(body[:8] == b"XHCELLS1", body[:8])
-    length, = struct.unpack_from("<I", body, 8)
-    head = json.loads(body[16:16 + length])
-    columns = {}
-    for row in head["columns"]:
-        columns[row["name"]] = struct.unpack_from(f"<{row['count']}{CODES[row['type']]}", body, 16 + length + row["at"])
-    return head, columns
 
 
 # ---- who may ask ----
@@ -273,7 +261,7 @@ def numbers():
         path = TRACES / f"{name}.xht"
         report = json.loads(xheap("report", path, "-format", "json"))
         with served("--no-open", path) as server:
-            trace, (head, cells) = server.json("/trace?trace=0"), decode(server.ask("/cells?trace=0")[2])
+            trace, (head, cells) = server.json("/trace?trace=0"), decode_cells(server.ask("/cells?trace=0")[2])
         expect(trace["totals"] == report["totals"] and trace.get("resident") == report.get("resident"), f"{name}: {trace['totals']}, not {report['totals']}")
         expect([(row["kind"], row["text"]) for row in trace["findings"]] == [(row["kind"], row["text"]) for row in report["findings"]], f"{name}: other findings")
         expect(trace["duration_ns"] == head["bounds"][-1] and max(cells["thread"]) < len(trace["threads"]) and max(cells["heap"]) < len(trace["heaps"]), name)
@@ -296,10 +284,10 @@ def large():
     end = 200 * 86400 * 10 ** 9
     subprocess.run([f"{os.environ['BUILD']}/tests/golden/make_trace", "huge", "huge.xht"], check=True)
     with served("--no-open", "huge.xht") as server:
-        trace, (head, _) = server.json("/trace?trace=0"), decode(server.ask("/cells?trace=0")[2])
+        trace, (head, _) = server.json("/trace?trace=0"), decode_cells(server.ask("/cells?trace=0")[2])
         expect(trace["duration_ns"] == str(end) and head["bounds"][-1] == trace["duration_ns"] and head["bounds"][0] == -1, trace["duration_ns"])
         expect(trace["totals"]["peak_bytes"] == str(64 * ((1 << 48) - 1)) and trace["totals"]["peak_count"] == 64, trace["totals"])
-        part = decode(server.ask(f"/cells?trace=0&from={end - 5000}&to={end}&n=5")[2])[0]
+        part = decode_cells(server.ask(f"/cells?trace=0&from={end - 5000}&to={end}&n=5")[2])[0]
         expect([int(bound) for bound in part["bounds"]] == [end - 5000 + i * 1000 for i in range(6)], part["bounds"])
 
 
@@ -326,7 +314,7 @@ def evidence():
     paths = [TRACES / f"{name}.xht" for name in ("libstdcxx", "python", "rust", "processes")]
     with served("--no-open", *paths) as server:
         for number, path in enumerate(paths):
-            trace, (head, cells) = server.json(f"/trace?trace={number}"), decode(server.ask(f"/cells?trace={number}")[2])
+            trace, (head, cells) = server.json(f"/trace?trace={number}"), decode_cells(server.ask(f"/cells?trace={number}")[2])
             keys, stacks = [(function[0], function[2]) for function in head["functions"]], []
             for parent, function in zip(cells["parent"], cells["function"]):
                 stacks.append((stacks[parent - 1] if parent else ()) + (keys[function],))
@@ -351,7 +339,7 @@ def frees():
         answer = server.json("/frees?trace=0")
         expect(answer["left_out"] > 0 or sum(row["bytes"] for row in answer["stacks"]) == report["totals"]["total_bytes"], answer)
         expect([row["bytes"] for row in answer["stacks"]] == sorted((row["bytes"] for row in answer["stacks"]), reverse=True), "not sorted")
-        head, cells = decode(server.ask("/cells?trace=0")[2])
+        head, cells = decode_cells(server.ask("/cells?trace=0")[2])
         node = cells["node"][max((i for i in range(head["cell_count"]) if cells["kind"][i] == 0), key=lambda i: cells["bytes"][i])]
         keys = []
         while True:
@@ -364,7 +352,7 @@ def frees():
         part = server.json(f"/frees?{words}")
         expect(part["stacks"] and len(part["stacks"][0]["frames"][0]) == 6, part)
         expect(sum(row["bytes"] for row in part["stacks"]) <= sum(row["bytes"] for row in answer["stacks"]), "a part is more than all")
-        filtered = decode(server.ask("/cells?filter=-size%0A100%0A200")[2])
+        filtered = decode_cells(server.ask("/cells?filter=-size%0A100%0A200")[2])
         said = json.loads(xheap("heap", path, "-totals", "-size", "100", "200", "-format", "json"))
         expect(sum(filtered[1]["bytes"]) == said["totals"]["total_bytes"], f"filtered: {sum(filtered[1]['bytes'])}, not {said['totals']}")
         freed = server.json("/frees?filter=-size%0A100%0A200")
@@ -381,7 +369,7 @@ def frees_of_functions():
 
 
 def check_functions(server, path):
-    (head, cells), asked = decode(server.ask("/cells?trace=0")[2]), {}
+    (head, cells), asked = decode_cells(server.ask("/cells?trace=0")[2]), {}
     for i in range(head["cell_count"]):
         sums = asked.setdefault(cells["function"][cells["asker"][cells["node"][i]]], [0, 0, 0])
         for at, number in enumerate((cells["bytes"][i], cells["blocks"][i], cells["bytes"][i] * (cells["kind"][i] != 0))):
@@ -711,15 +699,8 @@ def html():
     expect(stat.S_IMODE(os.stat("page.html").st_mode) == 0o600, "others may read it")
     page = pathlib.Path("page.html").read_text()
     expect(page.count("<script") == 2 and "alert(1)" not in page and "src=" not in page.split("<script")[0].replace("script-src", ""), "more than one script")
-    data = gzip.decompress(base64.b64decode(re.search(r'id="data">([A-Za-z0-9+/=]*)</script>', page)[1]))
-    count, at, parts = *struct.unpack_from("<I", data), 4, []
-    for _ in range(count):
-        sizes = struct.unpack_from("<II", data, at)
-        first = at + 8 + 7 & ~7
-        second = first + sizes[0] + 7 & ~7
-        parts.append((json.loads(data[first:first + sizes[0]]), data[second:second + sizes[1]]))
-        at = second + sizes[1]
-    expect(at == len(data) and count == 2, f"{count} traces in {len(data)} bytes")
+    parts = traces_of(page)
+    expect(len(parts) == 2, f"{len(parts)} traces")
     with served("--no-open", hostile, TRACES / "python.xht") as server:
         for number, (trace, cells) in enumerate(parts):
             expect(any("this file has neither" in row["text"] for row in trace["state"]), trace["state"])
@@ -790,7 +771,7 @@ def fine():
             within = duration // 2 + 1
             for begin, end in ((-1, duration), (duration // 7, duration), (duration // 3, duration // 3 * 2)):
                 target = f"/cells?trace=0&n=100&from={begin}&to={end}&bounds={within}"
-                found, wanted = (decode(server.ask(target + words)[2]) for words in ("", f"&filter={everything}"))
+                found, wanted = (decode_cells(server.ask(target + words)[2]) for words in ("", f"&filter={everything}"))
                 expect(class_sums(*found) == class_sums(*wanted), f"{target}: other sums")
                 for name, whole in (("max_bytes", max), ("calls", sum)):
                     expect(whole(found[1][name]) == whole(wanted[1][name]), f"{target}: {name}")

@@ -11,6 +11,7 @@
 
 #include "export/gzip.h"
 #include "fleet/fleet_output.h"
+#include "fleet/fleet_page.h"
 #include "fleet/fleet_sums.h"
 #include "replay.h"
 
@@ -66,6 +67,62 @@ static void answer_make(struct pushed_reader *reader, const struct pushed_head *
 	fleet_summing_free(summing);
 }
 
+/* Add what the profile says at each moment, and take it back at the next one. */
+static void series_fill(struct fleet_series *series, struct pushed_reader *reader, const struct pushed_head *head)
+{
+	const uint32_t version = fleet_series_version(series, head->service, head->version);
+	const uint32_t moment = fleet_series_moment(series, head->pushed_ns);
+	uint32_t stack = 0;
+	size_t at = 0;
+	struct pushed_sample sample;
+	while (pushed_profile_next(reader, &at, &sample)) {
+		const struct fleet_change more = {(int64_t)sample.values[PUSHED_INUSE_SPACE],
+						  (int64_t)sample.values[PUSHED_INUSE_OBJECTS],
+						  sample.values[PUSHED_ALLOC_SPACE], sample.values[PUSHED_ALLOC_OBJECTS]};
+		const struct fleet_change less = {-more.bytes, -more.blocks, 0, 0};
+		const uint32_t number = stack < series->stack_count ? stack : FLEET_REST;
+		fleet_series_add(series, version, number, moment, &more);
+		if (moment + 1 < series->bounds.count)
+			fleet_series_add(series, version, number, moment + 1, &less);
+		stack++;
+	}
+}
+
+/* A page of that one profile; of fewer intervals, too. */
+static void page_make(struct pushed_reader *reader, const struct pushed_head *head)
+{
+	struct fleet_question question = {.asked = FLEET_TOP, .by = FLEET_BY_STACK, .top = 10};
+	const struct fleet_share share = {.side = FLEET_AFTER, .has_use = true, .has_made = true};
+	struct fleet_answer answer = {.rows = NULL}, growth = {.rows = NULL};
+	struct fleet_series series = {.stack_count = 0};
+	const struct fleet_page page = {"", &question, &answer, &growth, &series};
+	struct fleet_summing *summing = fleet_summing_new(&question);
+	struct diag diag = {""};
+	fleet_summing_host(summing);
+	fleet_summing_session(summing, head, FLEET_AFTER);
+	check(!fleet_summing_add(summing, reader, head->period_bytes, &share, &diag));
+	fleet_summing_end(summing, &answer);
+	fleet_answer_settle(&answer, &question);
+	answer.from_ns = head->from_ns;
+	answer.until_ns = head->until_ns;
+	answer.sessions = answer.pushes = 1;
+	fleet_series_begin(&series, &answer);
+	series_fill(&series, reader, head);
+	for (int i = 0; i < 2; i++) {
+		struct sink facts, cells;
+		sink_to_memory(&facts);
+		sink_to_memory(&cells);
+		fleet_page_write(&page, &facts, &cells);
+		check(facts.used && cells.used);
+		sink_end(&facts);
+		sink_end(&cells);
+		fleet_series_halve(&series);
+	}
+	fleet_series_fini(&series);
+	fleet_answer_fini(&answer);
+	fleet_summing_free(summing);
+}
+
 static void take_file(struct pushed_reader *reader, int file)
 {
 	struct arena arena = {.chunks = NULL};
@@ -77,6 +134,7 @@ static void take_file(struct pushed_reader *reader, int file)
 		check_samples(reader);
 		answer_make(reader, &head, NULL);
 		answer_make(reader, &head, "*a*");
+		page_make(reader, &head);
 	}
 	arena_fini(&arena);
 }

@@ -10,10 +10,12 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "cli/cli.h"
+#include "cli/fleet/fleet_html.h"
 #include "cli/formats.h"
 #include "cli/layout_options.h"
 #include "cli/option_parser.h"
 #include "fleet/fleet_output.h"
+#include "fleet/fleet_series.h"
 #include "push/push_labels.h"
 
 enum { TOP_TEXT = 25, TOP_DEFAULT = 10000, OPERANDS_MAX = 2, SECONDS_OF_DAY = 86400 };
@@ -26,6 +28,7 @@ struct fleet_options {
 	int by, format;
 	bool has_top;
 	const char *token_file, *cluster;
+	const char *html; /* NULL: no page */
 	uint32_t keep_days, timeout_s;
 	const char *limit_word;
 	struct diff_limit limit;
@@ -111,7 +114,13 @@ static const struct option_choice stack_choices[] = {
 		      .initial = FLEET_BY_STACK, .help = "what a row is about" \
 	}
 
-static const struct option top_rows[] = {BY_ROW(top_choices), {.type = VALUE_END}};
+static const struct option top_rows[] = {
+	BY_ROW(top_choices),
+	{"html", .type = VALUE_TEXT, AT(html), .value = "FILE",
+	 .help = "top: write the answer over time as a page, as xheap view makes one of a trace; -: to standard "
+		 "output"},
+	{.type = VALUE_END},
+};
 static const struct option stack_rows[] = {BY_ROW(stack_choices), {.type = VALUE_END}};
 static const struct option version_rows[] = {
 	{"after", .type = VALUE_TEXT, AT(question.after), .value = "VERSION",
@@ -242,8 +251,12 @@ static int question_settle(struct fleet_options *options, const char *verb)
 	question->by = question->asked == FLEET_HOSTS      ? FLEET_BY_HOST
 		       : question->asked == FLEET_VERSIONS ? FLEET_BY_VERSION
 							   : (enum fleet_by)options->by;
+	if (options->html && (question->by != FLEET_BY_STACK || options->format != REPORT_TEXT))
+		return cli_fail("fleet top: --html has all groups: it goes with neither --by nor --format");
 	if (!options->has_top)
-		question->top = options->format == REPORT_TEXT ? TOP_TEXT : TOP_DEFAULT;
+		question->top = options->html                    ? FLEET_SERIES_STACKS
+				: options->format == REPORT_TEXT ? TOP_TEXT
+								 : TOP_DEFAULT;
 	clock_gettime(CLOCK_REALTIME, &now);
 	question->now_ns = now.tv_sec * NS_OF_SECOND + now.tv_nsec;
 	return CLI_OK;
@@ -259,6 +272,8 @@ static int ask_run(enum fleet_kind asked, const struct option_grammar *grammar, 
 	int status = options_parse(grammar, count, arguments, &options, take_operand, NULL);
 	status = status ? CLI_FAILED : question_settle(&options, arguments[0]);
 	const struct fleet_place place = {options.operands[0], options.token_file, options.timeout_s, shown};
+	if (status == CLI_OK && options.html && !shown)
+		return fleet_html_save(&place, &options.question, options.html);
 	if (status == CLI_OK && fleet_ask(&place, &options.question, &answer, &diag))
 		status = cli_fail("fleet %s: %s", arguments[0], diag.text);
 	if (status == CLI_OK && !shown)
@@ -414,4 +429,5 @@ const struct command command_fleet = {
 		"growth judges each version of a service by itself.\n"
 		"Exit status: 0, or 1 if a row grew by more than --fail-above, 2 for an error.\n\n"
 		"Examples:\n  xheap fleet top profiles --by function --last 1h\n"
+		"  xheap fleet top profiles --html page.html\n"
 		"  xheap fleet diff profiles --service web --before 1.4 --after 1.5 --fail-above 64K\n"};

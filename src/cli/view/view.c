@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/text.h"
@@ -164,6 +165,10 @@ static int add_file(void *context, char *word)
 	}
 	if (options->word_count == FILES_MAX)
 		return cli_fail("view: at most %d traces at a time", FILES_MAX);
+	struct stat status;
+	if (strstr(word, "+http") || (!stat(word, &status) && S_ISDIR(status.st_mode)))
+		return cli_fail("%s is no trace; of pushed profiles, xheap fleet top %s --html FILE makes a page", word,
+				word);
 	if (access(word, R_OK))
 		return cli_fail("%s: %s", word, strerror(errno));
 	options->words[options->word_count++] = word;
