@@ -67,13 +67,15 @@ enum chain_kind { CHAIN_OF_OBJECTS, CHAIN_WITH_ENTRIES, CHAIN_WITH_SHIMS };
 /* How a code object maps instructions to lines. */
 enum line_kind { LINES_OF_PAIRS, LINES_OF_RANGES, LINES_OF_LOCATIONS };
 
-/* Where CPython of one minor version keeps what is read here: offsets in its structures. */
+/* Where CPython of one minor version keeps what is read here: offsets in its structures. The names are those of 3.14.
+   Older versions have others: f_back for previous, f_code for f_executable, f_lasti or prev_instr for instr_ptr,
+   is_entry for owner, co_name for co_qualname, co_lnotab for co_linetable. */
 struct python_layout {
-	uint8_t thread_id, cframe; /* of the thread's state; cframe 0: the innermost frame is in the state itself */
-	uint8_t innermost;
-	uint8_t previous, code, instruction, mark, frame_bytes;      /* of a frame */
-	uint8_t first_line, changing, file, name, lines, code_bytes; /* of a code object */
-	uint8_t first_traceable, instructions;
+	uint8_t thread_id, cframe; /* of the thread's state; cframe 0: the current frame is in the state itself */
+	uint8_t current_frame;
+	uint8_t previous, f_executable, instr_ptr, owner, frame_bytes;                        /* of a frame */
+	uint8_t co_firstlineno, changing, co_filename, co_qualname, co_linetable, code_bytes; /* of a code object */
+	uint8_t co_firsttraceable, co_code_adaptive;
 	uint8_t ascii_data, other_data; /* of a text */
 	uint8_t chain, line_kind, instruction_bytes, is_versioned;
 };
@@ -332,14 +334,14 @@ static uint32_t line_of_pairs(const uint8_t *at, const uint8_t *end, uint64_t of
 static uint32_t line_of(const struct recorder_python *interpreter, const struct python_layout *layout, uint64_t code,
 			uint64_t instruction)
 {
-	uint64_t table = load(code + layout->lines);
-	uint32_t first = load_int(code + layout->first_line);
+	uint64_t table = load(code + layout->co_linetable);
+	uint32_t first = load_int(code + layout->co_firstlineno);
 	if (!is_object(table, interpreter->bytes_type, BYTES_DATA) ||
 	    !is_mapped(table + BYTES_DATA, load(table + OBJECT_SIZE)))
 		return 0;
 	const uint8_t *at = (const uint8_t *)table + BYTES_DATA, *end = at + load(table + OBJECT_SIZE);
 	if (layout->line_kind == LINES_OF_LOCATIONS)
-		return line_of_locations(at, end, instruction - code - layout->instructions, first);
+		return line_of_locations(at, end, instruction - code - layout->co_code_adaptive, first);
 	/* Before the first instruction the index is -1. */
 	uint64_t offset = (int32_t)instruction < 0 ? 0 : instruction * layout->instruction_bytes;
 	return layout->line_kind == LINES_OF_RANGES ? line_of_ranges(at, end, offset, first)
@@ -351,9 +353,9 @@ static uint32_t line_of(const struct recorder_python *interpreter, const struct 
 /* Return whether the frame is only being made: its first instructions copy arguments. */
 static int is_incomplete(const struct python_layout *layout, uint64_t code, uint64_t instruction)
 {
-	return layout->first_traceable &&
-	       instruction < code + layout->instructions +
-				     (uint64_t)load_int(code + layout->first_traceable) * CODE_UNIT_BYTES;
+	return layout->co_firsttraceable &&
+	       instruction < code + layout->co_code_adaptive +
+				     (uint64_t)load_int(code + layout->co_firsttraceable) * CODE_UNIT_BYTES;
 }
 
 /* Make the id of a frame that was not seen before; 0 if it has none. */
@@ -362,17 +364,17 @@ static uint32_t id_make(struct recorder *recorder, const struct recorder_python 
 {
 	enum { NAME_BYTES_MAX = 120 };
 	struct text_out text = {.bytes = 0};
-	uint32_t first_line = load_int(code + layout->first_line);
+	uint32_t first_line = load_int(code + layout->co_firstlineno);
 	uint64_t key = first_line;
 	if (!is_object(code, interpreter->code_type, layout->code_bytes))
 		return 0;
 	if (is_incomplete(layout, code, instruction))
 		return PYTHON_ID_HIDDEN;
-	if (!put_text(interpreter, layout, load(code + layout->file), REGION_CODE_TEXT_BYTES - NAME_BYTES_MAX, 1, &text,
-		      &key))
+	if (!put_text(interpreter, layout, load(code + layout->co_filename), REGION_CODE_TEXT_BYTES - NAME_BYTES_MAX, 1,
+		      &text, &key))
 		return 0;
 	uint32_t file_bytes = text.bytes;
-	if (!put_text(interpreter, layout, load(code + layout->name), NAME_BYTES_MAX, 0, &text, &key))
+	if (!put_text(interpreter, layout, load(code + layout->co_qualname), NAME_BYTES_MAX, 0, &text, &key))
 		return 0;
 	uint32_t row = code_row(recorder, key ? key : 1, &text, file_bytes, first_line);
 	if (row == REGION_NONE)
@@ -510,8 +512,9 @@ static inline uint64_t check_of(const struct python_layout *layout, uint64_t cod
 	/* A version number of each code object, which is 0 once they are used up, beside a number that is constant. */
 	if (LIKELY(layout->is_versioned) && LIKELY(load(code + layout->changing) >> 32))
 		return load(code + layout->changing);
-	return load(code + layout->file) + 3 * load(code + layout->name) + 5 * load(code + layout->lines) +
-	       7 * load(code + layout->changing) + 11ull * load_int(code + layout->first_line);
+	return load(code + layout->co_filename) + 3 * load(code + layout->co_qualname) +
+	       5 * load(code + layout->co_linetable) + 7 * load(code + layout->changing) +
+	       11ull * load_int(code + layout->co_firstlineno);
 }
 
 /* Search the last stack for a frame, from the innermost on. From 3.11 on mostly each frame lies above its caller's, so
@@ -535,14 +538,14 @@ static inline struct python_frame *frame_find(const struct python_thread *python
 
 static inline int is_shim(const struct python_layout *layout, uint64_t frame)
 {
-	return layout->chain == CHAIN_WITH_SHIMS && *(const uint8_t *)(frame + layout->mark) == OWNER_IS_C_STACK;
+	return layout->chain == CHAIN_WITH_SHIMS && *(const uint8_t *)(frame + layout->owner) == OWNER_IS_C_STACK;
 }
 
 /* Return whether a part of the chain ends with the frame. */
 static inline int is_end(const struct python_layout *layout, uint64_t frame)
 {
 	return layout->chain == CHAIN_OF_OBJECTS || is_shim(layout, frame) ||
-	       (layout->chain == CHAIN_WITH_ENTRIES && *(const uint8_t *)(frame + layout->mark));
+	       (layout->chain == CHAIN_WITH_ENTRIES && *(const uint8_t *)(frame + layout->owner));
 }
 
 /* Read what a frame runs. known: what it ran in the last stack, so that its code is proved, or NO_CODE. Return 0 if
@@ -556,8 +559,8 @@ static inline __attribute__((always_inline)) int frame_read(struct python_thread
 	if (is_shim(layout, frame))
 		return 1;
 	now->id = 0;
-	now->code = load(frame + layout->code) & ~(uint64_t)CODE_TAGS;
-	now->instruction = load(frame + layout->instruction) & instruction_mask;
+	now->code = load(frame + layout->f_executable) & ~(uint64_t)CODE_TAGS;
+	now->instruction = load(frame + layout->instr_ptr) & instruction_mask;
 	if (UNLIKELY(now->code != known->code) && !can_read(python, now->code, layout->code_bytes))
 		return 0;
 	now->check = check_of(layout, now->code);
@@ -587,10 +590,10 @@ static inline __attribute__((always_inline)) enum walk_end chain_walk_of(struct 
 		return WALK_DONE;
 	if (layout.cframe) {
 		state = load(state + layout.cframe);
-		if (!can_read(python, state, layout.innermost + 8u))
+		if (!can_read(python, state, layout.current_frame + 8u))
 			return WALK_FAILED;
 	}
-	uint64_t frame = load(state + layout.innermost);
+	uint64_t frame = load(state + layout.current_frame);
 	uint32_t count = 0, parts = 0, ended = 0, looks = 2 * python->frame_count;
 	struct python_frame *known = 0;
 	for (; frame && !(known = frame_find(python, &layout, frame, &looks)); frame = load(frame + layout.previous)) {
