@@ -56,6 +56,7 @@ struct fleet_question {
 	int64_t now_ns;                       /**< since 1970 */
 	uint64_t last_ns;                     /**< only pushes of so long a time; 0: of any time */
 	uint64_t top;                         /**< rows at most */
+	bool has_limit;                       /**< rows that are not shown may be named in a message */
 };
 
 /** What a row has of blocks. The numbers of a sample are estimates: X(id, key) */
