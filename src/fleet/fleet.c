@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "fleet/fleet_series.h"
 
-enum { NOTES_MAX = 10, NAMED_LEAST = 10 };
+enum { NOTES_MAX = 10 };
 
 /* The last one takes all that is left. */
 static const struct fleet_source *const sources[] = {&fleet_clickhouse, &fleet_directory};
@@ -45,8 +45,9 @@ int fleet_ask(const struct fleet_place *place, const struct fleet_question *ques
 		return error;
 	fleet_answer_settle(answer, question);
 	/* A row that is not shown may be named in a message. */
-	size_t named = answer->shown > NAMED_LEAST ? answer->shown : NAMED_LEAST;
-	named = named < answer->row_count ? named : answer->row_count;
+	size_t named = answer->shown;
+	if (question->has_limit && named < answer->judged)
+		named = answer->judged;
 	if (!source->name || !named || answer->rows[0].group)
 		return 0;
 	error = source->name(place, question, answer, named, diag);

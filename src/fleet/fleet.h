@@ -58,6 +58,7 @@ struct fleet_question {
 	int64_t now_ns;                       /**< since 1970 */
 	uint64_t last_ns;                     /**< only pushes of so long a time; 0: of any time */
 	uint64_t top;                         /**< rows at most */
+	bool has_limit;                       /**< rows that are not shown may be named in a message */
 };
 
 /** What a row has of blocks. The numbers of a sample are estimates: X(id, key) */
@@ -215,7 +216,7 @@ struct fleet_row *fleet_answer_add(struct fleet_answer *answer);
 /** Add a note: a copy of the texts. Only the first ones are kept; all are counted. */
 void fleet_answer_note(struct fleet_answer *answer, const char *what, const char *why);
 
-/** Work out what the sums mean, sort the rows, and cut them to those that are shown. */
+/** Work out what the sums mean, and sort the rows that are shown to the front. */
 void fleet_answer_settle(struct fleet_answer *answer, const struct fleet_question *question);
 
 /** Sort the first rows again: they have names now. */

@@ -268,14 +268,20 @@ static void sums_write(const struct query_branch *branch, struct sink *sql)
 	sink_text(sql, " GROUP BY id HAVING b > 0 OR o > 0 OR made > 0 OR made_count > 0");
 }
 
-/* The keeper of the epoch in the column. */
-static void keeper_write(const char *column, const struct query_branch *branch, struct sink *sql)
+/* Whether no two epochs add up to one. */
+static bool is_own_keeper(const struct query_branch *branch)
 {
 	size_t at = 0;
 	bool is_own = true;
 	for (const struct counted_epoch *entry; is_own && (entry = entry_next(branch, &at, branch->uses));)
 		is_own = keeper_of(branch, entry) == entry->epoch->id;
-	if (is_own)
+	return is_own;
+}
+
+/* The keeper of the epoch in the column. */
+static void keeper_write(const char *column, const struct query_branch *branch, struct sink *sql)
+{
+	if (is_own_keeper(branch))
 		sink_text(sql, column);
 	else
 		value_of_write(column, branch, branch->uses, KEEPER, "toUInt64(0)", sql);
@@ -356,6 +362,12 @@ static void is_first_write(const struct query_branch *branch, struct sink *sql)
 	value_write(branch, FIRST, FIRST_PUSH, "toInt64(-1)", sql);
 }
 
+/* Whether the group is worked out of the key and the epoch: each sum less is felt, of so many rows. */
+static bool is_group_of_key(const struct query_branch *branch)
+{
+	return branch->database->question->asked == FLEET_GROWTH && is_own_keeper(branch);
+}
+
 static void hosts_of_sides_write(const struct query_branch *branch, struct sink *sql)
 {
 	const bool is_growth = branch->database->question->asked == FLEET_GROWTH;
@@ -372,7 +384,9 @@ static void hosts_of_sides_write(const struct query_branch *branch, struct sink 
 		value_write(branch, branch->uses, RATE, "toFloat64(0)", sql);
 		sink_text(sql, " AS rate");
 	}
-	sink_format(sql, " SELECT any(%s) AS id, ", group_column(branch->database));
+	sink_text(sql, " SELECT ");
+	if (!is_group_of_key(branch))
+		sink_format(sql, "any(%s) AS id, ", group_column(branch->database));
 	key_write(branch, sql);
 	sink_text(sql, " AS host");
 	sides_write(branch, sql);
@@ -393,14 +407,17 @@ static void versions_write(const struct query_branch *branch, struct sink *sql)
 		value_of_write("one", branch, branch->uses, KIND, "toUInt64(0)", sql);
 	else
 		sink_format(sql, "toUInt64(%" PRIu32 ")", branch->database->entries[branch->first].kind);
-	sink_text(sql, " AS kind, id, toUInt64(sum(o1)), toUInt64(countIf(b0 > 0)), toUInt64(sum(b0)), "
-		       "toUInt64(countIf(b1 > 0)), toUInt64(sum(b1)), ");
+	sink_format(sql,
+		    " AS kind, %s, toUInt64(sum(o1)) AS o, toUInt64(countIf(b0 > 0)), toUInt64(sum(b0)) AS before, "
+		    "toUInt64(countIf(b1 > 0)), toUInt64(sum(b1)) AS after, ",
+		    is_group_of_key(branch) ? "bitXor(host, one) AS id" : "id");
 	sink_text(sql, is_growth ? "sum(change), sum(change * change), sum(change_variance)"
 				 : "sumIf(v0, b0 > 0), sum(toFloat64(b0) * b0), sumIf(v1, b1 > 0), sum(toFloat64(b1) "
 				   "* b1)");
 	sink_text(sql, " FROM ");
 	hosts_of_sides_write(branch, sql);
-	sink_text(sql, is_growth ? " GROUP BY id, kind" : " GROUP BY id");
+	/* fleet_row_has_use(): half of the rows would be sent for nothing. */
+	sink_format(sql, " GROUP BY id%s HAVING before > 0 OR after > 0 OR o > 0", is_growth ? ", kind" : "");
 }
 
 /* ---- queries ---- */

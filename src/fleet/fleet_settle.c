@@ -141,13 +141,45 @@ static int row_order(const void *a, const void *b)
 		order = text_order(one->service, other->service);
 	if (!order)
 		order = text_order(one->host, other->host);
-	return order ? order : text_order(one->version, other->version);
+	if (!order)
+		order = text_order(one->version, other->version);
+	/* Groups without a name yet: the same order each time. */
+	return order ? order : (one->id > other->id) - (one->id < other->id);
 }
 
 void fleet_answer_sort(struct fleet_answer *answer, size_t count)
 {
 	if (count)
 		qsort(answer->rows, count, sizeof(*answer->rows), row_order);
+}
+
+static void row_sink(struct fleet_row *rows, size_t count, size_t at)
+{
+	for (size_t next; (next = 2 * at + 1) < count; at = next) {
+		next += next + 1 < count && row_order(&rows[next], &rows[next + 1]) < 0;
+		if (row_order(&rows[at], &rows[next]) >= 0)
+			return;
+		const struct fleet_row row = rows[at];
+		rows[at] = rows[next];
+		rows[next] = row;
+	}
+}
+
+/* Move the first `count` rows, in no order, to the front: of millions few are shown. They are a heap with the last one
+   on top, which the next one that comes before it replaces. */
+static void first_rows_find(struct fleet_answer *answer, size_t count)
+{
+	struct fleet_row *rows = answer->rows;
+	for (size_t at = count / 2; at-- > 0;)
+		row_sink(rows, count, at);
+	for (size_t i = count; i < answer->row_count && count; i++) {
+		if (row_order(&rows[i], &rows[0]) >= 0)
+			continue;
+		const struct fleet_row row = rows[i];
+		rows[i] = rows[0];
+		rows[0] = row;
+		row_sink(rows, count, 0);
+	}
 }
 
 void fleet_answer_settle(struct fleet_answer *answer, const struct fleet_question *question)
@@ -170,6 +202,8 @@ void fleet_answer_settle(struct fleet_answer *answer, const struct fleet_questio
 		for (int i = 0; i < FLEET_FIGURE_COUNT; i++)
 			answer->totals[i] += row->sides[FLEET_AFTER].figures[i];
 	}
-	fleet_answer_sort(answer, answer->row_count);
 	answer->shown = answer->row_count < question->top ? answer->row_count : question->top;
+	if (answer->shown < answer->row_count && !question->has_limit)
+		first_rows_find(answer, answer->shown);
+	fleet_answer_sort(answer, question->has_limit ? answer->row_count : answer->shown);
 }

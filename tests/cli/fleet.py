@@ -189,6 +189,11 @@ def check_versions(rate=MIB):
         # What leaks in the version before is gone in this one.
         wanted = [("web!leaked", "new")] if version == LEAKY else [("web!leaked", "gone")] if version == LEAKY - 1 else []
         expect(named == wanted and answer["judged"] == len(wanted), f"v{version}: {named}, not {wanted}")
+    # The first rows are those of all.
+    for question in (("top",), ("diff", "--after", f"v{LEAKY}"), ("growth",)):
+        for count in (1, 2, 7, len(stacks.stacks)):
+            rows = ask(question[0], place, *question[1:])["rows"]
+            expect(len(rows) >= count and ask(question[0], place, *question[1:], "--top", str(count))["rows"] == rows[:count], f"the first {count} rows of {question}")
     # Against all other versions, by function, and as a test of a release.
     row = ask("diff", place, "--after", f"v{LEAKY}", "--by", "function")["rows"][0]
     expect(row["function"] == "web!leaked" and row["hosts_after"] <= HOSTS and abs(row["change_per_host"] - 2 * rate) < 4 * row["error"], row)

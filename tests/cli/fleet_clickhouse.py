@@ -291,6 +291,18 @@ def check_real(shard):
     expect(ask("hosts", place, "steps!kept", "--service", "steps")["rows"][0]["outstanding_bytes"] == found["steps!kept"][0], found)
 
 
+def check_named(shard):
+    """A row that is not shown, behind many that shrank, is named if it grew too much."""
+    both, count = Both("named", [shard], False), len(STACKS.stacks)
+    for host in range(2):
+        both.write([(1, 1000 * (i + 2), 1, 1000 * (i + 2)) for i in range(count - 1)] + [None], f"old{host}", version="1")
+        both.write([None] * (count - 1) + [(1, 100, 1, 100)], f"new{host}", version="2")
+    both.settle()
+    for place in (both.place, both.database):
+        done = run("fleet", "diff", place, "--after", "2", "--before", "1", "--top", "1", "--fail-above", "0", status=1)
+        expect("web!leaked of web grew by 100 B per host" in done.stderr, done.stderr)
+
+
 def check_time(shard):
     """Only the last pushes, by the server's clock; of a session whose beginning is lost nothing is known, and that is said."""
     both = Both("times", [shard], False)
@@ -514,6 +526,7 @@ def main():
             check_words(shards[0])
             check_real(shards[0])
             check_time(shards[0])
+            check_named(shards[0])
             check_same("same", shards)
             check_same("same_pair", shards, True)
             check_pages("pages_pair", shards, True)

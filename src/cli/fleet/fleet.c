@@ -94,6 +94,7 @@ static int take_limit(void *context, const char *word, struct diag *why)
 {
 	struct fleet_options *options = context;
 	options->limit_word = word;
+	options->question.has_limit = true;
 	return diff_limit_parse(&options->limit, word, why);
 }
 
