@@ -68,17 +68,10 @@ static uint64_t number_most(const struct option *option)
 static bool parse_duration(const char *text, uint64_t *milliseconds)
 {
 	static const double most_ms = 1e9;
-	char *end;
-	double value = strtod(text, &end), unit = MS_PER_S;
-	if (end == text || value < 0 || value != value)
+	double value;
+	if (!text_parse_duration(text, &value) || value > most_ms)
 		return false;
-	if (strcmp(end, "ms") == 0)
-		unit = 1;
-	else if (strcmp(end, "s") != 0 && *end != 0)
-		return false;
-	if (value * unit > most_ms)
-		return false;
-	*milliseconds = (uint64_t)(value * unit);
+	*milliseconds = (uint64_t)value;
 	return true;
 }
 

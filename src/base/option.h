@@ -23,7 +23,7 @@ enum value_type {
 	VALUE_NUMBER,      /**< decimal digits; uint32_t or uint64_t */
 	VALUE_COUNT,       /**< a number, which may be written as a size: 8K; uint32_t or uint64_t */
 	VALUE_SIZE,        /**< bytes, also with K, M, G, T; uint32_t or uint64_t */
-	VALUE_DURATION,    /**< seconds, also with s or ms; milliseconds in a uint32_t */
+	VALUE_DURATION,    /**< as text_parse_duration(); milliseconds in a uint32_t */
 	VALUE_CHOICE,      /**< a word of `choices`; its number in an int or a uint32_t */
 	VALUE_SET,         /**< words of `choices`, joined by + or a comma; the sum of their bits in a uint32_t */
 	VALUE_PERMISSIONS, /**< octal, as chmod has it, without execution and with the owner's 600; uint32_t */

@@ -177,6 +177,23 @@ bool text_parse_time(const char *text, int64_t *time_ns)
 	return false;
 }
 
+bool text_parse_duration(const char *text, double *milliseconds)
+{
+	static const double most_ms = 9e12;
+	static const struct {
+		const char *unit;
+		double ms;
+	} units[] = {{"", 1e3}, {"ms", 1}, {"s", 1e3}, {"m", 60e3}, {"min", 60e3}, {"h", 3600e3}, {"d", 86400e3}};
+	char *unit;
+	const double number = strtod(text, &unit);
+	for (unsigned i = 0; i < sizeof(units) / sizeof(*units) && unit > text; i++)
+		if (!strcmp(unit, units[i].unit)) {
+			*milliseconds = number * units[i].ms;
+			return *milliseconds >= 0 && *milliseconds <= most_ms;
+		}
+	return false;
+}
+
 /* Take two digits, or up to `most` of them, and the separator after them. */
 static bool take_number(const char **at, int most, const char *separator, int *number)
 {

@@ -40,6 +40,10 @@ struct text text_pid(uint32_t pid);
     if it is none. */
 bool text_parse_time(const char *text, int64_t *time_ns);
 
+/** Parse how long something lasts, as people type it: seconds, or a number with ms, s, m, min, h or d; a fraction is
+    allowed. Return false if it is none, or so long that it has no 63 bits of ns. */
+bool text_parse_duration(const char *text, double *milliseconds);
+
 /** Parse a span of time "HH:MM:SS" or "HH:MM:SS.fraction". Return false if it is none. */
 bool text_parse_clock_span(const char *text, int64_t *time_ns);
 

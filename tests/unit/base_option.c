@@ -143,8 +143,9 @@ static void durations(void **state)
 	static const struct {
 		const char *word;
 		uint32_t time_ms;
-	} good[] = {{"10ms", 10}, {"60", 60000}, {"60s", 60000}, {"1.5", 1500}, {"0.05s", 50}, {"1e1", 10000}};
-	static const char *const bad[] = {"", "x", "1h", "s", "-1s", "nan", "1 s", "1e9", "inf"};
+	} good[] = {{"10ms", 10},  {"60", 60000},  {"60s", 60000}, {"1.5", 1500},
+		    {"0.05s", 50}, {"1e1", 10000}, {"1m", 60000},  {"0.5min", 30000}};
+	static const char *const bad[] = {"", "x", "1w", "s", "-1s", "nan", "1 s", "1e9", "12d", "inf"};
 	for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++) {
 		struct values values = initial();
 		stores(&values, "time", good[i].word);
@@ -154,6 +155,7 @@ static void durations(void **state)
 		refuses("time", bad[i], "not a time such as 10s or 500ms; from 10ms to 60s");
 	refuses("time", "9ms", "from 10ms to 60s");
 	refuses("time", "60001ms", "from 10ms to 60s");
+	refuses("time", "1h", "from 10ms to 60s");
 	refuses("time", "0", "from 10ms to 60s");
 }
 

@@ -76,6 +76,13 @@ static void test_parsing(void **state)
 		     {1000000001, "1.000000001s"},
 		     {INT64_MAX / 2, "4611686018.427387903s"}};
 	static const char *const bad[] = {"", "s", "-1", "1h", "1 s", ".", "99999999999999999999", "9999999999999999s"};
+	static const struct {
+		const char *text;
+		double milliseconds;
+	} lengths[] = {{"0", 0},        {"1001ms", 1001},  {"2", 2000},       {"90s", 90000},
+		       {"1.5m", 90000}, {"15min", 900000}, {"24h", 86400000}, {"7d", 604800000}};
+	static const char *const no_lengths[] = {"", "h", "-1s", "1 h", "1w", "nan", "inf", "infs", "200000d", "1e300"};
+	double milliseconds;
 	int64_t ns;
 	uint64_t count;
 	(void)state;
@@ -91,6 +98,12 @@ static void test_parsing(void **state)
 	assert_string_equal(text_exact_time(INT64_MIN).data, "-9223372036.854775808s");
 	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
 		assert_false(text_parse_time(bad[i], &ns));
+	for (size_t i = 0; i < sizeof(lengths) / sizeof(*lengths); i++) {
+		assert_true(text_parse_duration(lengths[i].text, &milliseconds));
+		assert_true(milliseconds == lengths[i].milliseconds);
+	}
+	for (size_t i = 0; i < sizeof(no_lengths) / sizeof(*no_lengths); i++)
+		assert_false(text_parse_duration(no_lengths[i], &milliseconds));
 	assert_true(text_parse_count("18446744073709551615", &count));
 	assert_false(text_parse_count("18446744073709551616", &count));
 	assert_false(text_parse_count("-1", &count));

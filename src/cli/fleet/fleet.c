@@ -18,7 +18,14 @@
 #include "fleet/fleet_series.h"
 #include "push/push_labels.h"
 
-enum { TOP_TEXT = 25, TOP_DEFAULT = 10000, OPERANDS_MAX = 2, SECONDS_OF_DAY = 86400 };
+enum {
+	TOP_TEXT = 25,
+	TOP_DEFAULT = 10000,
+	OPERANDS_MAX = 2,
+	NS_OF_MS = 1000000,
+	MS_OF_SECOND = 1000,
+	MS_OF_DAY = 86400000
+};
 #define NS_OF_SECOND INT64_C(1000000000)
 
 struct fleet_options {
@@ -53,41 +60,24 @@ static int take_top(void *context, const char *word, struct diag *why)
 		       : diag_fail(why, EINVAL, "not a number above 0");
 }
 
-/* "90s", "15m", "24h", "7d". */
-static int time_parse(const char *word, double *seconds, struct diag *why)
-{
-	static const struct {
-		const char *unit;
-		int64_t seconds;
-	} units[] = {{"s", 1}, {"", 1}, {"m", 60}, {"min", 60}, {"h", 3600}, {"d", 86400}};
-	char *unit;
-	const double number = strtod(word, &unit);
-	for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++)
-		if (!strcmp(unit, units[i].unit) && unit > word && number > 0 && number < 1e9) {
-			*seconds = number * (double)units[i].seconds;
-			return 0;
-		}
-	return diag_fail(why, EINVAL, "not a time such as 90s, 15m, 24h or 7d");
-}
-
 static int take_last(void *context, const char *word, struct diag *why)
 {
 	struct fleet_options *options = context;
-	double seconds = 0;
-	int error = time_parse(word, &seconds, why);
-	options->question.last_ns = (uint64_t)(seconds * (double)NS_OF_SECOND);
-	return error;
+	double last_ms = 0;
+	if (!text_parse_duration(word, &last_ms) || last_ms <= 0)
+		return diag_fail(why, EINVAL, "not a time such as 90s, 15m, 24h or 7d");
+	options->question.last_ns = (uint64_t)(last_ms * NS_OF_MS);
+	return 0;
 }
 
 static int take_timeout(void *context, const char *word, struct diag *why)
 {
 	struct fleet_options *options = context;
-	double seconds = 0;
-	int error = time_parse(word, &seconds, why);
-	if (!error && (seconds < 1 || seconds > SECONDS_OF_DAY))
-		error = diag_fail(why, EINVAL, "not a time from 1s to 24h");
-	options->timeout_s = error ? 0 : (uint32_t)seconds;
-	return error;
+	double timeout_ms = 0;
+	if (!text_parse_duration(word, &timeout_ms) || timeout_ms < MS_OF_SECOND || timeout_ms > MS_OF_DAY)
+		return diag_fail(why, EINVAL, "not a time from 1s to 24h");
+	options->timeout_s = (uint32_t)(timeout_ms / MS_OF_SECOND);
+	return 0;
 }
 
 static int take_limit(void *context, const char *word, struct diag *why)

@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "cli/cli.h"
 #include "cli/image/image_list.h"
 #include "cli/image/image_notes.h"
@@ -80,23 +81,15 @@ static int take_image(void *context, char *word)
 static const struct option_grammar add_grammar = {
 	.command = "image add", .groups = add_groups, .dashes = "--", .takes_abbreviations = true};
 
-/* A number of seconds, minutes, hours or days, as the time at which it is over. "" if it is none. */
+/* A length of time, as the time at which it is over. "" if it is none, or less than a second. */
 static void end_text(const char *word, char *text, size_t size)
 {
-	static const struct {
-		char letter;
-		uint64_t seconds;
-	} units[] = {{'s', 1}, {'m', 60}, {'h', 3600}, {'d', 86400}};
-	char *end;
-	unsigned long long number = strtoull(word, &end, 10);
-	uint64_t unit = end[0] ? 0 : 1;
+	enum { MS_OF_SECOND = 1000 };
+	double length_ms;
 	text[0] = 0;
-	for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++)
-		if (end[0] == units[i].letter && !end[1])
-			unit = units[i].seconds;
-	if (end == word || word[0] == '-' || !unit || !number || number > UINT32_MAX)
+	if (!text_parse_duration(word, &length_ms) || length_ms < MS_OF_SECOND)
 		return;
-	time_t until = time(NULL) + (time_t)(number * unit);
+	time_t until = time(NULL) + (time_t)(length_ms / MS_OF_SECOND);
 	strftime(text, size, "%Y-%m-%dT%H:%M:%SZ", gmtime(&until));
 }
 
