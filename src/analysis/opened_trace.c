@@ -84,9 +84,10 @@ static void index_announce(const struct index_cache_made *made, const struct ana
 {
 	char removed[160] = "", above[160] = "";
 	if (made->removed_count)
-		snprintf(removed, sizeof(removed), "; removed %s index%s unused for longest, %s",
+		snprintf(removed, sizeof(removed),
+			 "; removed %s index%s unused for longest, %s, to stay below %s for all",
 			 text_count(made->removed_count).data, made->removed_count == 1 ? "" : "es",
-			 text_bytes(made->removed_bytes).data);
+			 text_bytes(made->removed_bytes).data, text_bytes(made->limit_bytes).data);
 	if (made->bytes > made->limit_bytes)
 		snprintf(above, sizeof(above), "; it alone exceeds the limit of %s for all indexes",
 			 text_bytes(made->limit_bytes).data);

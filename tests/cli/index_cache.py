@@ -101,7 +101,7 @@ def check_limit():
     totals("a.xht")
     limit = sum(sizes.values()) + 1
     said = totals("d.xht", XHEAP_INDEX_LIMIT=str(limit)).stderr
-    expect(not of["b"].exists() and of["a"].exists() and any(f"; removed {count} unused for longest, " in said for count in ("1 index", "2 indexes")), f"b was used longest ago: {said}")
+    expect(not of["b"].exists() and of["a"].exists() and any(f"; removed {count} unused for longest, " in said for count in ("1 index", "2 indexes")) and ", to stay below " in said, f"b was used longest ago: {said}")
     expect(sum(path.stat().st_size for path in indexes()) <= limit, "the limit is exceeded")
     said = run("heap", "b.xht", "-totals", XHEAP_INDEX_LIMIT="1K").stderr
     expect(len(indexes()) == 1 and "exceeds the limit of 1.0 KiB" in said, f"{indexes()}: {said}")

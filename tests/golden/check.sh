@@ -56,3 +56,9 @@ check plain.xht losses.xht plain.xht --fail-above 5%
 # Where both would read alike, all digits are there.
 echo 'bytes <= 70,250' >close.budget
 check plain.xht --budget close.budget --top 0
+# A mistyped word is refused with its place; a mistyped name matches nothing, which the last line says.
+echo 'peek <= 1 MiB' >mistyped.budget
+check plain.xht --budget mistyped.budget
+echo 'bytes in ap+0x1000 <= 1 MiB' >mistyped.budget
+check plain.xht --budget mistyped.budget
+check plain.xht --budget mistyped.budget --strict

@@ -320,6 +320,9 @@ void budget_text(const struct budget_check *check, struct sink *out)
 	for (int state = VERDICT_STATE_COUNT; state-- > 0;)
 		if (check->counts[state])
 			sink_format(&line, ", %zu %s", check->counts[state], verdict_words[state]);
+	/* A limit whose name is mistyped would pass for ever. */
+	if (check->counts[VERDICT_UNMATCHED] && !budget_check_has_failed(check))
+		sink_text(&line, "; unmatched limits hold nothing, and --strict refuses them");
 	char *text = sink_take(&line, NULL);
 	lines_put(out, check, STYLE_PLAIN, "%s\n", text);
 	free(text);

@@ -8,17 +8,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/text.h"
 #include "cli/cli.h"
 #include "cli/record/record.h"
+#include "cli/record/record_answer.h"
 #include "cli/record/record_launch.h"
 #include "cli/record/record_options.h"
 #include "cli/record/record_summary.h"
 #include "cli/record/recording.h"
 #include "cli/session/session_talk.h"
 #include "push/push_queue.h"
+#include "os/monotonic.h"
 #include "os/proc.h"
 #include "session/control/option_rows.h"
 #include "session/directory/directory.h"
@@ -126,6 +129,15 @@ static const struct option_group stop_groups[] = {{record_quiet_rows, offsetof(s
 						  {NULL, 0, false}};
 static const struct option_grammar stop_grammar = {.command = "stop", .groups = stop_groups, .dashes = "--"};
 
+/* How long the session has recorded, by the clock of the system. */
+static uint64_t ran_ns(const struct control_state *session)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_REALTIME, &now);
+	const int64_t age_ns = now.tv_sec * (int64_t)NS_PER_S + now.tv_nsec - session->started_realtime_ns;
+	return age_ns > 0 ? (uint64_t)age_ns : 0;
+}
+
 static int stop_run(int count, char **arguments)
 {
 	static struct stop_options options;
@@ -141,6 +153,10 @@ static int stop_run(int count, char **arguments)
 	record->output = record->trace_path;
 	session_options_init(&record->session);
 	record->session.file_mode = push_trace_is_own(name, state.path) ? SESSION_FILE_NONE : state.session.file_mode;
+	record->session.index = state.session.index;
+	record->run_ns = ran_ns(&state.session);
+	/* Another user's reports have indexes of their own. */
+	const bool is_own = proc_status_value(state.logger_pid, "Uid") == (int64_t)geteuid();
 	controller_state_fini(&state);
 	control_send(record->control, &(struct control_message){.kind = CONTROL_STOP});
 	if (record_wait_for_session(record, &diag))
@@ -150,6 +166,8 @@ static int stop_run(int count, char **arguments)
 	if (record->summary.error)
 		controller_await_end(record->control);
 	record_print_summary(record, 0);
+	if (is_own)
+		record_keep_survey(record);
 	return controller_is_failure(&record->summary) ? CLI_FAILED : CLI_OK;
 }
 

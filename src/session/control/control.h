@@ -145,6 +145,7 @@ struct control_state {
 	uint32_t clock_choice; /**< enum session_clock_choice that the options ask for */
 	uint32_t takes_images; /**< 1: it records starts of registered images */
 	uint32_t is_real_time; /**< 1: the user asked for the real-time mode, with a short flush_timer_ms */
+	uint32_t index;        /**< enum session_index */
 	int64_t started_realtime_ns;
 	/** of the events, those that neither failed nor were under way at their threads' ends */
 	uint64_t kind_count[EVENT_KIND_COUNT];

@@ -362,6 +362,7 @@ static void handle_query(struct logger *logger, int socket, bool with_threads)
 					       .takes_images = options->takes_images,
 					       .dropped_events = store_dropped_events(logger->store),
 					       .write_count = store_write_count(logger->store),
+					       .index = options->index,
 					       .started_realtime_ns = logger->clock.writer.start_realtime_ns};
 	memcpy(message.state.kind_count, totals.kind_count, sizeof(totals.kind_count));
 	if (options->file_mode == SESSION_FILE_SEQUENTIAL) {
