@@ -281,10 +281,10 @@ void library_label(const struct heap_name *name, char *label, size_t size)
 		at = name->image;
 		length = image_stem(at);
 	}
-	const char *whole = !name->image                            ? name->text
-			    : name->is_jit                          ? library_of_runtime(name->image, name->symbol)
+	const char *whole = !name->image                          ? name->text
+			    : name->is_jit                        ? library_of_runtime(name->image, name->symbol)
 			    : name->is_python && name->is_bundled ? "Python's library"
-								    : NULL;
+								  : NULL;
 	if (whole) {
 		at = whole;
 		length = strlen(at);
