@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "api/arrow_source.h"
+#include "base/digits.h"
 #include "base/memory.h"
 #include "trace/code_rows.h"
 #include "trace/process_rows.h"
@@ -314,9 +315,9 @@ PUT_TEXT(image_path, list->dictionary->images[list->at].path)
 static void put_image_build_id(struct arrow_list *list, struct arrow_column *to)
 {
 	const struct trace_image *image = &list->dictionary->images[list->at];
-	char text[2 * BUILD_ID_MOST + 1] = "";
-	for (size_t i = 0; i < image->build_id_size && i < BUILD_ID_MOST; i++)
-		snprintf(text + 2 * i, 3, "%02x", image->build_id[i]);
+	char text[2 * BUILD_ID_MOST + 1];
+	const size_t size = image->build_id_size < BUILD_ID_MOST ? image->build_id_size : BUILD_ID_MOST;
+	digits_of_bytes(text, image->build_id, size);
 	arrow_put_text(to, *text ? text : NULL);
 }
 

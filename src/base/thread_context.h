@@ -50,15 +50,4 @@ static inline bool thread_context_is_none(const struct thread_context *context)
 	return !(context->trace_id[0] | context->trace_id[1] | context->span_id);
 }
 
-/** Write an id of `size` bytes as hexadecimal digits, with a NUL behind them. */
-static inline void thread_context_digits(const void *id, size_t size, char *text)
-{
-	static const char digits[] = "0123456789abcdef";
-	for (size_t i = 0; i < size; i++) {
-		*text++ = digits[((const uint8_t *)id)[i] >> 4];
-		*text++ = digits[((const uint8_t *)id)[i] & 15];
-	}
-	*text = 0;
-}
-
 #endif

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "action/report/report_columns.h"
+#include "base/digits.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "export/export_past.h"
@@ -348,9 +349,7 @@ const struct trace_mapping **export_mappings(const struct export_tree *tree)
 
 char *export_build_id(const struct trace_image *image)
 {
-	struct sink digits;
-	sink_to_memory(&digits);
-	for (uint32_t i = 0; i < image->build_id_size; i++)
-		sink_format(&digits, "%02x", image->build_id[i]);
-	return sink_take(&digits, NULL);
+	char *digits = memory_resize(NULL, 2 * (size_t)image->build_id_size + 1, 1);
+	digits_of_bytes(digits, image->build_id, image->build_id_size);
+	return digits;
 }

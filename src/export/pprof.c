@@ -6,6 +6,7 @@
  */
 #include <stdlib.h>
 
+#include "base/digits.h"
 #include "base/memory.h"
 #include "base/protobuf.h"
 #include "export/export.h"
@@ -122,7 +123,7 @@ static void label_number(struct pprof *pprof, const char *key, uint64_t number, 
 static void label_id(struct pprof *pprof, const char *key, const void *id, size_t size)
 {
 	char digits[THREAD_CONTEXT_DIGITS_MAX + 1];
-	thread_context_digits(id, size, digits);
+	digits_of_bytes(digits, id, size);
 	label_text(pprof, key, digits);
 }
 

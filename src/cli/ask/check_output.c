@@ -12,6 +12,7 @@
 #include "action/budget/budget_junit.h"
 #include "action/budget/budget_text.h"
 #include "action/budget/budget_update.h"
+#include "base/digits.h"
 #include "base/text.h"
 #include "base/whole_file.h"
 #include "cli/cli.h"
@@ -30,12 +31,11 @@ static void width_set(const struct budget_check *check, unsigned width)
 static void github_print(const struct budget_check *check, const char *text, struct sink *out)
 {
 	unsigned char bytes[TOKEN_BYTES] = {0};
-	char token[2 * TOKEN_BYTES + 1] = "", *directory = NULL;
+	char token[2 * TOKEN_BYTES + 1], *directory = NULL;
 	const char *workspace = getenv("GITHUB_WORKSPACE");
 	if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes))
 		memset(bytes, (int)getpid(), sizeof(bytes));
-	for (int i = 0; i < TOKEN_BYTES; i++)
-		snprintf(token + 2 * i, 3, "%02x", bytes[i]);
+	digits_of_bytes(token, bytes, sizeof(bytes));
 	if (!workspace || !*workspace)
 		workspace = directory = getcwd(NULL, 0);
 	sink_format(out, "::stop-commands::%s\n%s::%s::\n", token, text, token);

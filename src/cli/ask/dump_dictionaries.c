@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/digits.h"
 #include "cli/ask/dump.h"
 #include "cli/ask/dump_rows.h"
 #include "trace/code_rows.h"
@@ -104,8 +105,7 @@ static void image_build_id(const struct dump_row *row, struct dump_value *value)
 {
 	const struct trace_image *image = image_file(row);
 	size_t size = image->build_id_size < DUMP_VALUE_BYTES / 2 ? image->build_id_size : DUMP_VALUE_BYTES / 2 - 1;
-	for (size_t i = 0; i < size; i++)
-		snprintf(value->room + 2 * i, 3, "%02x", image->build_id[i]);
+	digits_of_bytes(value->room, image->build_id, size);
 	if (size)
 		dump_put_text(value, value->room);
 }

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/digits.h"
 #include "base/text.h"
 #include "columns/event_columns.h"
 #include "dx/model/block_pass.h"
@@ -205,7 +206,7 @@ DX_GETTER_IF(get_error, (event_of(object)->row.flags & EVENT_FAILED) != 0, dx_si
 static struct dx_value id_of(struct dx_query *query, const void *bytes, size_t size)
 {
 	char digits[THREAD_CONTEXT_DIGITS_MAX + 1];
-	thread_context_digits(bytes, size, digits);
+	digits_of_bytes(digits, bytes, size);
 	return dx_text(dx_format(query->arena, "%s", digits));
 }
 

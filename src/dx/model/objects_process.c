@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Processes, threads, modules, and the events of their lives. */
+#include "base/digits.h"
 #include "base/text.h"
 #include "dx/model/objects.h"
 #include "dx/model/objects_state.h"
@@ -183,11 +184,7 @@ static void get_build_id(struct dx_query *query, const struct dx_value *object, 
 {
 	const struct trace_image *image = image_of(query, object);
 	char *text = dx_alloc(query->arena, (size_t)image->build_id_size * 2 + 1);
-	for (uint32_t i = 0; i < image->build_id_size; i++) {
-		static const char digits[] = "0123456789abcdef";
-		text[2 * i] = digits[image->build_id[i] >> 4];
-		text[2 * i + 1] = digits[image->build_id[i] & 15];
-	}
+	digits_of_bytes(text, image->build_id, image->build_id_size);
 	if (image->build_id_size)
 		*value = dx_text(text);
 }

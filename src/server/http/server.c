@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/digits.h"
 #include "base/memory.h"
 #include "os/fd.h"
 #include "os/monotonic.h"
@@ -219,8 +220,7 @@ static int token_make(char token[TOKEN_LENGTH + 1], struct diag *diag)
 	unsigned char bytes[TOKEN_LENGTH / 2];
 	if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes))
 		return diag_errno(diag, "there are no random numbers");
-	for (unsigned i = 0; i < sizeof(bytes); i++)
-		snprintf(token + (size_t)2 * i, 3, "%02x", bytes[i]);
+	digits_of_bytes(token, bytes, sizeof(bytes));
 	return 0;
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/digits.h"
 #include "session/recover/recover.h"
 #include "session/store/store.h"
 #include "trace/reader.h"
@@ -14,8 +15,7 @@
 
 void recover_id_text(const uint8_t *id, char text[RECOVER_ID_TEXT])
 {
-	for (int i = 0; i < RECOVER_ID_BYTES; i++)
-		snprintf(text + 2 * i, 3, "%02x", id[i]);
+	digits_of_bytes(text, id, RECOVER_ID_BYTES);
 }
 
 bool recover_id_parse(const char *text, uint8_t id[RECOVER_ID_BYTES])
