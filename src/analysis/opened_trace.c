@@ -82,7 +82,7 @@ bool opened_trace_is_worth_an_index(const struct trace *trace)
 /* One line: the size, the place, and how to get rid of it. */
 static void index_announce(const struct index_cache_made *made, const struct analysis_caller *caller)
 {
-	char removed[160] = "", above[160] = "";
+	char removed[256] = "", above[160] = "";
 	if (made->removed_count)
 		snprintf(removed, sizeof(removed),
 			 "; removed %s index%s unused for longest, %s, to stay below %s for all",
