@@ -145,6 +145,8 @@ void fleet_series_add(struct fleet_series *series, uint32_t version, uint32_t st
 void fleet_series_halve(struct fleet_series *series)
 {
 	const uint32_t before = series->bounds.count;
+	if (before < 3)
+		return;
 	bounds_make(series, series->bounds.times[before - 1], intervals(series) / 2);
 	for (size_t i = 0; i < series->curve_count; i++)
 		for (uint32_t moment = 2; moment < before; moment++) {

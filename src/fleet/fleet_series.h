@@ -76,7 +76,7 @@ uint32_t fleet_series_moment(const struct fleet_series *series, int64_t time_ns)
 void fleet_series_add(struct fleet_series *series, uint32_t version, uint32_t stack, uint32_t moment,
 		      const struct fleet_change *change);
 
-/** Make two intervals into one. */
+/** Make two intervals into one; a single one stays. */
 void fleet_series_halve(struct fleet_series *series);
 
 /** Free it. */
