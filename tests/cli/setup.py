@@ -57,6 +57,16 @@ def packages():
     return said.split("--no-install-recommends")[1].split()
 
 
+def check_build_depends():
+    """Make deb installs all that debian/control asks for, under the names of packages."""
+    status, said, _ = setup(machine("deb", 0), "--list", "deb")
+    wanted = said.split("--no-install-recommends")[1].split() + ["debhelper-compat"]
+    listed = re.search(r"(?m)^Build-Depends:((?:.*\n)(?:[ \t].*\n)*)", (SOURCE / "debian/control").read_text())[1]
+    for choice in listed.split(","):
+        names = [{"dh-sequence-python3": "dh-python"}.get(name, name) for name in re.findall(r"(?:^|\|)\s*([a-z0-9.+-]+)", choice)]
+        expect(names and set(names) & set(wanted), f"make deb does not install {choice.strip()}")
+
+
 def check_test_packages():
     """Those of npm and PyPI are asked for when all packages of Debian are there, and not by --list. What is wrong with them is left to the tests."""
     asked = setup(machine("bare", 0), "--list", "check")[1].split("--no-install-recommends")[1].split()
@@ -126,6 +136,7 @@ def main():
     status, said, log = setup(machine("refused", 0, few, refused=("zstd",)), "build")
     expect(status == 0 and "cannot install zstd" in said and "cannot install meson" not in said, f"a package that is not there: {status} {said} {log}")
     expect(setup(machine("wrong", 0), "nothing")[0] == 2, "an unknown goal")
+    check_build_depends()
     check_test_packages()
     check_new_packages()
     dry = subprocess.run(["make", "-n", "-C", SOURCE, "BUILD=none"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True).stdout
