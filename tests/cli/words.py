@@ -100,7 +100,7 @@ REFUSED = (
     ("--no-duration=1", "--no-duration=1: "), ("--quiet=2", "--quiet=2: "), ("--bogus", "--bogus: "), ("-z", "-z: "), ("-S 5", "-S: "),
     ("-n", "-n: "), ("-s", "-s: "), ("--f 1", "--f: "), ("-m 2", "-m: "), ("-qz", "-qz: "), ("--=x", "--=x: "), ("---quiet", "---quiet: "),
     ("--on-full perhaps", "--on-full perhaps: "), ("--on-full wai", "--on-full wai: "), ("--wait-limit 0", "--wait-limit 0: "),
-    ("--wait-limit soon", "--wait-limit soon: "), ("--wait-limit -1s", "--wait-limit -1s: "), ("--wait-limit 1h", "--wait-limit 1h: "),
+    ("--wait-limit soon", "--wait-limit soon: "), ("--wait-limit -1s", "--wait-limit -1s: "), ("--wait-limit 1w", "--wait-limit 1w: "),
     ("--wait-limit nan", "--wait-limit nan: "), ("--wait-limit 1000001s", "--wait-limit 1000001s: "), ("--min-buffers 1", "--min-buffers 1: "),
     ("--max-buffers 65537", "--max-buffers 65537: "), ("--max-file 65535", "--max-file 65535: "), ("--sample 0", "--sample 0: "),
     ("--sample 1025G", "--sample 1025G: "), ("--file-mode x", "--file-mode x: "), ("--file-mode none", "--file-mode none"),
