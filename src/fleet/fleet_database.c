@@ -425,8 +425,11 @@ static void versions_write(const struct query_branch *branch, struct sink *sql)
 typedef void branch_writer(const struct query_branch *branch, struct sink *sql);
 typedef void answer_reader(struct database *database, struct clickhouse_answer *answer);
 
+/* NULL: no kind of a row that was asked for. */
 static struct fleet_row *row_of(struct database *database, uint64_t kind, uint64_t id)
 {
+	if (kind >= database->kinds.count)
+		return NULL;
 	const struct {
 		uint64_t kind, id;
 	} member = {kind, id}, key = {fleet_is_by_service(database->question) ? kind : 0, id};
@@ -436,7 +439,7 @@ static struct fleet_row *row_of(struct database *database, uint64_t kind, uint64
 	if (number == database->answer->row_count) {
 		struct fleet_row *row = fleet_answer_add(database->answer);
 		row->id = id;
-		if (fleet_is_by_service(database->question) && kind < database->kinds.count) {
+		if (fleet_is_by_service(database->question)) {
 			const char *name = database->kinds.items[kind].data;
 			row->service = arena_text(&database->answer->arena, name);
 			if (database->question->asked == FLEET_GROWTH)
@@ -460,6 +463,10 @@ static void sums_read(struct database *database, struct clickhouse_answer *answe
 	while (clickhouse_has_more(answer)) {
 		const uint64_t kind = clickhouse_number(answer);
 		struct fleet_row *row = row_of(database, kind, clickhouse_number(answer));
+		if (!row) {
+			answer->is_cut = true;
+			return;
+		}
 		struct fleet_sums *sums = &row->sides[FLEET_AFTER];
 		row->sessions += clickhouse_number(answer);
 		sums->hosts += clickhouse_number(answer);
@@ -524,8 +531,13 @@ static void versions_read(struct database *database, struct clickhouse_answer *a
 				add.sides[side].variance = variance_read(answer);
 				add.sides[side].squares = variance_read(answer);
 			}
-		if (fleet_row_has_use(&add))
-			versions_add(row_of(database, kind, id), &add);
+		struct fleet_row *row = fleet_row_has_use(&add) ? row_of(database, kind, id) : &add;
+		if (!row) {
+			answer->is_cut = true;
+			return;
+		}
+		if (row != &add)
+			versions_add(row, &add);
 	}
 }
 
