@@ -166,7 +166,8 @@ static int add_file(void *context, char *word)
 	if (options->word_count == FILES_MAX)
 		return cli_fail("view: at most %d traces at a time", FILES_MAX);
 	struct stat status;
-	if (strstr(word, "+http") || (!stat(word, &status) && S_ISDIR(status.st_mode)))
+	const bool is_there = !stat(word, &status);
+	if (is_there ? S_ISDIR(status.st_mode) : !strncmp(word, "clickhouse+http", strlen("clickhouse+http")))
 		return cli_fail("%s is no trace; of pushed profiles, xheap fleet top %s --html FILE makes a page", word,
 				word);
 	if (access(word, R_OK))
