@@ -697,7 +697,8 @@ void summary_text(const struct summary *summary, const struct summary_view *view
 						      .has_more_lists = !view->lines};
 		screen_put(&screen);
 		char *text = sink_take(&own, NULL);
-		bool fits = !view->lines || lines_of(text) <= view->lines;
+		/* So many rows as were asked for are wanted whatever the lines. */
+		bool fits = !view->lines || view->has_top || lines_of(text) <= view->lines;
 		bool is_last = fits || level == LEVELS - 1;
 		if (is_last)
 			sink_text(out, text);
