@@ -64,7 +64,7 @@ static int take_last(void *context, const char *word, struct diag *why)
 {
 	struct fleet_options *options = context;
 	double last_ms = 0;
-	if (!text_parse_duration(word, &last_ms) || last_ms <= 0)
+	if (!text_parse_duration(word, &last_ms) || last_ms * NS_OF_MS < 1)
 		return diag_fail(why, EINVAL, "not a time such as 90s, 15m, 24h or 7d");
 	options->question.last_ns = (uint64_t)(last_ms * NS_OF_MS);
 	return 0;
@@ -263,7 +263,9 @@ static int ask_run(enum fleet_kind asked, const struct option_grammar *grammar, 
 	int status = options_parse(grammar, count, arguments, &options, take_operand, NULL);
 	status = status ? CLI_FAILED : question_settle(&options, arguments[0]);
 	const struct fleet_place place = {options.operands[0], options.token_file, options.timeout_s, shown};
-	if (status == CLI_OK && options.html && !shown)
+	if (status == CLI_OK && options.html && shown)
+		return cli_fail("fleet sql: --html: a page is no question; leave it out");
+	if (status == CLI_OK && options.html)
 		return fleet_html_save(&place, &options.question, options.html);
 	if (status == CLI_OK && fleet_ask(&place, &options.question, &answer, &diag))
 		status = cli_fail("fleet %s: %s", arguments[0], diag.text);
