@@ -174,11 +174,12 @@ static void changes_read(struct database_following *following, struct clickhouse
 	while (clickhouse_has_more(answer)) {
 		const uint64_t version = clickhouse_number(answer), id = clickhouse_number(answer),
 			       moment = clickhouse_number(answer);
-		const struct fleet_change change = {.bytes = (int64_t)clickhouse_number(answer),
-						    .blocks = (int64_t)clickhouse_number(answer),
-						    .made_bytes = clickhouse_number(answer),
-						    .made_blocks = clickhouse_number(answer)};
-		if (version < series->version_keys.count)
+		struct fleet_change change;
+		change.bytes = (int64_t)clickhouse_number(answer);
+		change.blocks = (int64_t)clickhouse_number(answer);
+		change.made_bytes = clickhouse_number(answer);
+		change.made_blocks = clickhouse_number(answer);
+		if (version < series->version_count)
 			fleet_series_add(series, (uint32_t)version, fleet_series_stack_of_id(series, id),
 					 moment < series->bounds.count ? (uint32_t)moment : series->bounds.count - 1,
 					 &change);

@@ -211,14 +211,20 @@ static struct push *push_find(struct push *pushes, size_t count, bool is_newest,
 	return found;
 }
 
+/* Whether a push is of the time that was asked for; newest_ns: of the last one of its session. */
+static bool is_in_time(const struct fleet_question *question, const struct push *push, int64_t newest_ns)
+{
+	const int64_t now_ns = newest_ns > question->now_ns ? newest_ns : question->now_ns;
+	return !question->last_ns || (uint64_t)now_ns - (uint64_t)push->head.pushed_ns <= question->last_ns;
+}
+
 /* Keep the pushes of the time that was asked for. Return how many. */
 static size_t pushes_in_time(const struct fleet_question *question, struct push *pushes, size_t count)
 {
-	const struct push *newest = push_find(pushes, count, true, NULL);
-	const int64_t now_ns = newest->head.pushed_ns > question->now_ns ? newest->head.pushed_ns : question->now_ns;
+	const int64_t newest_ns = push_find(pushes, count, true, NULL)->head.pushed_ns;
 	size_t kept = 0;
 	for (size_t i = 0; i < count; i++)
-		if (!question->last_ns || (uint64_t)(now_ns - pushes[i].head.pushed_ns) <= question->last_ns)
+		if (is_in_time(question, &pushes[i], newest_ns))
 			pushes[kept++] = pushes[i];
 	return kept;
 }
@@ -340,9 +346,8 @@ static uint32_t sample_stack(struct directory *directory, const struct pushed_sa
 }
 
 /* The push takes the place of the one before: what that one had in use goes. */
-static void use_replace(struct directory *directory, struct session_use *use, const struct push *push, bool has_made)
+static void use_replace(struct directory *directory, struct session_use *use, uint32_t moment, bool has_made)
 {
-	const uint32_t moment = fleet_series_moment(directory->series, push->head.pushed_ns);
 	struct pushed_sample sample;
 	uint32_t *frames = NULL;
 	size_t capacity = 0, at = 0;
@@ -372,20 +377,62 @@ static int push_time_order(const void *a, const void *b)
 	return is_later(&one->head, &other->head) - is_later(&other->head, &one->head);
 }
 
-/* All pushes of a session in the order of time, from the last one before the answer's time on. */
-static void session_follow(struct directory *directory, struct push *pushes, size_t count)
+/* The pushes of a session in the order of time, and before them the last one that is older than what was asked for: its
+   use is there when the first interval begins. Return whether any is of that time. */
+static bool session_follow(struct directory *directory, struct push *pushes, size_t count)
 {
 	qsort(pushes, count, sizeof(*pushes), push_time_order);
 	const struct pushed_head *newest = &pushes[count - 1].head;
 	struct session_use use = {.version = fleet_series_version(directory->series, newest->service, newest->version)};
-	size_t first = 0;
-	while (first + 1 < count && pushes[first + 1].head.pushed_ns < directory->series->from_ns)
+	size_t first = 0, before;
+	while (first < count && !is_in_time(directory->question, &pushes[first], newest->pushed_ns))
 		first++;
+	if (first == count)
+		return false;
+	for (before = first; before > 0; before--)
+		if (!push_read(directory, &pushes[before - 1])) {
+			use_replace(directory, &use, 0, false);
+			break;
+		}
 	for (size_t i = first; i < count; i++)
 		if (!push_read(directory, &pushes[i]))
-			use_replace(directory, &use, &pushes[i],
-				    !pushes[i].is_covered && pushes[i].head.pushed_ns >= directory->series->from_ns);
+			use_replace(directory, &use,
+				    fleet_series_moment(directory->series, pushes[i].head.pushed_ns),
+				    !pushes[i].is_covered);
 	free(use.items);
+	return true;
+}
+
+static int number_compare(const void *a, const void *b)
+{
+	return number_order(*(const int64_t *)a, *(const int64_t *)b);
+}
+
+static size_t run_length(const struct push *pushes, size_t count, bool of_session);
+
+/* Have intervals from about the first push to about the last one. One of a hundred may have any time: the clock of one
+   host does not stretch the picture of all. */
+static void times_find(struct directory *directory)
+{
+	enum { ONE_OF = 100 };
+	int64_t *times = memory_zeroed(directory->push_count + 1, sizeof(*times));
+	size_t count = 0;
+	for (size_t i = 0, length; i < directory->push_count; i += length) {
+		const struct push *pushes = &directory->pushes[i];
+		enum fleet_side side;
+		length = run_length(pushes, directory->push_count - i, true);
+		int64_t newest_ns = pushes->head.pushed_ns;
+		for (size_t k = 0; k < length; k++)
+			newest_ns = pushes[k].head.pushed_ns > newest_ns ? pushes[k].head.pushed_ns : newest_ns;
+		for (size_t k = 0; k < length && session_is_asked(directory->question, &pushes->head, &side); k++)
+			if (is_in_time(directory->question, &pushes[k], newest_ns))
+				times[count++] = pushes[k].head.pushed_ns;
+	}
+	if (count) {
+		qsort(times, count, sizeof(*times), number_compare);
+		fleet_series_span(directory->series, times[count / ONE_OF], times[count - 1 - count / ONE_OF]);
+	}
+	free(times);
 }
 
 /* ---- hosts ---- */
@@ -414,10 +461,8 @@ static int session_add(struct directory *directory, struct push *pushes, size_t 
 	if (!session_is_asked(directory->question, &push_find(pushes, count, true, NULL)->head, side))
 		return 1;
 	cover_mark(pushes, count);
-	if (directory->series) {
-		session_follow(directory, pushes, count);
-		return 0;
-	}
+	if (directory->series)
+		return session_follow(directory, pushes, count) ? 0 : 1;
 	count = pushes_in_time(directory->question, pushes, count);
 	struct push *last = count ? push_find(pushes, count, true, NULL) : NULL;
 	directory->answer->old_sessions += !last;
@@ -476,6 +521,8 @@ static int directory_read(struct directory *directory, const char *place, struct
 				 text_count(directory->file_count).data, text_plural(directory->file_count),
 				 directory->answer->notes[0].what, directory->answer->notes[0].why);
 	pushes_sort(directory);
+	if (directory->series)
+		times_find(directory);
 	int error = 0;
 	for (size_t i = 0; i < directory->push_count && !error;) {
 		const size_t length = run_length(directory->pushes + i, directory->push_count - i, false);

@@ -47,7 +47,7 @@ static struct cell_function_text function_of(struct page_making *making, const c
 		.image = arena_format(&making->arena, "%.*s", (int)(end - label), label),
 		.short_name = short_name(&making->arena, full, NULL, 0),
 		.full_name = full,
-		.marks = *label == '[' ? CELL_MARK_WORD : 0};
+		.marks = *label == '[' && !mark ? CELL_MARK_WORD : 0};
 }
 
 static uint32_t node_add(struct page_making *making, uint32_t parent, uint32_t function)
@@ -234,38 +234,65 @@ static const char *time_text(struct page_making *making, int64_t time_ns)
 	return arena_text(&making->arena, text);
 }
 
-/* The command that prints the same sums. */
-static void json_command(struct json *json, const struct fleet_page *page)
+enum { WORDS_MAX = 16 };
+
+/* The words of a command with the filters of the question. frame: NULL: none. Return how many. */
+static size_t command_words(struct page_making *making, const char *verb, const char *frame,
+			    const char *words[WORDS_MAX])
 {
-	const struct fleet_question *question = page->question;
+	const struct fleet_question *question = making->page->question;
+	const char *last = question->last_ns ? arena_format(&making->arena, "%.9gs",
+							    (double)question->last_ns / (double)NS_OF_SECOND)
+					     : NULL;
 	const struct {
 		const char *option, *value;
-	} filters[] = {
-		{"--service", question->service}, {"--version", question->version}, {"--host", question->host}};
-	json_begin_array(json, "fleet");
-	json_text(json, NULL, "xheap");
-	json_text(json, NULL, "fleet");
-	json_text(json, NULL, "top");
-	json_text(json, NULL, page->place);
+	} filters[] = {{"--service", question->service},
+		       {"--version", question->version},
+		       {"--host", question->host},
+		       {"--last", last}};
+	size_t count = 0;
+	words[count++] = "xheap";
+	words[count++] = "fleet";
+	words[count++] = verb;
+	words[count++] = making->page->place;
+	if (frame)
+		words[count++] = frame;
 	for (size_t i = 0; i < sizeof(filters) / sizeof(*filters); i++)
 		if (filters[i].value) {
-			json_text(json, NULL, filters[i].option);
-			json_text(json, NULL, filters[i].value);
+			words[count++] = filters[i].option;
+			words[count++] = filters[i].value;
 		}
-	if (question->last_ns) {
-		char seconds[32];
-		snprintf(seconds, sizeof(seconds), "%.9gs", (double)question->last_ns / (double)NS_OF_SECOND);
-		json_text(json, NULL, "--last");
-		json_text(json, NULL, seconds);
-	}
-	json_end_array(json);
+	return count;
+}
+
+/* A command as a shell takes it: names are anybody's. */
+static const char *command_line(struct page_making *making, const char *verb, const char *frame)
+{
+	const char *words[WORDS_MAX];
+	const size_t count = command_words(making, verb, frame, words);
+	struct sink out;
+	sink_to_memory(&out);
+	sink_text(&out, words[0]);
+	for (size_t i = 1; i < count; i++)
+		sink_shell_word(&out, words[i]);
+	char *text = sink_take(&out, NULL);
+	const char *kept = arena_text(&making->arena, text);
+	free(text);
+	return kept;
+}
+
+/* The command that prints the same sums. */
+static void json_command(struct json *json, struct page_making *making)
+{
+	const char *words[WORDS_MAX];
+	json_texts(json, "fleet", words, command_words(making, "top", NULL, words));
 }
 
 static void json_lists(struct json *json, struct page_making *making)
 {
 	const struct fleet_series *series = making->page->series;
 	json_begin_array(json, "processes");
-	for (uint32_t i = 0; i < series->version_keys.count; i++) {
+	for (uint32_t i = 0; i < series->version_count; i++) {
 		const struct fleet_series_version *version = &series->versions[i];
 		json_begin_object(json, NULL);
 		json_text(json, "name", arena_format(&making->arena, "%s%s%s", version->service,
@@ -274,7 +301,7 @@ static void json_lists(struct json *json, struct page_making *making)
 	}
 	json_end_array(json);
 	json_begin_array(json, "threads");
-	for (uint32_t i = 0; i < series->version_keys.count; i++) {
+	for (uint32_t i = 0; i < series->version_count; i++) {
 		json_begin_object(json, NULL);
 		json_count(json, "process", i);
 		json_text(json, "name", series->versions[i].service);
@@ -405,7 +432,7 @@ static void json_grown(struct json *json, struct page_making *making, const stru
 					    *row->version ? " " : "", row->version, text_count(hosts).data,
 					    text_plural(hosts), text_bytes(whole_number(row->error)).data);
 	json_finding_begin(json, making, "growth", title, evidence,
-			   arena_format(&making->arena, "xheap fleet growth %s", making->page->place));
+			   command_line(making, "growth", NULL));
 	json_begin_object(json, "select");
 	json_number(json, "from_ns", -1);
 	json_number(json, "to_ns", duration_ns(making->page));
@@ -428,9 +455,9 @@ static void json_stack(struct json *json, struct page_making *making, uint32_t s
 					 text_count(hosts).data, text_plural(hosts));
 	const char *evidence = arena_format(&making->arena, "%u %% of all that is in use",
 					    text_percent(bytes, page->answer->totals[FLEET_OUTSTANDING_BYTES]));
+	const char *label = page->series->frames.items[frames[0]].data;
 	json_finding_begin(json, making, "outstanding", title, evidence,
-			   arena_format(&making->arena, "xheap fleet hosts %s '%s'", page->place,
-					page->series->frames.items[frames[0]].data));
+			   command_line(making, *label == '[' ? "top" : "hosts", *label == '[' ? NULL : label));
 	json_begin_object(json, "select");
 	json_number(json, "at_ns", duration_ns(page));
 	json_end_object(json);
@@ -507,7 +534,7 @@ static void facts_write(struct page_making *making, struct sink *out)
 			       text_count(answer->hosts).data, text_plural(answer->hosts),
 			       text_count(answer->sessions).data, text_plural(answer->sessions),
 			       time_text(making, answer->from_ns), time_text(making, answer->until_ns)));
-	json_command(&json, page);
+	json_command(&json, making);
 	json_number(&json, "duration_ns", duration_ns(page));
 	json_lists(&json, making);
 	json_count(&json, "events", calls_all(making));

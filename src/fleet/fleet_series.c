@@ -9,6 +9,7 @@
 #include "base/sink.h"
 
 #define SPAN_NS_MAX (INT64_MAX / 4)
+enum { CURVES_MAX = 20000, VERSIONS_MAX = 1000 /* and one for all others */ };
 
 static uint32_t intervals(const struct fleet_series *series)
 {
@@ -79,11 +80,15 @@ void fleet_series_begin(struct fleet_series *series, const struct fleet_answer *
 uint32_t fleet_series_version(struct fleet_series *series, const char *service, const char *version)
 {
 	const char *key = arena_format(&series->arena, "%s\n%s", service, version);
-	const uint32_t known = series->version_keys.count, number = intern_text(&series->version_keys, key);
-	memory_grow(series->versions, number, series->version_capacity);
-	if (number == known)
-		series->versions[number] = (struct fleet_series_version){arena_text(&series->arena, service),
-									 arena_text(&series->arena, version)};
+	const uint32_t found = intern_text(&series->version_keys, key);
+	const uint32_t number = found < VERSIONS_MAX ? found : VERSIONS_MAX;
+	if (number < series->version_count)
+		return number;
+	memory_grow(series->versions, series->version_count, series->version_capacity);
+	series->versions[series->version_count++] =
+		number < VERSIONS_MAX ? (struct fleet_series_version){arena_text(&series->arena, service),
+								      arena_text(&series->arena, version)}
+				      : (struct fleet_series_version){"other versions", ""};
 	return number;
 }
 
@@ -101,17 +106,20 @@ uint32_t fleet_series_stack_of_id(const struct fleet_series *series, uint64_t id
 	return stack ? *stack : FLEET_REST;
 }
 
+/* Of many versions, stacks that come late are among the rest. */
 static struct fleet_curve *curve_find(struct fleet_series *series, uint32_t version, uint32_t stack)
 {
+	const uint32_t *found = map_find(&series->of_pair, map_pair(version, stack));
 	bool is_new;
-	uint32_t *number = map_add(&series->of_pair, map_pair(version, stack), &is_new);
-	if (is_new) {
-		*number = (uint32_t)series->curve_count;
-		memory_grow(series->curves, series->curve_count, series->curve_capacity);
-		series->curves[series->curve_count++] = (struct fleet_curve){
-			stack, version, memory_zeroed(series->bounds.count, sizeof(struct fleet_change))};
-	}
-	return &series->curves[*number];
+	if (found)
+		return &series->curves[*found];
+	if (stack != FLEET_REST && series->curve_count >= CURVES_MAX)
+		return curve_find(series, version, FLEET_REST);
+	*map_add(&series->of_pair, map_pair(version, stack), &is_new) = (uint32_t)series->curve_count;
+	memory_grow(series->curves, series->curve_count, series->curve_capacity);
+	series->curves[series->curve_count] = (struct fleet_curve){
+		stack, version, memory_zeroed(series->bounds.count, sizeof(struct fleet_change))};
+	return &series->curves[series->curve_count++];
 }
 
 static void change_add(struct fleet_change *to, const struct fleet_change *change)
@@ -121,6 +129,13 @@ static void change_add(struct fleet_change *to, const struct fleet_change *chang
 	to->blocks = (int64_t)((uint64_t)to->blocks + (uint64_t)change->blocks);
 	to->made_bytes += change->made_bytes;
 	to->made_blocks += change->made_blocks;
+}
+
+void fleet_series_span(struct fleet_series *series, int64_t from_ns, int64_t until_ns)
+{
+	const uint32_t count = intervals(series);
+	series->from_ns = from_ns;
+	bounds_make(series, span_of(from_ns, until_ns), count);
 }
 
 void fleet_series_times(struct fleet_series *series, int64_t from_ns, int64_t interval_ns, uint32_t count)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /**
  * What the largest stacks of an answer had in use from interval to interval: sums over hosts of what pushes say
- * changed. The others are one more stack, the rest. Memory grows with the number of those stacks and of versions, and
- * with no number of hosts or pushes.
+ * changed. The others are one more stack, the rest. Memory grows with the number of different stacks, and with no
+ * number of hosts or pushes.
  */
 #ifndef XHEAP_FLEET_SERIES_H
 #define XHEAP_FLEET_SERIES_H
@@ -47,7 +47,7 @@ struct fleet_series {
 	const char *id_list;       /**< all of the source's: "[1,2]" */
 	struct intern version_keys;
 	struct fleet_series_version *versions;
-	size_t version_capacity;
+	size_t version_count, version_capacity;
 	struct map of_pair; /**< (version, stack) -> curve */
 	struct fleet_curve *curves;
 	size_t curve_count, curve_capacity;
@@ -65,6 +65,9 @@ uint32_t fleet_series_stack(struct fleet_series *series, const uint32_t *frames,
 
 /** Return the number of a stack by the source's; or FLEET_REST. */
 uint32_t fleet_series_stack_of_id(const struct fleet_series *series, uint64_t id);
+
+/** Have intervals between these times, since 1970, before the first change. */
+void fleet_series_span(struct fleet_series *series, int64_t from_ns, int64_t until_ns);
 
 /** Have other times, before the first change: intervals from then on, of one length. */
 void fleet_series_times(struct fleet_series *series, int64_t from_ns, int64_t interval_ns, uint32_t intervals);

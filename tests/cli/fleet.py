@@ -10,6 +10,7 @@ import os
 import pathlib
 import random
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -301,6 +302,19 @@ def check_page():
     # Only the last minutes: what was there before them is there from the first moment on.
     late, _, live, _ = page_of(place, "--service", "web", "--version", "1.4")
     expect({name for name, _ in live} == {"web 1.4"} and late["fleet"][4:] == ["--service", "web", "--version", "1.4"], late["fleet"])
+    # A session that is over counts no more than in top; a wrong clock does not stretch the picture; names are anybody's.
+    now, place_of_times, odd = time.time_ns(), room("a page's times"), Stacks([("web!it's; touch ran; echo '", "web!main")])
+    for index in range(120):
+        write(place_of_times, odd, [(1, 100, 1, 100)], host="alive", start=now - 150 * MINUTE, index=index)
+    write(place_of_times, odd, [(1, 10 ** 6, 1, 10 ** 6)], host="dead", start=now - 3 * 24 * 60 * MINUTE)
+    write(place_of_times, odd, [(1, 7, 1, 7)], host="wrong", start=MINUTE)
+    facts, head, live, _ = page_of(place_of_times, "--last", "2h")
+    expect(facts["totals"]["outstanding_bytes"] == facts["totals"]["peak_bytes"] == sum(row[-1] for row in live.values()) == 100, facts["totals"])
+    facts, head, live, _ = page_of(place_of_times)
+    expect(head["bounds"][-1] < 5 * 24 * 60 * MINUTE and sum(row[-1] for row in live.values()) == 10 ** 6 + 107, head["bounds"])
+    words = shlex.split(facts["findings"][0]["command"])
+    expect(words == ["xheap", "fleet", "hosts", place_of_times, "web!it's; touch ran; echo '"], words)
+    expect(ask(words[2], *words[3:])["rows"][0]["outstanding_bytes"] == 10 ** 6, words)
     # A file that cannot be read is said, and the push before it holds on.
     broken = sorted(pathlib.Path(place).iterdir())[-1]
     broken.write_bytes(broken.read_bytes()[:-20])

@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "base/whole_file.h"
+#include "cells/cells.h"
 #include "cli/cli.h"
 #include "fleet/fleet_page.h"
 #include "server/alone/alone_page.h"
@@ -19,6 +20,10 @@ enum { SAVE_BYTES = 1 << 16 };
 static int page_make(struct alone_page *page, const struct fleet_page *about, struct fleet_series *series,
 		     struct diag *diag)
 {
+	/* A page draws so many cells in the time of a picture. */
+	while (series->curve_count * series->bounds.count > CELLS_MAX / 2 &&
+	       series->bounds.count > FLEET_SERIES_INTERVALS_LEAST)
+		fleet_series_halve(series);
 	for (;;) {
 		struct sink facts, cells, plain;
 		sink_to_memory(&facts);
@@ -34,7 +39,10 @@ static int page_make(struct alone_page *page, const struct fleet_page *about, st
 		if (error || alone_page_size(page) <= PAGE_BYTES_MAX)
 			return error;
 		if (series->bounds.count <= FLEET_SERIES_INTERVALS_LEAST)
-			return alone_page_refuse(page, PAGE_BYTES_MAX, diag);
+			return diag_fail(diag, EFBIG,
+					 "the page would have %s, more than %s: ask for less by --top, --service or "
+					 "--last",
+					 text_bytes(alone_page_size(page)).data, text_bytes(PAGE_BYTES_MAX).data);
 		fleet_series_halve(series);
 	}
 }
@@ -44,7 +52,7 @@ static int page_save(const struct alone_page *page, const char *output, struct d
 {
 	struct whole_file file;
 	struct sink out;
-	int error = whole_file_open_as_is(&file, output, 0600, diag);
+	int error = whole_file_open(&file, output, 0600, diag);
 	if (error)
 		return error;
 	sink_to_fd(&out, file.fd, SAVE_BYTES);
@@ -77,6 +85,9 @@ int fleet_html_save(const struct fleet_place *place, const struct fleet_question
 	error = error ? error : fleet_ask(place, &grown, &growth, &diag);
 	error = error ? error : page_make(&page, &about, &series, &diag);
 	error = error ? error : page_put(&page, output, &diag);
+	if (!error && answer.missing)
+		cli_say("not complete: %s passed over; %s: %s", text_count(answer.missing).data,
+			text_shown(answer.notes[0].what), text_shown(answer.notes[0].why));
 	alone_page_fini(&page);
 	fleet_series_fini(&series);
 	fleet_answer_fini(&answer);
