@@ -11,7 +11,7 @@
 #include "base/option_text.h"
 #include "base/text.h"
 
-enum { MS_PER_S = 1000, OCTAL = 8, READ_WRITE = 0666, OWNER_READ_WRITE = 0600 };
+enum { OCTAL = 8, READ_WRITE = 0666, OWNER_READ_WRITE = 0600 };
 
 /* ---- the member ---- */
 
