@@ -335,8 +335,6 @@ static void handle_query(struct logger *logger, int socket, bool with_threads)
 	const struct session_options *options = logger->options;
 	struct control_message message = {.kind = CONTROL_STATE, .pid = getpid()};
 	struct drain_totals totals;
-	/* The answer must include a process whose attach was just reported. */
-	logger_take_results(logger);
 	struct diag diag = {""};
 	logger_drain_all(logger, &diag);
 	drain_totals(logger->drain, &totals);
@@ -451,6 +449,8 @@ static void handle_status(struct logger *logger, const struct control_message *m
 
 static void control_handle(struct logger *logger, int socket, const struct control_message *message)
 {
+	/* An answer must know of a process whose attach a tracer has just reported. */
+	logger_take_results(logger);
 	switch (message->kind) {
 	case CONTROL_LAUNCH:
 		(message->value == 1 ? handle_image : handle_launch)(logger, socket, message);
