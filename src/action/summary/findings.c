@@ -161,11 +161,7 @@ static void forecast_tell(const struct summary *summary, uint32_t process, struc
 /* Say how to know more of a process whose arenas hide what grows. */
 static void objects_tell(const struct summary *summary, struct sink *text)
 {
-	const struct trace_dictionary *dictionary = summary->source->table->dictionary;
-	bool has_arenas = false;
-	for (uint32_t i = 0; i < dictionary->entry_count; i++)
-		has_arenas |= dictionary->entries[i].function == FUNCTION_ARENA_ALLOC;
-	if (has_arenas && !trace_has_python_objects(dictionary))
+	if (summary_has_arenas_alone(summary))
 		sink_text(text, " " RECORD_OBJECTS);
 }
 

@@ -337,6 +337,15 @@ int64_t summary_growth_from(const struct summary *summary)
 	return is_later ? dictionary->dropped_until_ns : from_ns;
 }
 
+bool summary_has_arenas_alone(const struct summary *summary)
+{
+	const struct trace_dictionary *dictionary = summary->source->table->dictionary;
+	bool has_arenas = false;
+	for (uint32_t i = 0; i < dictionary->entry_count; i++)
+		has_arenas |= dictionary->entries[i].function == FUNCTION_ARENA_ALLOC;
+	return has_arenas && !trace_has_python_objects(dictionary);
+}
+
 unsigned summary_growth_notes(const struct summary *summary, struct summary_note notes[SUMMARY_NOTES])
 {
 	const struct heap_table *table = summary->source->table;
@@ -360,6 +369,12 @@ unsigned summary_growth_notes(const struct summary *summary, struct summary_note
 			 "Growth is estimated from one byte in %s: a stack of which few blocks were chosen is not "
 			 "judged.",
 			 text_bytes(table->sample_bytes).data);
+	}
+	if (!*summary->survey.growth_unknown.data && summary_has_arenas_alone(summary)) {
+		notes[count].word = "arenas";
+		snprintf(notes[count++].text, sizeof(notes->text),
+			 "Of Python's objects only new arenas count as growth, by the line that needed one: more may "
+			 "grow, and faster. --python-objects records each object.");
 	}
 	assert(count <= SUMMARY_NOTES);
 	return count;

@@ -120,7 +120,7 @@ struct summary_note {
 	const char *word; /**< in JSON */
 	char text[200];   /**< for people */
 };
-enum { SUMMARY_NOTES = 3 };
+enum { SUMMARY_NOTES = 4 };
 
 /** What is asked for. */
 struct summary_plan {
@@ -154,6 +154,9 @@ uint64_t summary_mapped_bytes(const struct summary *summary);
 
 /** Set the reasons why growth is known in part only. Return their number. */
 unsigned summary_growth_notes(const struct summary *summary, struct summary_note notes[SUMMARY_NOTES]);
+
+/** Return whether Python's arenas are blocks of the trace, and its objects are not. */
+bool summary_has_arenas_alone(const struct summary *summary);
 
 /** Return the time from which growth is known. */
 int64_t summary_growth_from(const struct summary *summary);
