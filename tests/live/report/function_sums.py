@@ -83,7 +83,7 @@ def of_a_library():
 
 
 def of_many():
-    """The note's name is still there when other names have come; how many have is by chance."""
+    """Python's own library is culled, also where it loads modules. A note's name is still there when other names have come; how many have is by chance."""
     if not os.path.exists("/usr/bin/python3"):
         return "python3 is not installed"
     for modules in ("asyncio", "asyncio, http.server", "unittest.mock", "http.server, json", "decimal"):
@@ -91,7 +91,12 @@ def of_many():
             file.write(f"import {modules}\n")
         xheap("record", "-q", "--python-objects", "-o", "modules.xht", "/usr/bin/python3", "modules.py")
         rows = xheap("heap", "modules.xht", "-heap", "python objects", "-frames", "-width", "200")
-        expect(re.search(r"^  <frozen importlib.* is of a library: report adds it", rows, re.MULTILINE), rows[:2000])
+        first = rows.split("frame\n", 1)[1].splitlines()[0]
+        expect(first.endswith("modules.py!<module>"), rows[:2000])
+        for sort in ("so", "st"):
+            rows = xheap("heap", "modules.xht", "-frames", sort, "-width", "200")
+            for name in re.findall(r"^  (.*) is of a library: report adds it", rows, re.MULTILINE):
+                expect(name.startswith("<frozen importlib") and f" {name}\n" in rows, f"{name}: {rows[:2000]}")
 
 
 def commands():
