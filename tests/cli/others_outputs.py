@@ -10,6 +10,9 @@ import subprocess
 import sys
 
 XHEAP = os.environ["XHEAP"]
+sys.path.insert(0, str(pathlib.Path(os.environ["SOURCE"]) / "tests/live"))
+from pushed_files import Stacks, write  # noqa: E402
+
 NOBODY = 65534
 LIMIT_SECONDS = 60
 # Each option that names what is written: how to call it. A trace has mode 600 whatever was there.
@@ -21,6 +24,7 @@ WRITERS = {
     ("recover", "-o"): lambda out: ("recover", "-o", out, "cut.xht"),
     ("report", "-o"): lambda out: ("report", "a.xht", "-o", out),
     ("view", "--html"): lambda out: ("view", "a.xht", "--html", out),
+    ("fleet", "--html"): lambda out: ("fleet", "top", "pushes", "--html", out),
     ("dump", "-o"): lambda out: ("dump", "a.xht", "-o", out),
     ("heap", "-o"): lambda out: ("heap", "a.xht", "-totals", "-o", out),
     ("export", "-o"): lambda out: ("export", "a.xht", "-format", "pprof", "-o", out),
@@ -130,6 +134,8 @@ def main():
     expect(options_that_write() == named, f"options that write: {sorted(options_that_write() ^ named)}")
     pathlib.Path("precious").write_text("precious")
     pathlib.Path("a.budget").write_text("peak <= 1T\n")
+    os.mkdir("pushes")
+    write("pushes", Stacks([("web!main",)]), [(1, 10, 1, 10)])
     for name in ("a.xht", "b.xht"):
         expect(xheap("record", "-q", "-o", name, "--", *RECORDED).returncode == 0, "record")
     os.chmod(".", 0o755)
