@@ -13,8 +13,6 @@
 #include "server/answer/parts.h"
 
 enum { SAVE_BYTES = 1 << 16 };
-/* As that of a trace, unless it is told otherwise: what mail servers take. */
-#define PAGE_BYTES_MAX (UINT64_C(5) << 20)
 
 /* Make the page with as many intervals as there is room for. */
 static int page_make(struct alone_page *page, const struct fleet_page *about, struct fleet_series *series,
@@ -36,13 +34,13 @@ static int page_make(struct alone_page *page, const struct fleet_page *about, st
 		sink_end(&facts);
 		sink_end(&cells);
 		sink_end(&plain);
-		if (error || alone_page_size(page) <= PAGE_BYTES_MAX)
+		if (error || alone_page_size(page) <= ALONE_FILE_MOST)
 			return error;
 		if (series->bounds.count <= FLEET_SERIES_INTERVALS_LEAST)
 			return diag_fail(diag, EFBIG,
 					 "the page would have %s, more than %s: ask for less by --top, --service or "
 					 "--last",
-					 text_bytes(alone_page_size(page)).data, text_bytes(PAGE_BYTES_MAX).data);
+					 text_bytes(alone_page_size(page)).data, text_bytes(ALONE_FILE_MOST).data);
 		fleet_series_halve(series);
 	}
 }

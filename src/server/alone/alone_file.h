@@ -7,11 +7,9 @@
 #include <sys/stat.h>
 
 #include "analysis/opened_trace.h"
+#include "server/alone/alone_page.h"
 
 struct sink;
-
-/** The most bytes of such a file, unless the user says otherwise: what mail servers take. */
-#define ALONE_FILE_MOST (UINT64_C(5) << 20)
 
 /** What is in the file. */
 struct alone_plan {

@@ -10,6 +10,9 @@
 
 struct sink;
 
+/** The most bytes of such a file, unless the user says otherwise: what mail servers take. */
+#define ALONE_FILE_MOST (UINT64_C(5) << 20)
+
 /** A page. Zero it to begin; end it with alone_page_fini(). */
 struct alone_page {
 	char *packed; /**< gzip of the data */
