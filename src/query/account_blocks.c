@@ -34,6 +34,9 @@ struct block_finding {
 	struct map area_of;
 	uint32_t mapping; /* of the block before */
 	bool has_main;    /* the main arena is among the areas */
+	/* Of a block in this heap that ended before this time nothing more is to be noted. */
+	uint32_t noted_heap;
+	int64_t noted_ns;
 };
 
 static enum glibc_heap kind_of(const struct block_finding *finding, uint32_t heap)
@@ -56,6 +59,7 @@ static void lineage_find(struct block_finding *finding)
 	for (uint32_t at = finding->account->process; at < dictionary->process_count;) {
 		const struct trace_process *process = &dictionary->processes[at];
 		finding->until_ns[at] = until_ns;
+		finding->noted_ns = finding->account->has_caches ? INT64_MIN : until_ns;
 		until_ns = process->start_ns < until_ns ? process->start_ns : until_ns;
 		at = process->forked_from < at ? process->forked_from : TRACE_NONE;
 	}
@@ -194,6 +198,8 @@ static void row_take(struct block_finding *finding, const struct heap_allocation
 		area_note(finding, row, details);
 	if (kind == GLIBC_HEAP_MAIN && !finding->has_main)
 		main_area_add(finding, row->heap);
+	if (kind == GLIBC_HEAP_MAIN)
+		finding->noted_heap = row->heap;
 	finding->account->has_glibc |= kind != GLIBC_HEAP_NONE;
 	if (kind == GLIBC_HEAP_NONE && row->heap != TRACE_NONE)
 		mapping_note(finding, row->heap, details->address);
@@ -251,7 +257,8 @@ static void areas_settle(struct account_blocks *blocks)
 
 void account_blocks_find(struct account_blocks *blocks, struct account *account, const struct heap_table *table)
 {
-	struct block_finding finding = {.to = blocks, .account = account, .table = table};
+	struct block_finding finding = {
+		.to = blocks, .account = account, .table = table, .noted_heap = TRACE_NONE, .noted_ns = INT64_MIN};
 	const unsigned columns = PACK_TIMES | PACK_SIZES | PACK_SITES | PACK_THREADS | PACK_HEAPS | PACK_ADDRESSES |
 				 PACK_SLACKS | (account->has_caches ? PACK_END_THREADS : 0);
 	const struct heap_scan_plan plan = {INT64_MIN, account->time_ns, INT64_MIN, columns, NULL, NULL};
@@ -264,7 +271,8 @@ void account_blocks_find(struct account_blocks *blocks, struct account *account,
 	while ((rows = heap_scan_next(&scan)))
 		for (uint32_t i = 0; i < rows->count; i++) {
 			const struct heap_allocation row = heap_rows_get(rows, i);
-			row_take(&finding, &row, &rows->details[i]);
+			if (row.end_ns >= finding.noted_ns || row.heap != finding.noted_heap)
+				row_take(&finding, &row, &rows->details[i]);
 		}
 	heap_scan_end(&scan);
 	account->has_caches &= account->has_glibc && thread_caches_each(&finding.caches, cached_add, &finding);
