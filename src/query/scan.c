@@ -62,7 +62,7 @@ void heap_scan_begin(struct heap_scan *scan, const struct heap_table *table, con
 	scan->first_copies = checkpoint ? checkpoint->first_copies : 0;
 	scan->copies = checkpoint ? checkpoint->copies : 0;
 	scan->first_group = checkpoint ? checkpoint->next_group : 0;
-	scan->had_sites = false;
+	scan->has_reallocs_only = scan->had_wanted = false;
 	scan->shared = shared ? shared : &scan->own_shared;
 }
 
@@ -182,7 +182,28 @@ static bool sites_select(struct heap_rows *rows, const bool *sites)
 	return any != 0;
 }
 
-/* Read the group, as far as that is asked for. Where few sites are wanted, many groups in a row have none of them: then
+static bool has_reallocs(const struct heap_rows *rows)
+{
+	const uint64_t *states = rows->columns.numbers[PACK_STATE];
+	bool any = false;
+	for (uint32_t i = 0; i < rows->count; i++)
+		any |= (states[i] & PACK_END_MASK) == HEAP_END_REALLOC || states[i] >> PACK_FLAGS_SHIFT & HEAP_REALLOC;
+	return any;
+}
+
+/* What tells whether a group has anything that is wanted; 0: each one has. */
+static unsigned telling_columns(const struct heap_scan *scan)
+{
+	return (scan->plan.sites ? PACK_SITES : 0) | (scan->has_reallocs_only ? PACK_TIMES : 0);
+}
+
+static bool has_wanted(struct heap_scan *scan)
+{
+	return (!scan->plan.sites || sites_select(&scan->rows, scan->plan.sites)) &&
+	       (!scan->has_reallocs_only || has_reallocs(&scan->rows));
+}
+
+/* Read the group, as far as that is asked for. Where few are wanted, many groups in a row have none of them: then
    nothing else is unpacked. */
 static bool rows_read(struct heap_scan *scan, uint32_t place)
 {
@@ -196,13 +217,13 @@ static bool rows_read(struct heap_scan *scan, uint32_t place)
 	uint32_t ahead = is_copies(scan, place) && scan->ahead > scan->copies ? scan->copies : scan->ahead;
 	scan->reader.end = ahead > place ? group_at(scan, ahead - 1) + 1 : group + 1;
 	bool is_known = !plan->filter || !plan->filter->selection || plan->filter->selection->is_known[selected];
-	unsigned columns = plan->columns | (is_known ? 0 : plan->filter->columns),
-		 first = plan->sites && is_known && !scan->had_sites ? PACK_SITES : columns;
+	unsigned columns = plan->columns | (is_known ? 0 : plan->filter->columns), telling = telling_columns(scan),
+		 first = telling && is_known && !scan->had_wanted ? telling : columns;
 	bool is_read = groups_read(&scan->reader, groups, group, rows->first, rows->count, &limits, first,
 				   &rows->columns, rows->details);
 	if (is_read)
 		rows_select(rows, plan->filter, selected);
-	if (is_read && plan->sites && !(scan->had_sites = sites_select(rows, plan->sites))) {
+	if (is_read && telling && !(scan->had_wanted = has_wanted(scan))) {
 		rows->count = 0;
 		return true;
 	}
@@ -233,7 +254,7 @@ static void rows_place(struct heap_scan *scan, uint32_t place)
 static bool leaves_nothing_out(const struct heap_scan *scan)
 {
 	const struct heap_scan_plan *plan = &scan->plan;
-	return plan->from_ns == INT64_MIN && plan->to_ns == INT64_MAX && !plan->sites &&
+	return plan->from_ns == INT64_MIN && plan->to_ns == INT64_MAX && !telling_columns(scan) &&
 	       !(plan->filter && plan->filter->moment.is_asked);
 }
 

@@ -58,7 +58,8 @@ struct heap_scan {
 	uint32_t next, end;           /**< places in the pass */
 	uint32_t ahead;               /**< places from it on are another thread's, or not wanted */
 	uint32_t own_shared, *shared; /**< the first one that no thread has taken */
-	bool had_sites;               /**< the last group that was read had some of those wanted */
+	bool has_reallocs_only;
+	bool had_wanted;              /**< the last group that was read had some of those wanted */
 	struct heap_rows rows;
 };
 
@@ -66,6 +67,12 @@ struct heap_scan {
  *  its own, of all groups. End it with heap_scan_end(). */
 void heap_scan_begin(struct heap_scan *scan, const struct heap_table *table, const struct heap_scan_plan *plan,
 		     uint32_t *shared);
+
+/** Leave out groups where no block came from a realloc, or went into one. */
+static inline void heap_scan_reallocs(struct heap_scan *scan)
+{
+	scan->has_reallocs_only = true;
+}
 
 /** Return how many groups the pass has: those of copies, and of the table. */
 uint32_t heap_scan_places(const struct heap_scan *scan);

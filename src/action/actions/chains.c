@@ -129,6 +129,7 @@ static void chains_find(struct chain_sums *sums, const struct action_source *sou
 	struct heap_scan scan;
 	const struct heap_rows *part;
 	heap_scan_begin(&scan, source->table, &plan, NULL);
+	heap_scan_reallocs(&scan);
 	while ((part = heap_scan_next(&scan))) {
 		uint64_t passes[PACK_ROWS / 64];
 		heap_filter_select(passes, source->filter, &part->columns, part->first, part->count);
