@@ -142,6 +142,7 @@ void survey_make(struct survey *survey, struct action_input *input, struct actio
 	struct survey_part part = {.making = &making};
 	*survey = (struct survey){.plan = *plan};
 	survey->chart_range = known_range(source);
+	making.has_handovers = source->table->dictionary->thread_count > 1;
 	making.has_levels = source->table->dictionary->process_count > 1;
 	survey_roles_find(&making);
 	survey_slots_find(&making);

@@ -38,6 +38,7 @@ struct survey_making {
 	uint32_t *candidate; /**< by site: its node, if that may grow, or HEAP_NONE */
 	uint32_t *role_of;   /**< by thread */
 	bool has_levels;     /**< of processes */
+	bool has_handovers;  /**< there are several threads */
 	uint32_t shared;
 };
 

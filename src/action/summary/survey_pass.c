@@ -153,8 +153,16 @@ static inline void row_survey(struct survey_part *part, const struct heap_alloca
 		part->sites[row->site].short_count += weight.count;
 		part->sites[row->site].short_bytes += weight.bytes;
 	}
-	if (details->end_thread != row->thread && details->end_thread != HEAP_NONE)
+	if (making->has_handovers && details->end_thread != row->thread && details->end_thread != HEAP_NONE)
 		row_hand_over(part, row, details->end_thread, weight);
+}
+
+/* Of one thread nothing is handed over, and pages of blocks are only asked for where the account has none. */
+static unsigned columns_needed(const struct survey_making *making)
+{
+	return PACK_TIMES | PACK_SIZES | PACK_SITES | PACK_THREADS | PACK_SLACKS |
+	       (making->has_handovers ? PACK_END_SITES | PACK_END_THREADS : 0) |
+	       (making->survey->plan.resident_process != TRACE_NONE ? PACK_ADDRESSES : 0);
 }
 
 void survey_part_run(void *context)
@@ -164,7 +172,7 @@ void survey_part_run(void *context)
 	const struct heap_scan_plan plan = {INT64_MIN,
 					    making->source->window->range.to_ns,
 					    INT64_MIN,
-					    PACK_ALL | PACK_ADDRESSES | PACK_SLACKS | PACK_END_THREADS,
+					    columns_needed(making),
 					    making->source->filter,
 					    NULL};
 	struct heap_scan scan;
