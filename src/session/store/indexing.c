@@ -11,7 +11,7 @@
 #include "session/store/worker.h"
 
 /* Less often and the end takes longer; more often and blocks of many threads are small. */
-enum { CUT_EVENTS = 1 << 20 };
+enum { CUT_EVENTS = 1 << 18 };
 
 struct indexing {
 	struct worker worker;
