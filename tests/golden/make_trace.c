@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* make_trace plain|forks|together|losses|earlier|untraced|circular|resident|random|nested|growing|growths|turns|interpreted|limited|exited|ended|actions|sampled|huge|python|python_extensions|python_library|python_spread|python_objects|python_arenas|unknown_python FILE [SEED [CALLS]]: writes a trace whose every
+/* make_trace plain|forks|together|losses|earlier|untraced|circular|resident|random|nested|growing|cleaned|idle|growths|turns|interpreted|limited|exited|ended|actions|sampled|huge|python|python_extensions|python_library|python_spread|python_objects|python_arenas|unknown_python FILE [SEED [CALLS]]: writes a trace whose every
    event is known. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -307,6 +307,30 @@ static void leaking(struct scene *scene, uint64_t bytes)
 		address += i && i % 600 == 0 ? BUFFER : 0;
 		size *= i && i % 600 == 0 ? 4 : 1;
 	}
+}
+
+/* A program that keeps a block each tenth of a second for 48 s, frees all in the next 12 s, and exits; or is idle then, and frees
+   all at once. */
+static void freeing(struct scene *scene, int64_t freed_from_ns, int64_t step_ns)
+{
+	enum { STEPS = 480, EXTRA = 6 };
+	uint32_t process = scene_process(scene, 100, TRACE_NONE, 0), thread = scene_thread(scene, process, 100);
+	scene->stack = scene_stack(scene, 0x1000, 0x2000, 0x3000, 0);
+	for (int i = 0; i < STEPS; i++)
+		scene_alloc(scene, thread, 10000 + (int64_t)i * 100000000, 0x7f0000000000 + (uint64_t)i * 4096, 2000 + i % EXTRA);
+	for (int i = 0; i < STEPS; i++)
+		scene_free(scene, thread, freed_from_ns + i * step_ns, 0x7f0000000000 + (uint64_t)i * 4096);
+	scene_end(scene, process, INT64_C(60000000000), TRACE_END_EXIT, 0);
+}
+
+static void cleaned(struct scene *scene)
+{
+	freeing(scene, INT64_C(48000000000), 24000000);
+}
+
+static void idle(struct scene *scene)
+{
+	freeing(scene, INT64_C(59990000000), 10000);
 }
 
 static void growing(struct scene *scene)
@@ -782,6 +806,8 @@ int main(int argc, char **argv)
 		      {"untraced", untraced},
 		      {"circular", circular},
 		      {"growing", growing},
+		      {"cleaned", cleaned},
+		      {"idle", idle},
 		      {"growths", growths},
 		      {"limited", limited},
 		      {"exited", exited},
@@ -805,7 +831,7 @@ int main(int argc, char **argv)
 	struct scene scene;
 	if (argc < 3) {
 		fputs("usage: make_trace "
-		      "plain|forks|together|losses|earlier|untraced|circular|resident|random|nested|growing|growths|"
+		      "plain|forks|together|losses|earlier|untraced|circular|resident|random|nested|growing|cleaned|idle|growths|"
 		      "turns|interpreted|"
 		      "limited|exited|ended|"
 		      "actions|sampled|huge|python|python_extensions|python_library|python_spread|python_objects|"

@@ -23,6 +23,14 @@ export LC_ALL=C
 "$BUILD/tests/golden/make_trace" limited limited.xht
 "$XHEAP" report limited.xht | sed -n '/^Growth/,/^$/p'
 "$XHEAP" report limited.xht -format json | sed -n '/"forecast": {/,/^  }/p'
+# What a program frees for a while before it exits had grown; one that is idle before it does so had stopped.
+"$BUILD/tests/golden/make_trace" cleaned cleaned.xht
+for i in 1 2; do
+	"$XHEAP" report cleaned.xht | sed -n '/^Growth/,/^  *xheap/p'
+done
+"$XHEAP" report cleaned.xht -format json | sed -n '/"notes"/,/]/p;/"verdict"/p'
+"$BUILD/tests/golden/make_trace" idle idle.xht
+"$XHEAP" report idle.xht | sed -n '/^Growth/,/^$/p'
 # A growth of less than 1 % of the peak and 1 KiB a second is none if the program exited.
 "$BUILD/tests/golden/make_trace" exited exited.xht
 "$XHEAP" report exited.xht | sed -n '/^Peak/,/^All/p'

@@ -355,7 +355,7 @@ enum { KINDS = sizeof(kinds) / sizeof(*kinds) };
 static void count_verdicts(unsigned kind, bool has_begin, unsigned *counts)
 {
 	memset(counts, 0, GROWTH_VERDICT_COUNT * sizeof(*counts));
-	clock_of_all = (struct growth_clock){0, (int64_t)(life * SECOND), has_begin};
+	clock_of_all = (struct growth_clock){.to_ns = (int64_t)(life * SECOND), .has_begin = has_begin};
 	for (unsigned i = 0; i < STACKS; i++) {
 		state = kind * 1000003u + i * 7919u + 1;
 		memset(&series, 0, sizeof(series));

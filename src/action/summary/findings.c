@@ -189,9 +189,11 @@ static void growth_find(struct summary *summary)
 				    text_bytes((uint64_t)growth->grown_bytes).data);
 		else
 			sink_format(&text,
-				    ": %s blocks more than at the beginning, and %u %% of the old ones are not freed.",
+				    ": %s blocks more than at the beginning, and %u %% of the old ones are not "
+				    "freed%s.",
 				    count_of(summary, (uint64_t)growth->grown_count).data,
-				    (unsigned)(growth->survival * PERCENT));
+				    (unsigned)(growth->survival * PERCENT),
+				    own->clock.is_freed_behind ? " before the end" : "");
 		if (growth->replaced_bytes >= growth->bytes.mean)
 			sink_format(&text,
 				    " Blocks from before the recording are freed at %s a second: new ones may replace "

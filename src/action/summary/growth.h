@@ -26,6 +26,7 @@ enum {
 struct growth_clock {
 	int64_t from_ns, to_ns; /**< from_ns < to_ns */
 	bool has_begin;         /**< the program begins at from_ns: its first parts do not count */
+	bool is_freed_behind;   /**< from to_ns on the program frees what it has, and exits */
 };
 
 /** The blocks of a stack, by parts of the time. Zero it to begin. */

@@ -39,6 +39,7 @@ void kept_survey_pass(struct kept_survey *kept, struct survey_part *part, struct
 	kept_answer_value(&kept->answer, &part->at_peak, sizeof(part->at_peak));
 	kept_answer_value(&kept->answer, &part->resident, sizeof(part->resident));
 	kept_answer_value(&kept->answer, &part->live_bytes, sizeof(part->live_bytes));
+	kept_answer_value(&kept->answer, part->making->slots, sizeof(part->making->slots));
 	kept_answer_value(&kept->answer, part->replaced, sizeof(part->replaced));
 	kept_answer_value(&kept->answer, part->wholes, sizeof(part->wholes));
 	part->sites = kept_answer_array(&kept->answer, part->sites, &site_count, sizeof(*part->sites));

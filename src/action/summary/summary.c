@@ -376,6 +376,14 @@ unsigned summary_growth_notes(const struct summary *summary, struct summary_note
 			 "Of Python's objects only new arenas count as growth, by the line that needed one: more may "
 			 "grow, and faster. --python-objects records each object.");
 	}
+	const struct survey_growth *first = summary->survey.growths;
+	if (summary->survey.grows_count && first->clock.is_freed_behind) {
+		notes[count].word = "freed_at_end";
+		snprintf(notes[count++].text, sizeof(notes->text),
+			 "Growth of pid %s is that up to %s: then it frees what it has, and exits.",
+			 text_pid(table->dictionary->processes[first->process].pid).data,
+			 text_duration(first->clock.to_ns).data);
+	}
 	assert(count <= SUMMARY_NOTES);
 	return count;
 }

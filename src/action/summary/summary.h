@@ -120,7 +120,7 @@ struct summary_note {
 	const char *word; /**< in JSON */
 	char text[200];   /**< for people */
 };
-enum { SUMMARY_NOTES = 4 };
+enum { SUMMARY_NOTES = 5 };
 
 /** What is asked for. */
 struct summary_plan {

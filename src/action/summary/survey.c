@@ -114,25 +114,37 @@ static void chart_whole(const struct survey_making *making)
 /* Add up all allocations in *sum. */
 static void survey_scan(struct survey_making *making, struct survey_part *sum)
 {
-	struct survey *survey = making->survey;
 	unsigned width = heap_scan_width(making->source->table);
 	struct survey_part *parts = memory_zeroed(width, sizeof(*parts));
-	if (survey->chart && making->source->filter->has_overhead)
-		chart_whole(making);
-	else if (survey->chart)
-		making->search = heap_peak_search_new(making->source->table, making->source->filter,
-						      survey->chart_range, survey->plan.chart_parts);
+	making->shared = 0;
 	for (unsigned i = 0; i < width; i++)
 		survey_part_begin(&parts[i], making, i);
 	heap_scan_threads(survey_part_run, parts, sizeof(*parts), width);
-	if (making->search)
-		heap_peak_search_finish(making->search, survey->chart);
 	for (unsigned i = 1; i < width; i++) {
 		survey_part_merge(&parts[0], &parts[i]);
 		survey_part_fini(&parts[i]);
 	}
 	*sum = parts[0];
 	free(parts);
+}
+
+/* Make the chart, and the sums. */
+static void survey_pass(struct survey_making *making, struct survey_part *sum)
+{
+	struct survey *survey = making->survey;
+	if (survey->chart && making->source->filter->has_overhead)
+		chart_whole(making);
+	else if (survey->chart)
+		making->search = heap_peak_search_new(making->source->table, making->source->filter,
+						      survey->chart_range, survey->plan.chart_parts);
+	survey_scan(making, sum);
+	if (making->search)
+		heap_peak_search_finish(making->search, survey->chart);
+	making->search = NULL;
+	if (survey_endings_leave_out(making, sum)) {
+		survey_part_fini(sum);
+		survey_scan(making, sum);
+	}
 }
 
 void survey_make(struct survey *survey, struct action_input *input, struct action_source *source,
@@ -150,7 +162,7 @@ void survey_make(struct survey *survey, struct action_input *input, struct actio
 	if (plan->chart_parts)
 		survey->chart = memory_zeroed(plan->chart_parts, sizeof(*survey->chart));
 	if (!kept->answer.is_known)
-		survey_scan(&making, &part);
+		survey_pass(&making, &part);
 	kept_survey_pass(kept, &part, survey->chart, plan->chart_parts);
 	survey_settle(survey, &part);
 	survey_part_fini(&part);

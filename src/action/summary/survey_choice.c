@@ -16,6 +16,9 @@ enum {
 	GROWING_STACKS = 8192, /* those with the most outstanding blocks, then with the most blocks */
 	GROWING_BLOCKS_LEAST = 8,
 	ENDING = 32, /* the last part of a life that ended does not count */
+	/* Nor does a longer end, up to a third, in which a tenth as many blocks begin as before, and most are freed. */
+	ENDING_MOST = 3,
+	ENDING_BIRTHS = 10,
 	ROLE_BYTES = 64
 };
 
@@ -65,7 +68,61 @@ static struct growth_clock clock_of(const struct action_source *source, uint32_t
 		to_ns -= (to_ns - process->start_ns) / ENDING;
 	return (struct growth_clock){process->start_ns > from_ns ? process->start_ns : from_ns,
 				     to_ns < source->window->range.to_ns ? to_ns : source->window->range.to_ns,
-				     has_begin};
+				     has_begin, false};
+}
+
+/* Return the time behind which few blocks begin up to to_ns, where the process ends; to_ns: there is none. */
+static int64_t quiet_end(const struct heap_table *table, int64_t from_ns, int64_t to_ns)
+{
+	const struct heap_groups *groups = &table->groups;
+	const int64_t length_ns = to_ns - from_ns, least_ns = to_ns - length_ns / ENDING_MOST;
+	int64_t quiet_ns = to_ns;
+	uint64_t all = 0, behind = 0;
+	for (uint32_t i = 0; i < groups->count; i++)
+		all += groups->items[i].first_ns >= from_ns ? groups->items[i].row_count : 0;
+	for (uint32_t i = groups->count; i-- && groups->items[i].last_ns > least_ns;) {
+		double at_ns = (double)groups->items[i].last_ns;
+		if ((double)behind * ENDING_BIRTHS * (double)length_ns < (double)all * ((double)to_ns - at_ns))
+			quiet_ns = groups->items[i].last_ns;
+		behind += groups->items[i].row_count;
+	}
+	return quiet_ns;
+}
+
+/* Return whether what the process has is freed from a time on, up to its end. */
+static bool is_freed_from(const struct survey_making *making, const struct survey_slot *slot,
+			  const struct growth_series *whole, int64_t time_ns)
+{
+	const struct heap_process *process = &making->source->table->processes[slot->process];
+	int64_t level = 0, most = 0, middle = 0, middle_ns = time_ns + (process->end_ns - time_ns) / 2;
+	for (int i = 0; i < GROWTH_PARTS; i++) {
+		level += whole->bytes[i];
+		most = level > most ? level : most;
+		if (slot->clock.from_ns + (i + 1) * slot->part_ns <= middle_ns)
+			middle = level;
+	}
+	return most > 0 && process->live_bytes < (uint64_t)most / 2 && middle < most - most / 20;
+}
+
+bool survey_endings_leave_out(struct survey_making *making, const struct survey_part *part)
+{
+	const struct heap_table *table = making->source->table;
+	bool any = false;
+	for (unsigned i = 0; i < making->slot_count; i++) {
+		struct survey_slot *slot = &making->slots[i];
+		const struct trace_process *process = &table->dictionary->processes[slot->process];
+		int64_t end_ns = table->processes[slot->process].end_ns;
+		bool is_to_end = process->end != TRACE_END_OPEN && making->source->window->range.to_ns >= end_ns;
+		int64_t quiet_ns = is_to_end ? quiet_end(table, slot->clock.from_ns, end_ns) : INT64_MAX;
+		if (quiet_ns >= slot->clock.to_ns || quiet_ns - slot->clock.from_ns < GROWTH_LEAST_NS ||
+		    !is_freed_from(making, slot, &part->wholes[i], quiet_ns))
+			continue;
+		slot->clock.to_ns = quiet_ns;
+		slot->clock.is_freed_behind = true;
+		slot->part_ns = (quiet_ns - slot->clock.from_ns) / GROWTH_PARTS;
+		any = true;
+	}
+	return any;
 }
 
 /* Keep the processes that held most at their end. */
