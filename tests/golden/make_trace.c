@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* make_trace plain|forks|together|losses|earlier|untraced|circular|resident|random|nested|growing|growths|turns|interpreted|limited|exited|ended|actions|sampled|huge|python|python_extensions|python_library|python_spread|python_objects|python_arenas|unknown_python FILE [SEED [CALLS]]: writes a trace whose every
+/* make_trace plain|forks|together|losses|earlier|untraced|circular|resident|random|nested|growing|growths|turns|interpreted|put_in|limited|exited|ended|actions|sampled|huge|python|python_extensions|python_library|python_spread|python_objects|python_arenas|unknown_python FILE [SEED [CALLS]]: writes a trace whose every
    event is known. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -759,6 +759,40 @@ static void interpreted(struct scene *scene)
 	}
 }
 
+/* A block of a native function that code of a runtime calls, directly or by the glue of interpreted code. */
+static void native_alloc(struct scene *scene, uint32_t thread, int64_t now, uint32_t caller, bool has_glue)
+{
+	static uint64_t address = 0x7f0000000000;
+	uint32_t runtime = writer_add_image(scene->writer, &(struct trace_image){.path = "/usr/bin/node"});
+	uint32_t glue = writer_intern_frame(scene->writer, runtime, 0x4000),
+		 create = writer_intern_frame(scene->writer, runtime, 0x3000),
+		 malloc = writer_intern_frame(scene->writer, runtime, 0x2000),
+		 outer = has_glue ? writer_intern_node(scene->writer, caller, glue)
+				  : compiled(scene, caller, "Builtin:CallApi");
+	scene->stack = writer_intern_node(scene->writer, writer_intern_node(scene->writer, outer, create), malloc);
+	scene_alloc(scene, thread, now, address, 1000);
+	address += 4096;
+}
+
+/* A function whose blocks are those of its caller later on, since a compiler has put it there; and one that goes on to
+   make blocks, as its caller does. */
+static void put_in(struct scene *scene)
+{
+	enum { STEP_NS = 20000000, STEPS = 1500, CHANGE = STEPS / 3 };
+	uint32_t process = scene_process(scene, 100, TRACE_NONE, 0), thread = scene_thread(scene, process, 100);
+	uint32_t start = compiled(scene, 0, "main"), serve = compiled(scene, start, "serve"),
+		 remember = compiled(scene, serve, "remember"), picture = compiled(scene, remember, "take.picture"),
+		 poll = compiled(scene, start, "poll.all.of.it"), load = compiled(scene, poll, "load.this.one");
+	for (int i = 0; i < STEPS; i++) {
+		int64_t now = 10000 + (int64_t)i * STEP_NS;
+		native_alloc(scene, thread, now, i < CHANGE ? picture : serve, i < CHANGE);
+		if (i % 4 == 0) {
+			native_alloc(scene, thread, now + 2000, poll, false);
+			native_alloc(scene, thread, now + 4000, load, true);
+		}
+	}
+}
+
 /* An interpreter that the recorder left alone. */
 static void unknown_python(struct scene *scene)
 {
@@ -795,6 +829,7 @@ int main(int argc, char **argv)
 		      {"unknown_python", unknown_python},
 		      {"turns", turns},
 		      {"interpreted", interpreted},
+		      {"put_in", put_in},
 		      {"python_extensions", python_extensions},
 		      {"python_library", python_library},
 		      {"python_spread", python_spread},
@@ -806,7 +841,7 @@ int main(int argc, char **argv)
 	if (argc < 3) {
 		fputs("usage: make_trace "
 		      "plain|forks|together|losses|earlier|untraced|circular|resident|random|nested|growing|growths|"
-		      "turns|interpreted|"
+		      "turns|interpreted|put_in|"
 		      "limited|exited|ended|"
 		      "actions|sampled|huge|python|python_extensions|python_library|python_spread|python_objects|"
 		      "python_arenas|"

@@ -40,6 +40,13 @@ done
 "$BUILD/tests/golden/make_trace" interpreted interpreted.xht
 "$XHEAP" report interpreted.xht | sed -n '/^Peak/,/^$/p'
 "$XHEAP" heap interpreted.xht -frames so | sed -n '/^Frames/,$p'
+# A function that a compiler puts into its caller may have the caller's blocks. Where both go on to make some, nothing is
+# said.
+"$BUILD/tests/golden/make_trace" put_in put_in.xht
+for _ in first kept; do
+	"$XHEAP" report put_in.xht | sed -n '/^Peak/,/^All/p'
+done
+"$XHEAP" report put_in.xht -format json | sed -n '/"may_be_of"/p' | sort -u
 # An arena of Python is a block of the line that needed it.
 "$BUILD/tests/golden/make_trace" python_arenas python_arenas.xht
 "$XHEAP" report python_arenas.xht | sed -n '/^Peak/,/^Never/p'

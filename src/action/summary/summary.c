@@ -426,10 +426,12 @@ void summary_make(struct summary *summary, struct action_input *input, const str
 						.resident_at_ns = split               ? split->time_ns
 								  : summary->is_split ? summary->resident->time_ns
 										      : 0,
-						.resident = split && is_guessed ? &summary->resident_kinds : NULL};
+						.resident = split && is_guessed ? &summary->resident_kinds : NULL,
+						.put_in = &summary->put_in};
 	struct kept_survey kept = {.source = NULL};
 	if (plan->is_kept && !plan->is_filtered && !plan->has_range)
 		kept_survey_begin(&kept, input, source, &survey_plan);
+	put_in_find(&summary->put_in, input, source, &kept);
 	survey_make(&summary->survey, input, source, &survey_plan, &kept);
 	source->survey = &summary->survey;
 	summary->hides_objects = hides_objects(source->table->dictionary);
@@ -448,6 +450,7 @@ void summary_fini(struct summary *summary)
 		free(summary->findings[i].command);
 	}
 	account_fini(&summary->account);
+	put_in_fini(&summary->put_in);
 	free(summary->processes);
 	survey_fini(&summary->survey);
 	summary->source->survey = NULL;

@@ -9,6 +9,7 @@
 #include "action/report/report_rows.h"
 #include "action/summary/function_sum.h"
 #include "action/summary/pinned.h"
+#include "action/summary/put_in.h"
 #include "action/summary/survey.h"
 #include "base/text.h"
 #include "query/account.h"
@@ -84,6 +85,7 @@ struct summary_finding {
 struct summary {
 	struct action_input *input;
 	struct action_source *source;
+	struct put_in put_in;
 	struct survey survey;
 	struct summary_list lists[SUMMARY_LIST_COUNT];
 	struct function_sum peak_function; /**< with most of the peak; zero if there are no lists */

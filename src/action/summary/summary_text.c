@@ -330,22 +330,47 @@ static void mapped_put(const struct summary_screen *screen)
 	summary_words_put(screen, 2, line, "");
 }
 
-/* Say what would name the functions of a row that has none. */
-static void interpreted_put(const struct summary_screen *screen, enum summary_list_id id)
+/* Return whether Java was asked to keep methods apart. */
+static bool keeps_apart(const struct trace_dictionary *dictionary)
+{
+	for (uint32_t i = 0; i < dictionary->process_count; i++)
+		if (dictionary->processes[i].command && strstr(dictionary->processes[i].command, "-XX:-Inline"))
+			return true;
+	return false;
+}
+
+/* Say what would name the methods that a JVM interprets, or has put into others: no row has these names. */
+static void java_put(const struct summary_screen *screen, enum summary_list_id id)
 {
 	const struct summary *summary = screen->summary;
 	struct heap_names *names = action_names(summary->input);
 	const struct summary_list *list = &summary->lists[id];
+	bool is_compiled = false, is_interpreted = false,
+	     is_apart = keeps_apart(summary->source->table->dictionary);
+	if (!heap_names_has_image(names, "libjvm.so"))
+		return;
 	for (size_t i = 0; i < list->count && i < screen->rows; i++) {
 		uint32_t user = stack_view_user_node(summary->input, list->rows.rows[i]->group);
-		if (!user || !heap_names_name(names, heap_names_frame(names, user)->name)->is_interpreted)
-			continue;
+		const struct heap_name *name = heap_names_name(names, heap_names_frame(names, user)->name);
+		is_interpreted |= user && name->is_interpreted;
+		is_compiled |= user && name->is_jit && !name->is_interpreted && !name->is_library && !is_apart;
+	}
+	if (is_interpreted && is_compiled)
+		summary_words_put(screen, 2,
+				  "Interpreter: all methods that Java interprets, which have no names. Others may be "
+				  "inside of those that call them, too. With java -Xcomp -XX:-Inline each has its own, "
+				  "and Java is slower (docs/jit.md).",
+				  "");
+	else if (is_interpreted)
 		summary_words_put(screen, 2,
 				  "Interpreter: all methods that Java interprets, which have no names. With java "
 				  "-Xcomp -XX:-Inline each has its own (docs/jit.md).",
 				  "");
-		return;
-	}
+	else if (is_compiled)
+		summary_words_put(screen, 2,
+				  "Java puts methods into those that call them: the true one may be inside. With java "
+				  "-XX:-Inline each has its own row, and Java is slower (docs/jit.md).",
+				  "");
 }
 
 static void peak_put(const struct summary_screen *screen)
@@ -360,7 +385,7 @@ static void peak_put(const struct summary_screen *screen)
 	summary_heading(screen, line);
 	function_put(screen);
 	shares_put(screen, SUMMARY_PEAK, ACTION_NUMBER_peak_bytes, ACTION_NUMBER_peak_count);
-	interpreted_put(screen, SUMMARY_PEAK);
+	java_put(screen, SUMMARY_PEAK);
 	mapped_put(screen);
 }
 
