@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* make_trace plain|forks|together|losses|earlier|untraced|circular|resident|random|nested|growing|growths|turns|interpreted|put_in|limited|exited|ended|actions|sampled|huge|python|python_extensions|python_library|python_spread|python_objects|python_arenas|unknown_python FILE [SEED [CALLS]]: writes a trace whose every
+/* make_trace plain|forks|together|losses|earlier|untraced|circular|resident|random|nested|growing|growths|turns|interpreted|put_in|nameless|limited|exited|ended|actions|sampled|huge|python|python_extensions|python_library|python_spread|python_objects|python_arenas|unknown_python FILE [SEED [CALLS]]: writes a trace whose every
    event is known. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -793,6 +793,24 @@ static void put_in(struct scene *scene)
 	}
 }
 
+/* A JVM that was attached to: most bytes are of code without a name, and much else is not known, too. */
+static void nameless(struct scene *scene)
+{
+	uint32_t process = scene_process(scene, 100, TRACE_NONE, 0), thread = scene_thread(scene, process, 100);
+	uint32_t runtime = writer_add_image(scene->writer, &(struct trace_image){.path = "/usr/lib/jvm/libjvm.so"}),
+		 start = writer_intern_node(scene->writer, 0, writer_intern_frame(scene->writer, runtime, 0x1000)),
+		 code = writer_intern_node(scene->writer, start,
+					   writer_intern_frame(scene->writer, TRACE_NONE, 0x7f0080001000));
+	writer_add_option(scene->writer, "attached", "100");
+	scene_earlier(scene, thread, 100, 0x7e0000000010, 70);
+	scene_free(scene, thread, 500, 0x7d0000000010);
+	scene->stack = writer_intern_node(scene->writer, code, writer_intern_frame(scene->writer, runtime, 0x2000));
+	scene_alloc(scene, thread, 1000, 0x7f0000000010, 9000);
+	scene->stack = scene_stack(scene, 0x1000, 0x2000, 0);
+	scene_alloc(scene, thread, 2000, 0x7f0000010010, 1000);
+	scene_alloc(scene, thread, 3000, 0x7f0000010010, 1000);
+}
+
 /* An interpreter that the recorder left alone. */
 static void unknown_python(struct scene *scene)
 {
@@ -830,6 +848,7 @@ int main(int argc, char **argv)
 		      {"turns", turns},
 		      {"interpreted", interpreted},
 		      {"put_in", put_in},
+		      {"nameless", nameless},
 		      {"python_extensions", python_extensions},
 		      {"python_library", python_library},
 		      {"python_spread", python_spread},
@@ -841,7 +860,7 @@ int main(int argc, char **argv)
 	if (argc < 3) {
 		fputs("usage: make_trace "
 		      "plain|forks|together|losses|earlier|untraced|circular|resident|random|nested|growing|growths|"
-		      "turns|interpreted|put_in|"
+		      "turns|interpreted|put_in|nameless|"
 		      "limited|exited|ended|"
 		      "actions|sampled|huge|python|python_extensions|python_library|python_spread|python_objects|"
 		      "python_arenas|"

@@ -47,6 +47,11 @@ for _ in first kept; do
 	"$XHEAP" report put_in.xht | sed -n '/^Peak/,/^All/p'
 done
 "$XHEAP" report put_in.xht -format json | sed -n '/"may_be_of"/p' | sort -u
+# Names that most of the bytes lack are the first caveat; otherwise they are behind the others.
+"$BUILD/tests/golden/make_trace" nameless nameless.xht
+"$XHEAP" report nameless.xht | sed -n '2,/^$/p'
+"$XHEAP" report nameless.xht -size 0 1000 | sed -n '2,/^$/p'
+"$XHEAP" report nameless.xht -size 0 1000 -more | sed -n '2,/^$/p'
 # An arena of Python is a block of the line that needed it.
 "$BUILD/tests/golden/make_trace" python_arenas python_arenas.xht
 "$XHEAP" report python_arenas.xht | sed -n '/^Peak/,/^Never/p'

@@ -705,7 +705,7 @@ void summary_text(const struct summary *summary, const struct summary_view *view
 	sink_to_memory(&caveats);
 	/* No rows of an action were made. */
 	action_input_settle(summary->input);
-	caveats_text(&caveats, summary->input);
+	caveats_text_by_weight(&caveats, summary->input);
 	char *caveats_found = sink_take(&caveats, NULL);
 	for (int level = 0; level < LEVELS; level++) {
 		struct sink own;
