@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* make_trace plain|forks|together|losses|earlier|untraced|circular|resident|random|nested|growing|growths|turns|interpreted|put_in|nameless|limited|exited|ended|actions|sampled|huge|python|python_extensions|python_library|python_spread|python_objects|python_arenas|unknown_python FILE [SEED [CALLS]]: writes a trace whose every
+/* make_trace plain|forks|together|losses|earlier|untraced|circular|resident|random|nested|growing|growths|turns|interpreted|put_in|nameless|limited|exited|ended|actions|sampled|huge|python|python_extensions|python_library|python_spread|python_objects|python_arenas|python_attached|unknown_python FILE [SEED [CALLS]]: writes a trace whose every
    event is known. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -685,6 +685,30 @@ static void python_arenas(struct scene *scene)
 	scene_alloc(scene, thread, 5000, 0x7f0000400010, 1500000);
 }
 
+/* A Python program that was attached to: of its memory one new arena is known. */
+static void python_attached(struct scene *scene)
+{
+	enum { MIB = 1 << 20 };
+	const struct trace_resident_part parts[] = {
+		{TRACE_MAPPING_ANONYMOUS, 0x7e0000000000, 0x7e0004000000, 64 * MIB, ""},
+		{TRACE_MAPPING_ANONYMOUS, 0x7f0000000000, 0x7f0000100000, MIB, ""}};
+	const struct trace_resident row = {
+		.time_ns = 5000, .bytes = {[TRACE_MAPPING_ANONYMOUS] = 65 * MIB}, .mapping_count = 2, .spread = 2};
+	uint32_t process = scene_process(scene, 100, TRACE_NONE, 0), thread = scene_thread(scene, process, 100);
+	uint32_t interpreter = writer_add_image(scene->writer, &(struct trace_image){.path = "/usr/bin/python3.11"});
+	writer_add_mapping(scene->writer, &(struct trace_mapping){.process = process,
+								  .image = interpreter,
+								  .base = 0x600000,
+								  .end = 0x700000,
+								  .unload_ns = INT64_MAX});
+	writer_add_option(scene->writer, "attached", "yes");
+	scene->function = FUNCTION_ARENA_ALLOC;
+	scene->stack = python_line(scene, scene_stack(scene, 0x1000, 0), "/src/shop.py", "Shop.load", 6);
+	scene_alloc(scene, thread, 1000, 0x7f0000000000, MIB);
+	writer_add_sample(scene->writer, &(struct trace_sample){process, 5000, 65 * MIB});
+	writer_add_resident(scene->writer, &row, parts);
+}
+
 /* Arenas that are needed all the time, now by this function, now by that one, and never returned. */
 static void python_spread(struct scene *scene)
 {
@@ -853,6 +877,7 @@ int main(int argc, char **argv)
 		      {"python_library", python_library},
 		      {"python_spread", python_spread},
 		      {"python_objects", python_objects},
+		      {"python_attached", python_attached},
 		      {"python_arenas", python_arenas}};
 	static const struct writer_options round = {
 		.mode = WRITER_CIRCULAR, .max_file_bytes = 16 << 10, .segment_bytes = 2 << 10};
@@ -863,7 +888,7 @@ int main(int argc, char **argv)
 		      "turns|interpreted|put_in|nameless|"
 		      "limited|exited|ended|"
 		      "actions|sampled|huge|python|python_extensions|python_library|python_spread|python_objects|"
-		      "python_arenas|"
+		      "python_arenas|python_attached|"
 		      "unknown_python "
 		      "FILE [SEED "
 		      "[CALLS]]\n",

@@ -55,6 +55,9 @@ done
 # An arena of Python is a block of the line that needed it.
 "$BUILD/tests/golden/make_trace" python_arenas python_arenas.xht
 "$XHEAP" report python_arenas.xht | sed -n '/^Peak/,/^Never/p'
+# Arenas from before an attach are in what the process maps by itself.
+"$BUILD/tests/golden/make_trace" python_attached python_attached.xht
+"$XHEAP" report python_attached.xht | sed -n '/^Peak/,/^$/p;/not heap, most/,/xheap dump/p'
 # Objects in them count in place of the arenas, if nothing else is asked for; the command shows the lines that made them.
 # What remains of the arenas and the objects are as much as the arenas, not twice as much.
 "$BUILD/tests/golden/make_trace" python_objects python_objects.xht

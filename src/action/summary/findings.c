@@ -490,10 +490,12 @@ static void resident_find(struct summary *summary)
 	sink_format(&text, ".%s",
 		    summary->hides_objects
 			    ? " With PYTHONMALLOC=malloc in its environment, Python takes its objects from malloc."
-		    : summary_mapped_bytes(summary)
-			    ? " Anonymous memory outside of heaps is mapped by the program itself, such as that of a "
-			      "garbage collector: `strace -f -k -e mmap COMMAND` shows the stacks that map it."
-			    : "");
+		    : !summary_mapped_bytes(summary) ? ""
+		    : summary_maps_old_arenas(summary)
+			    ? " Arenas that Python took before the attach are in it, and are not known. Recorded from "
+			      "the start of the program, each is a block of the line that needed it."
+			    : " Anonymous memory outside of heaps is mapped by the program itself, such as that of a "
+			      "garbage collector: `strace -f -k -e mmap COMMAND` shows the stacks that map it.");
 	command_begin(summary, &command, "dump");
 	sink_text(&command, has_kinds ? " -mappings" : " -memory");
 	finding_add_at(summary, FINDING_RESIDENT, parts.time_ns, &text, title, &command);

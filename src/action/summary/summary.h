@@ -154,6 +154,9 @@ struct summary_resident summary_resident_parts(const struct summary *summary);
     block has lain, and no object of Python. 0 if they are few or unknown. */
 uint64_t summary_mapped_bytes(const struct summary *summary);
 
+/** Return whether arenas that Python took before an attach may be in these bytes. They are in no event. */
+bool summary_maps_old_arenas(const struct summary *summary);
+
 /** Set the reasons why growth is known in part only. Return their number. */
 unsigned summary_growth_notes(const struct summary *summary, struct summary_note notes[SUMMARY_NOTES]);
 

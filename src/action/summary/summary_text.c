@@ -335,11 +335,11 @@ static void mapped_put(const struct summary_screen *screen)
 	char line[SUMMARY_LINE_BYTES];
 	if (mapped <= summary->source->window->totals.peak_bytes)
 		return;
-	snprintf(
-		line, sizeof(line),
-		"Not in it: %s of memory that pid %s maps by itself, not by an allocator. Its stacks are not recorded.",
-		text_bytes(mapped).data,
-		text_pid(summary->source->table->dictionary->processes[summary->resident->process].pid).data);
+	snprintf(line, sizeof(line), "Not in it: %s of memory that pid %s maps by itself, %s", text_bytes(mapped).data,
+		 text_pid(summary->source->table->dictionary->processes[summary->resident->process].pid).data,
+		 summary_maps_old_arenas(summary)
+			 ? "also arenas that Python took before the attach: which, and by what lines, is not known."
+			 : "not by an allocator. Its stacks are not recorded.");
 	summary_words_put(screen, 2, line, "");
 }
 
