@@ -40,7 +40,8 @@ static struct missing images_find(struct heap_names *names, const char *const *i
 	return missing;
 }
 
-/* Write "install PACKAGE...", each once. Return an image of no package; NULL: there is none. */
+/* Write what to install: the packages of the images, each once. Those of their symbols are not known: distributions
+   name them as they like. Return an image of no package; NULL: there is none. */
 static const char *packages_put(const struct missing *missing, struct sink *out, size_t *count)
 {
 	char packages[PACKAGE_PATHS_MAX][PACKAGE_NAME_BYTES];
@@ -54,7 +55,8 @@ static const char *packages_put(const struct missing *missing, struct sink *out,
 		if (!packages[i][0])
 			stripped = stripped ? stripped : missing->images[i];
 		else if (same == i && *count < PACKAGES_MAX)
-			sink_format(out, "%s%s-dbgsym", (*count)++ ? " " : "install ", packages[i]);
+			sink_format(out, "%s%s", (*count)++ ? ", " : "install debug symbols (-dbgsym, -dbg) of ",
+				    packages[i]);
 	}
 	return stripped;
 }
@@ -92,5 +94,5 @@ void missing_symbols_package(const struct heap_names *names, const char *image, 
 	const char *path = heap_names_image_path(names, image);
 	if (path)
 		symbols_packages(&path, 1, found);
-	snprintf(package, size, "%s%s", found[0], *found[0] ? "-dbgsym" : "");
+	snprintf(package, size, "%s", found[0]);
 }

@@ -13,7 +13,7 @@
     (symbols/package.h). */
 char *missing_symbols_advice(struct heap_names *names, bool asks_packages);
 
-/** Write the package of debug symbols that names the functions of an image, "" if it is not known or not asked for:
+/** Write the package of an image, whose debug symbols name its functions, "" if it is not known or not asked for:
     this searches the lists of packages (symbols/package.h). */
 void missing_symbols_package(const struct heap_names *names, const char *image, char *package, size_t size);
 

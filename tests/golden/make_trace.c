@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* make_trace plain|forks|together|losses|earlier|untraced|circular|resident|random|nested|growing|cleaned|idle|growths|turns|interpreted|limited|exited|ended|actions|sampled|huge|python|python_extensions|python_library|python_spread|python_objects|python_arenas|unknown_python FILE [SEED [CALLS]]: writes a trace whose every
+/* make_trace plain|forks|together|losses|earlier|untraced|circular|resident|random|nested|growing|cleaned|idle|growths|turns|interpreted|put_in|nameless|limited|exited|ended|actions|sampled|huge|python|python_extensions|python_library|python_spread|python_objects|python_arenas|python_attached|unknown_python FILE [SEED [CALLS]]: writes a trace whose every
    event is known. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -709,6 +709,30 @@ static void python_arenas(struct scene *scene)
 	scene_alloc(scene, thread, 5000, 0x7f0000400010, 1500000);
 }
 
+/* A Python program that was attached to: of its memory one new arena is known. */
+static void python_attached(struct scene *scene)
+{
+	enum { MIB = 1 << 20 };
+	const struct trace_resident_part parts[] = {
+		{TRACE_MAPPING_ANONYMOUS, 0x7e0000000000, 0x7e0004000000, 64 * MIB, ""},
+		{TRACE_MAPPING_ANONYMOUS, 0x7f0000000000, 0x7f0000100000, MIB, ""}};
+	const struct trace_resident row = {
+		.time_ns = 5000, .bytes = {[TRACE_MAPPING_ANONYMOUS] = 65 * MIB}, .mapping_count = 2, .spread = 2};
+	uint32_t process = scene_process(scene, 100, TRACE_NONE, 0), thread = scene_thread(scene, process, 100);
+	uint32_t interpreter = writer_add_image(scene->writer, &(struct trace_image){.path = "/usr/bin/python3.11"});
+	writer_add_mapping(scene->writer, &(struct trace_mapping){.process = process,
+								  .image = interpreter,
+								  .base = 0x600000,
+								  .end = 0x700000,
+								  .unload_ns = INT64_MAX});
+	writer_add_option(scene->writer, "attached", "yes");
+	scene->function = FUNCTION_ARENA_ALLOC;
+	scene->stack = python_line(scene, scene_stack(scene, 0x1000, 0), "/src/shop.py", "Shop.load", 6);
+	scene_alloc(scene, thread, 1000, 0x7f0000000000, MIB);
+	writer_add_sample(scene->writer, &(struct trace_sample){process, 5000, 65 * MIB});
+	writer_add_resident(scene->writer, &row, parts);
+}
+
 /* Arenas that are needed all the time, now by this function, now by that one, and never returned. */
 static void python_spread(struct scene *scene)
 {
@@ -783,6 +807,58 @@ static void interpreted(struct scene *scene)
 	}
 }
 
+/* A block of a native function that code of a runtime calls, directly or by the glue of interpreted code. */
+static void native_alloc(struct scene *scene, uint32_t thread, int64_t now, uint32_t caller, bool has_glue)
+{
+	static uint64_t address = 0x7f0000000000;
+	uint32_t runtime = writer_add_image(scene->writer, &(struct trace_image){.path = "/usr/bin/node"});
+	uint32_t glue = writer_intern_frame(scene->writer, runtime, 0x4000),
+		 create = writer_intern_frame(scene->writer, runtime, 0x3000),
+		 malloc = writer_intern_frame(scene->writer, runtime, 0x2000),
+		 outer = has_glue ? writer_intern_node(scene->writer, caller, glue)
+				  : compiled(scene, caller, "Builtin:CallApi");
+	scene->stack = writer_intern_node(scene->writer, writer_intern_node(scene->writer, outer, create), malloc);
+	scene_alloc(scene, thread, now, address, 1000);
+	address += 4096;
+}
+
+/* A function whose blocks are those of its caller later on, since a compiler has put it there; and one that goes on to
+   make blocks, as its caller does. */
+static void put_in(struct scene *scene)
+{
+	enum { STEP_NS = 20000000, STEPS = 1500, CHANGE = STEPS / 3 };
+	uint32_t process = scene_process(scene, 100, TRACE_NONE, 0), thread = scene_thread(scene, process, 100);
+	uint32_t start = compiled(scene, 0, "main"), serve = compiled(scene, start, "serve"),
+		 remember = compiled(scene, serve, "remember"), picture = compiled(scene, remember, "take.picture"),
+		 poll = compiled(scene, start, "poll.all.of.it"), load = compiled(scene, poll, "load.this.one");
+	for (int i = 0; i < STEPS; i++) {
+		int64_t now = 10000 + (int64_t)i * STEP_NS;
+		native_alloc(scene, thread, now, i < CHANGE ? picture : serve, i < CHANGE);
+		if (i % 4 == 0) {
+			native_alloc(scene, thread, now + 2000, poll, false);
+			native_alloc(scene, thread, now + 4000, load, true);
+		}
+	}
+}
+
+/* A JVM that was attached to: most bytes are of code without a name, and much else is not known, too. */
+static void nameless(struct scene *scene)
+{
+	uint32_t process = scene_process(scene, 100, TRACE_NONE, 0), thread = scene_thread(scene, process, 100);
+	uint32_t runtime = writer_add_image(scene->writer, &(struct trace_image){.path = "/usr/lib/jvm/libjvm.so"}),
+		 start = writer_intern_node(scene->writer, 0, writer_intern_frame(scene->writer, runtime, 0x1000)),
+		 code = writer_intern_node(scene->writer, start,
+					   writer_intern_frame(scene->writer, TRACE_NONE, 0x7f0080001000));
+	writer_add_option(scene->writer, "attached", "100");
+	scene_earlier(scene, thread, 100, 0x7e0000000010, 70);
+	scene_free(scene, thread, 500, 0x7d0000000010);
+	scene->stack = writer_intern_node(scene->writer, code, writer_intern_frame(scene->writer, runtime, 0x2000));
+	scene_alloc(scene, thread, 1000, 0x7f0000000010, 9000);
+	scene->stack = scene_stack(scene, 0x1000, 0x2000, 0);
+	scene_alloc(scene, thread, 2000, 0x7f0000010010, 1000);
+	scene_alloc(scene, thread, 3000, 0x7f0000010010, 1000);
+}
+
 /* An interpreter that the recorder left alone. */
 static void unknown_python(struct scene *scene)
 {
@@ -821,10 +897,13 @@ int main(int argc, char **argv)
 		      {"unknown_python", unknown_python},
 		      {"turns", turns},
 		      {"interpreted", interpreted},
+		      {"put_in", put_in},
+		      {"nameless", nameless},
 		      {"python_extensions", python_extensions},
 		      {"python_library", python_library},
 		      {"python_spread", python_spread},
 		      {"python_objects", python_objects},
+		      {"python_attached", python_attached},
 		      {"python_arenas", python_arenas}};
 	static const struct writer_options round = {
 		.mode = WRITER_CIRCULAR, .max_file_bytes = 16 << 10, .segment_bytes = 2 << 10};
@@ -832,10 +911,10 @@ int main(int argc, char **argv)
 	if (argc < 3) {
 		fputs("usage: make_trace "
 		      "plain|forks|together|losses|earlier|untraced|circular|resident|random|nested|growing|cleaned|idle|growths|"
-		      "turns|interpreted|"
+		      "turns|interpreted|put_in|nameless|"
 		      "limited|exited|ended|"
 		      "actions|sampled|huge|python|python_extensions|python_library|python_spread|python_objects|"
-		      "python_arenas|"
+		      "python_arenas|python_attached|"
 		      "unknown_python "
 		      "FILE [SEED "
 		      "[CALLS]]\n",

@@ -48,9 +48,24 @@ done
 "$BUILD/tests/golden/make_trace" interpreted interpreted.xht
 "$XHEAP" report interpreted.xht | sed -n '/^Peak/,/^$/p'
 "$XHEAP" heap interpreted.xht -frames so | sed -n '/^Frames/,$p'
+# A function that a compiler puts into its caller may have the caller's blocks. Where both go on to make some, nothing is
+# said.
+"$BUILD/tests/golden/make_trace" put_in put_in.xht
+for _ in first kept; do
+	"$XHEAP" report put_in.xht | sed -n '/^Peak/,/^All/p'
+done
+"$XHEAP" report put_in.xht -format json | sed -n '/"may_be_of"/p' | sort -u
+# Names that most of the bytes lack are the first caveat; otherwise they are behind the others.
+"$BUILD/tests/golden/make_trace" nameless nameless.xht
+"$XHEAP" report nameless.xht | sed -n '2,/^$/p'
+"$XHEAP" report nameless.xht -size 0 1000 | sed -n '2,/^$/p'
+"$XHEAP" report nameless.xht -size 0 1000 -more | sed -n '2,/^$/p'
 # An arena of Python is a block of the line that needed it.
 "$BUILD/tests/golden/make_trace" python_arenas python_arenas.xht
 "$XHEAP" report python_arenas.xht | sed -n '/^Peak/,/^Never/p'
+# Arenas from before an attach are in what the process maps by itself.
+"$BUILD/tests/golden/make_trace" python_attached python_attached.xht
+"$XHEAP" report python_attached.xht | sed -n '/^Peak/,/^$/p;/not heap, most/,/xheap dump/p'
 # Objects in them count in place of the arenas, if nothing else is asked for; the command shows the lines that made them.
 # What remains of the arenas and the objects are as much as the arenas, not twice as much.
 "$BUILD/tests/golden/make_trace" python_objects python_objects.xht

@@ -5,7 +5,8 @@ export XHEAP_DEBUG_PATH= XHEAP_INDEX_EVENTS=none TZ=UTC
 unset DEBUGINFOD_URLS
 # The packages that lack their symbols are this machine's.
 without_packages() {
-	sed -e '/^ *for names: /d' -e '/^ *\(or \)\{0,1\}\(set \)\{0,1\}DEBUGINFOD_URLS$/d'
+	awk '/^ *for names: / { match($0, /^ */); indent = RLENGTH; next }
+		indent { match($0, /^ */); if (RLENGTH > indent) next; indent = 0 } 1'
 }
 {
 for name in libstdcxx libcxx rust rust_v0 c python processes; do

@@ -86,6 +86,64 @@ static void text_without_jit(struct sink *out, const struct action_source *sourc
 	}
 }
 
+/* What is said of names that are missing. */
+enum missing_name { NAMELESS_PYTHON, NAMELESS_JIT, NAMELESS_SYMBOLS, NAMELESS_KINDS };
+
+/* Set which names are missing on the stack of a site: of code that a runtime compiles, and of the function that a
+   report shows first; and whether an interpreter of Python is on it. */
+static void site_miss(const struct action_source *source, uint32_t site, bool missing[NAMELESS_KINDS])
+{
+	const struct trace_dictionary *dictionary = source->table->dictionary;
+	bool has_function = false;
+	for (uint32_t at = source->table->sites[site].stack; at; at = dictionary->nodes[at].parent)
+		missing[NAMELESS_JIT] |= trace_frame_is_nameless(&dictionary->frames[dictionary->nodes[at].frame]);
+	for (uint32_t at = heap_names_site(source->names, &source->table->sites[site]); at;
+	     at = heap_names_frame(source->names, at)->parent) {
+		const struct heap_name *name =
+			heap_names_name(source->names, heap_names_frame(source->names, at)->name);
+		missing[NAMELESS_PYTHON] |= name->image && library_is_interpreter(name->image);
+		if (has_function || name->is_entry || name->is_mark || name->is_library)
+			continue;
+		has_function = true;
+		missing[NAMELESS_SYMBOLS] = heap_name_is_offset(name);
+	}
+}
+
+/* Set which names are missing on stacks that have at least half of the bytes of the peak, or of those that are
+   outstanding: a reader knows this first. */
+static void most_miss(const struct action_source *source, bool most[NAMELESS_KINDS])
+{
+	const struct heap_window *window = source->window;
+	uint64_t peak[NAMELESS_KINDS] = {0}, outstanding[NAMELESS_KINDS] = {0};
+	heap_names_shorten(source->names);
+	for (uint32_t i = 0; heap_window_is_simple(window) && i < window->cell_count; i++) {
+		const struct heap_numbers *numbers = &window->numbers[i];
+		bool missing[NAMELESS_KINDS] = {false};
+		if (!numbers->peak_bytes && !numbers->outstanding_bytes)
+			continue;
+		site_miss(source, window->cells[i].site, missing);
+		for (unsigned kind = 0; kind < NAMELESS_KINDS; kind++) {
+			peak[kind] += missing[kind] ? numbers->peak_bytes : 0;
+			outstanding[kind] += missing[kind] ? numbers->outstanding_bytes : 0;
+		}
+	}
+	for (unsigned kind = 0; kind < NAMELESS_KINDS; kind++)
+		most[kind] = (peak[kind] && peak[kind] >= window->totals.peak_bytes / 2) ||
+			     (outstanding[kind] && outstanding[kind] >= window->totals.outstanding_bytes / 2);
+}
+
+/* Say which names are missing, of the kinds that concern most bytes, or of the others. */
+static void text_nameless(struct sink *out, const struct action_source *source, bool asks_packages,
+			  const bool most[NAMELESS_KINDS], bool of_most)
+{
+	if (most[NAMELESS_PYTHON] == of_most)
+		text_without_python(out, source);
+	if (most[NAMELESS_JIT] == of_most)
+		text_without_jit(out, source);
+	if (most[NAMELESS_SYMBOLS] == of_most)
+		text_without_symbols(out, source, asks_packages);
+}
+
 /* An empty answer has a reason. */
 static void text_outside(struct sink *out, const struct action_source *source)
 {
@@ -95,7 +153,9 @@ static void text_outside(struct sink *out, const struct action_source *source)
 		sink_format(out, "  %s\n", found[i].text);
 }
 
-void caveats_lines(struct sink *out, const struct action_source *source, bool asks_packages)
+/* most: the kinds of missing names that stand first. */
+static void lines_put(struct sink *out, const struct action_source *source, bool asks_packages,
+		      const bool most[NAMELESS_KINDS])
 {
 	const struct trace_dictionary *dictionary = trace_dictionary(source->trace);
 	const struct heap_window *window = source->window;
@@ -108,6 +168,7 @@ void caveats_lines(struct sink *out, const struct action_source *source, bool as
 	else
 		losses_text_cut(out, source->path, dictionary);
 	early_end_text(out, dictionary, "  ");
+	text_nameless(out, source, asks_packages, most, true);
 	losses_text_earlier(out, dictionary, "  ");
 	if (is_sample)
 		sink_format(
@@ -161,22 +222,37 @@ void caveats_lines(struct sink *out, const struct action_source *source, bool as
 			  " (may have been freed in a gap)");
 	text_sized_caveat(out, "earlier blocks", window->earlier_count, window->earlier_bytes,
 			  " (from before the trace, in no total)");
-	text_without_python(out, source);
-	text_without_jit(out, source);
-	text_without_symbols(out, source, asks_packages);
+	text_nameless(out, source, asks_packages, most, false);
 }
 
-void caveats_text(struct sink *out, const struct action_input *input)
+void caveats_lines(struct sink *out, const struct action_source *source, bool asks_packages)
+{
+	lines_put(out, source, asks_packages, (const bool[NAMELESS_KINDS]){false});
+}
+
+static void text_put(struct sink *out, const struct action_input *input, const bool most[NAMELESS_KINDS])
 {
 	struct sink to;
 	sink_to_memory(&to);
 	assert(input->source_count == 1);
-	caveats_lines(&to, input->sources, input->asks_packages);
+	lines_put(&to, input->sources, input->asks_packages, most);
 	char *lines = sink_take(&to, NULL);
 	text_wrap_styled(out, *lines ? lines : "  nothing was lost, cut short or contradictory", &input->layout,
 			 input->is_colored && *lines, STYLE_CAVEAT);
 	free(lines);
 	culled_text(out, input);
+}
+
+void caveats_text(struct sink *out, const struct action_input *input)
+{
+	text_put(out, input, (const bool[NAMELESS_KINDS]){false});
+}
+
+void caveats_text_by_weight(struct sink *out, const struct action_input *input)
+{
+	bool most[NAMELESS_KINDS];
+	most_miss(input->sources, most);
+	text_put(out, input, most);
 }
 
 static const char *symbols_word(const struct action_source *source, size_t without)

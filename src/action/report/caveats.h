@@ -13,6 +13,10 @@ void caveats_lines(struct sink *out, const struct action_source *source, bool as
     one line says so if there are none. */
 void caveats_text(struct sink *out, const struct action_input *input);
 
+/** As caveats_text(), with names that most of the bytes lack before all that is less weighty. All stacks of the source
+    have been named. */
+void caveats_text_by_weight(struct sink *out, const struct action_input *input);
+
 /** Write the same as keys of an open object. */
 void caveats_json(struct json *json, const struct action_source *source);
 

@@ -14,6 +14,7 @@
 #include "action/summary/function_sum.h"
 #include "action/summary/summary.h"
 #include "action/summary/summary_lines.h"
+#include "base/map.h"
 #include "base/text.h"
 #include "query/folded.h"
 #include "trace/code_rows.h"
@@ -165,6 +166,22 @@ static void objects_tell(const struct summary *summary, struct sink *text)
 		sink_text(text, " " RECORD_OBJECTS);
 }
 
+/* Say which functions the blocks of a row may be of, beside its own. The sentence has no end. */
+static void put_in_begin(const struct summary *summary, const struct put_in_row *row, struct sink *text)
+{
+	sink_text(text, " Some or all may be of ");
+	put_in_text(summary->input, row, text);
+	sink_text(text, ", put into it by the compiler");
+}
+
+static void put_in_tell(const struct summary *summary, const struct put_in_row *row, struct sink *text)
+{
+	if (!row)
+		return;
+	put_in_begin(summary, row, text);
+	sink_put(text, '.');
+}
+
 static void growth_find(struct summary *summary)
 {
 	const struct survey *survey = &summary->survey;
@@ -194,6 +211,8 @@ static void growth_find(struct summary *summary)
 				    count_of(summary, (uint64_t)growth->grown_count).data,
 				    (unsigned)(growth->survival * PERCENT),
 				    own->clock.is_freed_behind ? " before the end" : "");
+		if (own->stack_count)
+			put_in_tell(summary, put_in_row(&summary->put_in, own->node), &text);
 		if (growth->replaced_bytes >= growth->bytes.mean)
 			sink_format(&text,
 				    " Blocks from before the recording are freed at %s a second: new ones may replace "
@@ -249,6 +268,61 @@ static void command_stacks(const struct summary *summary, struct sink *out, cons
 	command_filter(summary, out);
 }
 
+static const struct action_row *row_of(const struct action_rows *rows, uint32_t node)
+{
+	for (size_t i = 0; i < rows->memory_count; i++)
+		if (rows->memory[i].group == node)
+			return &rows->memory[i];
+	return NULL;
+}
+
+/* Return the row with most of the peak of a function's rows that may be of others; NULL: these have less than half. */
+static const struct put_in_row *put_in_of_function(const struct summary *summary, const struct function_sum *sum,
+						   struct heap_numbers *befores)
+{
+	const struct put_in *put_in = &summary->put_in;
+	const struct action_rows *rows = &summary->lists[SUMMARY_PEAK].rows;
+	const struct put_in_row *most = NULL;
+	uint64_t bytes = 0, most_bytes = 0;
+	struct map seen = {0};
+	for (size_t i = 0; i < put_in->count; i++) {
+		const struct put_in_row *own = &put_in->rows[i];
+		const struct action_row *row = row_of(rows, own->node);
+		if (!row || !function_sum_has(summary->input, sum, own->node))
+			continue;
+		uint64_t number = row->figures->numbers.peak_bytes;
+		bytes += number;
+		if (number > most_bytes) {
+			most_bytes = number;
+			most = own;
+		}
+		for (uint32_t k = 0; k < own->count; k++) {
+			bool added;
+			const struct action_row *before = row_of(rows, put_in->befores[own->first + k]);
+			map_add(&seen, put_in->befores[own->first + k], &added);
+			if (before && added && !function_sum_has(summary->input, sum, before->group))
+				heap_numbers_add(befores, &before->figures->numbers);
+		}
+	}
+	map_fini(&seen);
+	return bytes >= sum->figures.numbers.peak_bytes / 2 ? most : NULL;
+}
+
+/* Say which functions the peak's largest one may stand for, and how much they have together. */
+static void put_in_peak_tell(const struct summary *summary, const struct function_sum *sum, struct sink *text)
+{
+	struct heap_numbers numbers = sum->figures.numbers;
+	const struct put_in_row *row = put_in_of_function(summary, sum, &numbers);
+	if (!row)
+		return;
+	put_in_begin(summary, row, text);
+	if (numbers.peak_count > sum->figures.numbers.peak_count)
+		sink_format(text, ": with those before, %u %% (%s in %s blocks)",
+			    text_percent(numbers.peak_bytes, summary->source->window->totals.peak_bytes),
+			    bytes_of(summary, numbers.peak_bytes).data, count_of(summary, numbers.peak_count).data);
+	sink_put(text, '.');
+}
+
 static void peak_find(struct summary *summary)
 {
 	uint64_t whole = summary->source->window->totals.peak_bytes;
@@ -263,6 +337,7 @@ static void peak_find(struct summary *summary)
 	const size_t title = text.used;
 	sink_format(&text, ": %s", bytes_of(summary, numbers->peak_bytes).data);
 	blocks_tell(summary, &sum, numbers->peak_count, &text);
+	put_in_peak_tell(summary, &sum, &text);
 	command_stacks(summary, &command, &sum, "sp");
 	finding_add_at(summary, FINDING_PEAK, summary->source->window->peak_at_ns, &text, title, &command);
 }
@@ -417,10 +492,12 @@ static void resident_find(struct summary *summary)
 	sink_format(&text, ".%s",
 		    summary->hides_objects
 			    ? " With PYTHONMALLOC=malloc in its environment, Python takes its objects from malloc."
-		    : summary_mapped_bytes(summary)
-			    ? " Anonymous memory outside of heaps is mapped by the program itself, such as that of a "
-			      "garbage collector: `strace -f -k -e mmap COMMAND` shows the stacks that map it."
-			    : "");
+		    : !summary_mapped_bytes(summary) ? ""
+		    : summary_maps_old_arenas(summary)
+			    ? " Arenas that Python took before the attach are in it, and are not known. Recorded from "
+			      "the start of the program, each is a block of the line that needed it."
+			    : " Anonymous memory outside of heaps is mapped by the program itself, such as that of a "
+			      "garbage collector: `strace -f -k -e mmap COMMAND` shows the stacks that map it.");
 	command_begin(summary, &command, "dump");
 	sink_text(&command, has_kinds ? " -mappings" : " -memory");
 	finding_add_at(summary, FINDING_RESIDENT, parts.time_ns, &text, title, &command);

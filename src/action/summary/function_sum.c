@@ -56,6 +56,11 @@ struct function_sum function_sum_largest(struct action_input *input, const struc
 	return largest;
 }
 
+bool function_sum_has(struct action_input *input, const struct function_sum *sum, uint32_t node)
+{
+	return name_of(input, node) == name_of(input, sum->node);
+}
+
 /* Return the first caller of a frame that has a name, 0: there is none. */
 static uint32_t named_caller(const struct heap_names *names, uint32_t node)
 {

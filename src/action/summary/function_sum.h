@@ -18,6 +18,9 @@ struct function_sum {
 struct function_sum function_sum_largest(struct action_input *input, const struct action_rows *rows,
 					 const struct action_sort *sort);
 
+/** Return whether the sum is of the function of this stack. */
+bool function_sum_has(struct action_input *input, const struct function_sum *sum, uint32_t node);
+
 /** Return the function with a name that calls most of a number of a function without a name, through others without a
     name or by itself: `node` is its place in the tree, and the numbers are those of these calls. Zero: no function with
     a name calls it. */

@@ -3,6 +3,7 @@
 
 #include <xxhash.h>
 
+#include "action/summary/put_in.h"
 #include "action/summary/summary.h"
 #include "action/summary/survey_making.h"
 #include "base/cancel.h"
@@ -24,6 +25,15 @@ void kept_survey_begin(struct kept_survey *kept, struct action_input *input, str
 				     XXH3_64bits(source->site_nodes, site_count * sizeof(*source->site_nodes))};
 	kept->source = source;
 	kept_answer_begin(&kept->answer, source->table, HEAP_ANSWER_SURVEY, question, sizeof(question));
+}
+
+void kept_survey_put_in(struct kept_survey *kept, struct put_in *put_in)
+{
+	if (!kept->source)
+		return;
+	put_in->rows = kept_answer_array(&kept->answer, put_in->rows, &put_in->count, sizeof(*put_in->rows));
+	put_in->befores =
+		kept_answer_array(&kept->answer, put_in->befores, &put_in->before_count, sizeof(*put_in->befores));
 }
 
 void kept_survey_pass(struct kept_survey *kept, struct survey_part *part, struct heap_peak *chart, uint32_t chart_parts)

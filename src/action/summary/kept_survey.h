@@ -19,6 +19,7 @@ struct action_input;
 struct action_source;
 struct heap_peak;
 struct pinned;
+struct put_in;
 struct summary_process;
 struct survey_part;
 struct survey_plan;
@@ -32,6 +33,9 @@ struct kept_survey {
 /** Read what the index has for this question, about all blocks of the source. End it with kept_survey_end(). */
 void kept_survey_begin(struct kept_survey *kept, struct action_input *input, struct action_source *source,
 		       const struct survey_plan *plan);
+
+/** Functions that may have been put into their callers. */
+void kept_survey_put_in(struct kept_survey *kept, struct put_in *put_in);
 
 /** The sums of the pass over all allocations, and the chart. */
 void kept_survey_pass(struct kept_survey *kept, struct survey_part *part, struct heap_peak *chart,

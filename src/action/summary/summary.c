@@ -7,6 +7,7 @@
 
 #include "action/actions/action_table.h"
 #include "action/actions/stacks.h"
+#include "action/report/losses.h"
 #include "action/report/report_rows.h"
 #include "action/report/stack_view.h"
 #include "action/summary/findings.h"
@@ -15,6 +16,7 @@
 #include "action/summary/survey.h"
 #include "base/memory.h"
 #include "query/block_history.h"
+#include "query/library_frames.h"
 #include "trace/code_rows.h"
 #include "trace/memory_rows.h"
 #include "trace/process_rows.h"
@@ -223,13 +225,19 @@ static void processes_make(struct summary *summary, uint64_t top, struct kept_su
 
 /* ---- all of it ---- */
 
-/* Return whether a Python interpreter is among the images, whose memory for objects is in no event. */
-static bool hides_objects(const struct trace_dictionary *dictionary)
+/* Return whether arenas of Python are blocks of the trace. */
+static bool has_arenas(const struct trace_dictionary *dictionary)
 {
 	for (uint32_t i = 0; i < dictionary->entry_count; i++)
 		if (dictionary->entries[i].function == FUNCTION_ARENA_ALLOC)
-			return false;
-	for (uint32_t i = 0; i < dictionary->image_count; i++) {
+			return true;
+	return false;
+}
+
+/* Return whether a Python interpreter is among the images, whose memory for objects is in no event. */
+static bool hides_objects(const struct trace_dictionary *dictionary)
+{
+	for (uint32_t i = 0; !has_arenas(dictionary) && i < dictionary->image_count; i++) {
 		const char *name = text_file_name(dictionary->images[i].path);
 		if (!strncmp(name, "python", 6) || !strncmp(name, "libpython", 9))
 			return true;
@@ -329,6 +337,26 @@ uint64_t summary_mapped_bytes(const struct summary *summary)
 	return is_known && bytes >= notable_bytes ? bytes : 0;
 }
 
+/* Return whether the interpreter of Python is in the process. */
+static bool is_python(const struct trace_dictionary *dictionary, uint32_t process)
+{
+	for (uint32_t i = 0; i < dictionary->mapping_count; i++) {
+		const struct trace_mapping *mapping = &dictionary->mappings[i];
+		if (mapping->process == process &&
+		    library_is_interpreter(text_file_name(dictionary->images[mapping->image].path)))
+			return true;
+	}
+	return false;
+}
+
+bool summary_maps_old_arenas(const struct summary *summary)
+{
+	const struct trace_dictionary *dictionary = summary->source->table->dictionary;
+	bool is_attached = losses_has_option(dictionary, "attached") && summary->resident &&
+			   dictionary->processes[summary->resident->process].parent == TRACE_NONE;
+	return is_attached && has_arenas(dictionary) && is_python(dictionary, summary->resident->process);
+}
+
 int64_t summary_growth_from(const struct summary *summary)
 {
 	const struct trace_dictionary *dictionary = summary->source->table->dictionary;
@@ -340,10 +368,7 @@ int64_t summary_growth_from(const struct summary *summary)
 bool summary_has_arenas_alone(const struct summary *summary)
 {
 	const struct trace_dictionary *dictionary = summary->source->table->dictionary;
-	bool has_arenas = false;
-	for (uint32_t i = 0; i < dictionary->entry_count; i++)
-		has_arenas |= dictionary->entries[i].function == FUNCTION_ARENA_ALLOC;
-	return has_arenas && !trace_has_python_objects(dictionary);
+	return has_arenas(dictionary) && !trace_has_python_objects(dictionary);
 }
 
 unsigned summary_growth_notes(const struct summary *summary, struct summary_note notes[SUMMARY_NOTES])
@@ -434,10 +459,12 @@ void summary_make(struct summary *summary, struct action_input *input, const str
 						.resident_at_ns = split               ? split->time_ns
 								  : summary->is_split ? summary->resident->time_ns
 										      : 0,
-						.resident = split && is_guessed ? &summary->resident_kinds : NULL};
+						.resident = split && is_guessed ? &summary->resident_kinds : NULL,
+						.put_in = &summary->put_in};
 	struct kept_survey kept = {.source = NULL};
 	if (plan->is_kept && !plan->is_filtered && !plan->has_range)
 		kept_survey_begin(&kept, input, source, &survey_plan);
+	put_in_find(&summary->put_in, input, source, &kept);
 	survey_make(&summary->survey, input, source, &survey_plan, &kept);
 	source->survey = &summary->survey;
 	summary->hides_objects = hides_objects(source->table->dictionary);
@@ -456,6 +483,7 @@ void summary_fini(struct summary *summary)
 		free(summary->findings[i].command);
 	}
 	account_fini(&summary->account);
+	put_in_fini(&summary->put_in);
 	free(summary->processes);
 	survey_fini(&summary->survey);
 	summary->source->survey = NULL;

@@ -9,6 +9,7 @@
 #include "action/report/report_rows.h"
 #include "action/summary/function_sum.h"
 #include "action/summary/pinned.h"
+#include "action/summary/put_in.h"
 #include "action/summary/survey.h"
 #include "base/text.h"
 #include "query/account.h"
@@ -84,6 +85,7 @@ struct summary_finding {
 struct summary {
 	struct action_input *input;
 	struct action_source *source;
+	struct put_in put_in;
 	struct survey survey;
 	struct summary_list lists[SUMMARY_LIST_COUNT];
 	struct function_sum peak_function; /**< with most of the peak; zero if there are no lists */
@@ -151,6 +153,9 @@ struct summary_resident summary_resident_parts(const struct summary *summary);
 /** Return the bytes that the process of the largest resident memory has mapped by itself: anonymous memory in which no
     block has lain, and no object of Python. 0 if they are few or unknown. */
 uint64_t summary_mapped_bytes(const struct summary *summary);
+
+/** Return whether arenas that Python took before an attach may be in these bytes. They are in no event. */
+bool summary_maps_old_arenas(const struct summary *summary);
 
 /** Set the reasons why growth is known in part only. Return their number. */
 unsigned summary_growth_notes(const struct summary *summary, struct summary_note notes[SUMMARY_NOTES]);

@@ -66,6 +66,25 @@ void summary_json_totals(struct json *json, const struct summary *summary)
 	json_end_object(json);
 }
 
+static void json_function(void *context, struct action_input *input, uint32_t node)
+{
+	struct json *json = context;
+	json_begin_object(json, NULL);
+	action_json_node(input, node, json);
+	json_end_object(json);
+}
+
+/* The functions that may have been put into that of a row. */
+static void json_put_in(struct json *json, const struct summary *summary, uint32_t node)
+{
+	const struct put_in_row *row = put_in_row(&summary->put_in, node);
+	if (!row)
+		return;
+	json_begin_array(json, "may_be_of");
+	put_in_each(summary->input, row, json_function, json);
+	json_end_array(json);
+}
+
 static void json_row(struct json *json, const struct summary *summary, const struct summary_list *list,
 		     const struct action_row *row)
 {
@@ -80,6 +99,7 @@ static void json_row(struct json *json, const struct summary *summary, const str
 		else
 			json_count(json, list->action->extra[i].name, row->figures->extra[i]);
 	action_stack_json(summary->input, row->group, json);
+	json_put_in(json, summary, row->group);
 	json_end_object(json);
 }
 
@@ -115,6 +135,8 @@ static void json_growth_row(struct json *json, const struct summary *summary, co
 	if (growth->survival >= 0)
 		json_signed_thousandths(json, "survival", thousandths(growth->survival));
 	action_stack_json(summary->input, own->stack_count ? own->node : 0, json);
+	if (own->stack_count)
+		json_put_in(json, summary, own->node);
 	json_end_object(json);
 }
 

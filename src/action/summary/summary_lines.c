@@ -200,6 +200,22 @@ static const char *frame_with_line(const struct summary_screen *screen, uint32_t
 	return used + text_width(with_line) <= summary_width_of(screen) ? with_line : text;
 }
 
+/* Say which functions a row may be of, beside its own. */
+static void put_in_put(const struct summary_screen *screen, uint32_t node)
+{
+	const struct put_in_row *row = put_in_row(&screen->summary->put_in, node);
+	struct sink sink;
+	if (!row)
+		return;
+	sink_to_memory(&sink);
+	sink_text(&sink, "may be of ");
+	put_in_text(screen->summary->input, row, &sink);
+	sink_text(&sink, ", put into it by the compiler");
+	char *text = sink_take(&sink, NULL);
+	summary_words_put(screen, CALLERS_INDENT, text, "");
+	free(text);
+}
+
 void summary_stack_put(const struct summary_screen *screen, const char *numbers, uint32_t node)
 {
 	struct action_input *input = screen->summary->input;
@@ -211,6 +227,7 @@ void summary_stack_put(const struct summary_screen *screen, const char *numbers,
 	struct arena arena = {0};
 	summary_line_put(screen, numbers, frame_with_line(screen, node, user, text_width(numbers), &arena));
 	arena_fini(&arena);
+	put_in_put(screen, node);
 	if (!input->layout.has_all_frames)
 		callers_put(screen, node, user);
 	else

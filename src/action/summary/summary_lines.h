@@ -18,6 +18,7 @@ struct summary_screen {
 	const struct summary_view *view;
 	struct sink *out;
 	const char *caveats;            /**< lines with their ends */
+	const char *package;            /**< of the peak's largest function; "": not known, or not needed */
 	size_t rows;                    /**< of each list */
 	bool has_chart, has_more_lists; /**< lists beside the peak and growth with their rows, not as one line */
 };

@@ -246,23 +246,6 @@ static size_t least(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
-/* Write the rows of a list with two of their numbers, and the share of all bytes. */
-static void shares_put(const struct summary_screen *screen, enum summary_list_id id, enum action_number bytes,
-		       enum action_number blocks)
-{
-	const struct summary_list *list = &screen->summary->lists[id];
-	uint64_t all = report_number_at(&screen->summary->source->window->totals, bytes);
-	char line[SUMMARY_LINE_BYTES];
-	for (size_t i = 0; i < list->count && i < screen->rows; i++) {
-		const struct heap_numbers *numbers = &list->rows.rows[i]->figures->numbers;
-		uint64_t own = report_number_at(numbers, bytes), count = report_number_at(numbers, blocks);
-		snprintf(line, sizeof(line), "  %10s %3u %%  %s block%s  ", summary_bytes_of(screen, own).data,
-			 text_percent(own, all), summary_count_of(screen, count).data, text_plural(count));
-		summary_stack_put(screen, line, list->rows.rows[i]->group);
-	}
-	cut_put(screen, least(list->count, screen->rows), list_total(list));
-}
-
 /* Below a function that has no name: which function with a name calls it most, and what would name it. */
 static void nameless_put(const struct summary_screen *screen, const struct function_sum *sum)
 {
@@ -271,20 +254,18 @@ static void nameless_put(const struct summary_screen *screen, const struct funct
 	const struct heap_name *name = heap_names_name(
 		names, heap_names_frame(names, stack_view_user_node(summary->input, sum->node))->name);
 	const struct summary_list *list = &summary->lists[SUMMARY_PEAK];
-	char package[SUMMARY_LINE_BYTES / 4] = "";
+	const char *package = screen->package;
 	struct sink sink;
 	if (!heap_name_is_offset(name))
 		return;
 	const struct function_sum caller =
 		function_sum_named_caller(summary->input, &list->rows, &list->sort, sum->node);
-	if (summary->input->asks_packages)
-		missing_symbols_package(names, name->image, package, sizeof(package));
 	if (!*package && !caller.node)
 		return;
 	sink_to_memory(&sink);
 	sink_text(&sink, "no name here");
 	if (*package)
-		sink_format(&sink, " (%s has it)", package);
+		sink_format(&sink, " (debug symbols of %s have it)", package);
 	if (caller.node)
 		sink_format(&sink, "; the named caller with the most, %u %%: %s",
 			    text_percent(caller.figures.numbers.peak_bytes, sum->figures.numbers.peak_bytes),
@@ -294,16 +275,24 @@ static void nameless_put(const struct summary_screen *screen, const struct funct
 	free(text);
 }
 
-/* Write the function with most of the peak if its stacks have far more together than the first stack has. */
+/* Return whether the function with most of the peak has a line of its own: its stacks have far more together than the
+   first stack has. */
+static bool has_function_line(const struct summary *summary)
+{
+	const struct summary_list *list = &summary->lists[SUMMARY_PEAK];
+	const struct function_sum *sum = &summary->peak_function;
+	return sum->stack_count >= 2 && list->count &&
+	       sum->figures.numbers.peak_bytes >= 2 * list->rows.rows[0]->figures->numbers.peak_bytes;
+}
+
+/* Write this function, if it has. */
 static void function_put(const struct summary_screen *screen)
 {
 	const struct summary *summary = screen->summary;
-	const struct summary_list *list = &summary->lists[SUMMARY_PEAK];
 	const struct function_sum sum = summary->peak_function;
 	const struct heap_numbers *numbers = &sum.figures.numbers;
 	char line[SUMMARY_LINE_BYTES];
-	if (sum.stack_count < 2 || !list->count ||
-	    numbers->peak_bytes < 2 * list->rows.rows[0]->figures->numbers.peak_bytes)
+	if (!has_function_line(summary))
 		return;
 	snprintf(line, sizeof(line), "  %10s %3u %%  %s block%s of %s stacks  ",
 		 summary_bytes_of(screen, numbers->peak_bytes).data,
@@ -314,6 +303,30 @@ static void function_put(const struct summary_screen *screen)
 	nameless_put(screen, &sum);
 }
 
+/* Write the rows of a list with two of their numbers, and the share of all bytes. */
+static void shares_put(const struct summary_screen *screen, enum summary_list_id id, enum action_number bytes,
+		       enum action_number blocks)
+{
+	const struct summary_list *list = &screen->summary->lists[id];
+	uint64_t all = report_number_at(&screen->summary->source->window->totals, bytes);
+	const struct function_sum *largest = &screen->summary->peak_function;
+	/* Of the function with most of the peak, the first stack says what would name it. */
+	bool is_named = id != SUMMARY_PEAK || has_function_line(screen->summary);
+	char line[SUMMARY_LINE_BYTES];
+	for (size_t i = 0; i < list->count && i < screen->rows; i++) {
+		const struct heap_numbers *numbers = &list->rows.rows[i]->figures->numbers;
+		uint64_t own = report_number_at(numbers, bytes), count = report_number_at(numbers, blocks);
+		snprintf(line, sizeof(line), "  %10s %3u %%  %s block%s  ", summary_bytes_of(screen, own).data,
+			 text_percent(own, all), summary_count_of(screen, count).data, text_plural(count));
+		summary_stack_put(screen, line, list->rows.rows[i]->group);
+		if (!is_named && function_sum_has(screen->summary->input, largest, list->rows.rows[i]->group)) {
+			nameless_put(screen, largest);
+			is_named = true;
+		}
+	}
+	cut_put(screen, least(list->count, screen->rows), list_total(list));
+}
+
 /* Say how much the program has mapped by itself, if that is more than the peak. */
 static void mapped_put(const struct summary_screen *screen)
 {
@@ -322,30 +335,55 @@ static void mapped_put(const struct summary_screen *screen)
 	char line[SUMMARY_LINE_BYTES];
 	if (mapped <= summary->source->window->totals.peak_bytes)
 		return;
-	snprintf(
-		line, sizeof(line),
-		"Not in it: %s of memory that pid %s maps by itself, not by an allocator. Its stacks are not recorded.",
-		text_bytes(mapped).data,
-		text_pid(summary->source->table->dictionary->processes[summary->resident->process].pid).data);
+	snprintf(line, sizeof(line), "Not in it: %s of memory that pid %s maps by itself, %s", text_bytes(mapped).data,
+		 text_pid(summary->source->table->dictionary->processes[summary->resident->process].pid).data,
+		 summary_maps_old_arenas(summary)
+			 ? "also arenas that Python took before the attach: which, and by what lines, is not known."
+			 : "not by an allocator. Its stacks are not recorded.");
 	summary_words_put(screen, 2, line, "");
 }
 
-/* Say what would name the functions of a row that has none. */
-static void interpreted_put(const struct summary_screen *screen, enum summary_list_id id)
+/* Return whether Java was asked to keep methods apart. */
+static bool keeps_apart(const struct trace_dictionary *dictionary)
+{
+	for (uint32_t i = 0; i < dictionary->process_count; i++)
+		if (dictionary->processes[i].command && strstr(dictionary->processes[i].command, "-XX:-Inline"))
+			return true;
+	return false;
+}
+
+/* Say what would name the methods that a JVM interprets, or has put into others: no row has these names. */
+static void java_put(const struct summary_screen *screen, enum summary_list_id id)
 {
 	const struct summary *summary = screen->summary;
 	struct heap_names *names = action_names(summary->input);
 	const struct summary_list *list = &summary->lists[id];
+	bool is_compiled = false, is_interpreted = false,
+	     is_apart = keeps_apart(summary->source->table->dictionary);
+	if (!heap_names_has_image(names, "libjvm.so"))
+		return;
 	for (size_t i = 0; i < list->count && i < screen->rows; i++) {
 		uint32_t user = stack_view_user_node(summary->input, list->rows.rows[i]->group);
-		if (!user || !heap_names_name(names, heap_names_frame(names, user)->name)->is_interpreted)
-			continue;
+		const struct heap_name *name = heap_names_name(names, heap_names_frame(names, user)->name);
+		is_interpreted |= user && name->is_interpreted;
+		is_compiled |= user && name->is_jit && !name->is_interpreted && !name->is_library && !is_apart;
+	}
+	if (is_interpreted && is_compiled)
+		summary_words_put(screen, 2,
+				  "Interpreter: all methods that Java interprets, which have no names. Others may be "
+				  "inside of those that call them, too. With java -Xcomp -XX:-Inline each has its own, "
+				  "and Java is slower (docs/jit.md).",
+				  "");
+	else if (is_interpreted)
 		summary_words_put(screen, 2,
 				  "Interpreter: all methods that Java interprets, which have no names. With java "
 				  "-Xcomp -XX:-Inline each has its own (docs/jit.md).",
 				  "");
-		return;
-	}
+	else if (is_compiled)
+		summary_words_put(screen, 2,
+				  "Java puts methods into those that call them: the true one may be inside. With java "
+				  "-XX:-Inline each has its own row, and Java is slower (docs/jit.md).",
+				  "");
 }
 
 static void peak_put(const struct summary_screen *screen)
@@ -360,7 +398,7 @@ static void peak_put(const struct summary_screen *screen)
 	summary_heading(screen, line);
 	function_put(screen);
 	shares_put(screen, SUMMARY_PEAK, ACTION_NUMBER_peak_bytes, ACTION_NUMBER_peak_count);
-	interpreted_put(screen, SUMMARY_PEAK);
+	java_put(screen, SUMMARY_PEAK);
 	mapped_put(screen);
 }
 
@@ -671,6 +709,20 @@ static size_t lines_of(const char *text)
 	return lines;
 }
 
+/* Write the package of the function with most of the peak, "" if it has a name. */
+static void package_find(const struct summary *summary, char *package, size_t size)
+{
+	const uint32_t node = summary->peak_function.node;
+	struct heap_names *names = action_names(summary->input);
+	*package = 0;
+	if (!node || node == HEAP_NONE || !summary->input->asks_packages)
+		return;
+	const struct heap_name *name =
+		heap_names_name(names, heap_names_frame(names, stack_view_user_node(summary->input, node))->name);
+	if (heap_name_is_offset(name))
+		missing_symbols_package(names, name->image, package, size);
+}
+
 void summary_text(const struct summary *summary, const struct summary_view *view, struct sink *out)
 {
 	struct sink caveats;
@@ -680,8 +732,10 @@ void summary_text(const struct summary *summary, const struct summary_view *view
 	sink_to_memory(&caveats);
 	/* No rows of an action were made. */
 	action_input_settle(summary->input);
-	caveats_text(&caveats, summary->input);
+	caveats_text_by_weight(&caveats, summary->input);
 	char *caveats_found = sink_take(&caveats, NULL);
+	char package[SUMMARY_LINE_BYTES / 4];
+	package_find(summary, package, sizeof(package));
 	for (int level = 0; level < LEVELS; level++) {
 		struct sink own;
 		const size_t rows[LEVELS] = {3, 3, 2, 2, 1};
@@ -690,6 +744,7 @@ void summary_text(const struct summary *summary, const struct summary_view *view
 						      .view = view,
 						      .out = &own,
 						      .caveats = caveats_found,
+						      .package = package,
 						      .rows = view->lines && !view->has_top
 								      ? least(rows[level], summary->top)
 								      : summary->top,

@@ -13,6 +13,7 @@
 #include "query/resident.h"
 
 struct kept_survey;
+struct put_in;
 
 /** What is asked for. */
 struct survey_plan {
@@ -22,6 +23,7 @@ struct survey_plan {
 	uint32_t resident_process;
 	int64_t resident_at_ns;
 	struct resident *resident; /**< its heap is told from the rest here; NULL: nowhere */
+	const struct put_in *put_in; /**< stacks that grow together with others */
 };
 
 /** Blocks begun at a site in the range. */
@@ -40,7 +42,8 @@ struct survey_handover {
 	uint64_t site_count;
 };
 
-/** The growth of a stack in a process, of all stacks of a function that grow together, or of a whole process. */
+/** The growth of a stack in a process, of all stacks of a function that grow together, also with those of functions put
+    into it (put_in.h), or of a whole process. */
 struct survey_growth {
 	/** node: of a function's stacks, that which has grown by the most bytes; of a whole process HEAP_NONE */
 	uint32_t process, node;

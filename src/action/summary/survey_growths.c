@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "action/report/stack_view.h"
+#include "action/summary/put_in.h"
 #include "action/summary/survey_making.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -51,10 +52,13 @@ struct function_growth {
 	bool grows; /* faster than these */
 };
 
+enum { SURVEY_BEFORES = 64 /* stacks of functions that were put into one */ };
+
 /* The growths of stacks, and those of their functions. */
 struct growths {
 	const struct survey_part *part;
 	struct growth *stacks; /* by series */
+	uint32_t *counts;      /* by series: of stacks that it stands for; 0: another one stands for it */
 	uint32_t *function_of; /* by series, HEAP_NONE: of none */
 	struct function_growth *functions;
 	size_t function_count, function_capacity;
@@ -118,6 +122,50 @@ static struct growth series_judge(const struct survey_part *part, const struct g
 	return growth;
 }
 
+/* Return the place of a series, HEAP_NONE: there is none. What the index keeps has no table of them. */
+static uint32_t series_find(const struct survey_part *part, uint64_t key)
+{
+	uint32_t place = 0;
+	while (place < part->series_count && part->series_keys[place] != key)
+		place++;
+	return place < part->series_count ? place : HEAP_NONE;
+}
+
+/* The stacks of functions that were put into this one may be the same growth, which goes on for all of the time. */
+static void befores_judge(struct growths *growths, const struct put_in *put_in, const struct put_in_row *row,
+			  uint32_t number)
+{
+	const struct survey_part *part = growths->part;
+	const uint32_t slot = (uint32_t)(part->series_keys[number] >> 32);
+	struct growth_series series = part->series[number];
+	uint32_t places[SURVEY_BEFORES], count = 0;
+	for (uint32_t i = 0; i < row->count && count < SURVEY_BEFORES; i++) {
+		uint32_t place = series_find(part, map_pair(slot, put_in->befores[row->first + i]));
+		if (place == HEAP_NONE || !growths->counts[place] || growths->stacks[place].verdict == GROWTH_GROWS)
+			continue;
+		growth_merge(&series, &part->series[place]);
+		places[count++] = place;
+	}
+	const struct growth growth = series_judge(part, &series, slot);
+	if (!count || growth.verdict != GROWTH_GROWS || growth.is_of_buffers)
+		return;
+	growths->stacks[number] = growth;
+	growths->counts[number] += count;
+	while (count > 0)
+		growths->counts[places[--count]] = 0;
+}
+
+static void put_ins_judge(struct growths *growths, const struct put_in *put_in)
+{
+	for (uint32_t i = 0; i < growths->part->series_count; i++)
+		growths->counts[i] = 1;
+	for (uint32_t i = 0; put_in && i < growths->part->series_count; i++) {
+		const struct put_in_row *row = put_in_row(put_in, (uint32_t)growths->part->series_keys[i]);
+		if (row && growths->counts[i])
+			befores_judge(growths, put_in, row, i);
+	}
+}
+
 static void growth_put(struct survey *survey, const struct survey_slot *slot, uint32_t node, uint32_t stack_count,
 		       struct growth growth)
 {
@@ -150,7 +198,9 @@ static void stacks_put(struct survey *survey, const struct growths *growths)
 		bool grows = own->verdict == GROWTH_GROWS;
 		if (grows ? function != HEAP_NONE && growths->functions[function].grows : own->grown_count <= 0)
 			continue;
-		growth_put(survey, &growths->part->making->slots[key >> 32], (uint32_t)key, 1, *own);
+		if (growths->counts[i])
+			growth_put(survey, &growths->part->making->slots[key >> 32], (uint32_t)key, growths->counts[i],
+				   *own);
 	}
 }
 
@@ -185,9 +235,11 @@ void survey_growths_judge(struct survey *survey, const struct survey_part *part)
 {
 	struct growths growths = {.part = part};
 	growths.stacks = memory_resize(NULL, (size_t)part->series_count + 1, sizeof(*growths.stacks));
+	growths.counts = memory_resize(NULL, (size_t)part->series_count + 1, sizeof(*growths.counts));
 	growths.function_of = memory_resize(NULL, (size_t)part->series_count + 1, sizeof(*growths.function_of));
 	for (uint32_t i = 0; i < part->series_count; i++)
 		growths.stacks[i] = series_judge(part, &part->series[i], (uint32_t)(part->series_keys[i] >> 32));
+	put_ins_judge(&growths, survey->plan.put_in);
 	functions_sum(&growths);
 	survey->growths = memory_zeroed((size_t)part->series_count + growths.function_count + SURVEY_GROWING_PROCESSES,
 					sizeof(*survey->growths));
@@ -196,6 +248,7 @@ void survey_growths_judge(struct survey *survey, const struct survey_part *part)
 	processes_put(survey, part);
 	qsort(survey->growths, survey->growth_count, sizeof(*survey->growths), growth_compare);
 	free(growths.stacks);
+	free(growths.counts);
 	free(growths.function_of);
 	free(growths.functions);
 }

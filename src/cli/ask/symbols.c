@@ -319,7 +319,7 @@ static void missing_print(const struct trace_image *image)
 	if (!image->build_id_size)
 		fputs("none", stderr);
 	if (package[0])
-		fprintf(stderr, ": install %s-dbgsym", package);
+		fprintf(stderr, ": install debug symbols (-dbgsym, -dbg) of %s", package);
 	putc('\n', stderr);
 }
 

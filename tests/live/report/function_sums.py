@@ -4,10 +4,11 @@
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 
-from live import expect, run_tests, xheap
+from live import dump, expect, run_tests, xheap
 
 PROGRAM = """#include <stdlib.h>
 volatile int made;
@@ -65,6 +66,35 @@ def short_lived_of_several_stacks():
     expect("1,500 of them are from loops!table_make, the most from one function." in said, said)
 
 
+def without_name():
+    """A function without a name has its named caller below its first stack, also where it has no line of its own."""
+    made = "static __attribute__((noinline)) void *node_make(int size) { void *volatile node = malloc(size); made++; return node; }\n"
+    calls = "".join(f"__attribute__((noinline)) void load{i}(void) {{ node_make({size}); made++; }}\n" for i, size in enumerate((300000, 200000)))
+    with open("stripped.c", "w") as file:
+        file.write("#include <stdlib.h>\nvolatile int made;\n" + made + calls + "int main(void) { load0(); load1(); return 0; }\n")
+    subprocess.run([os.environ.get("CC", "cc"), "-O1", "-s", "-rdynamic", "-o", "stripped", "stripped.c"], check=True)
+    xheap("record", "-q", "-o", "stripped.xht", "./stripped")
+    said = " ".join(xheap("report", "stripped.xht").split())
+    found = re.search(r"293\.0 KiB 60 % 1 block (stripped\+0x\w+) < load0 < main no name here; the named caller with the most, 60 %: stripped!load0 195", said)
+    expect(found, said)
+    expect(said.count("no name here") == 1 and f"{found[1]} holds 100 % of the peak" in said, said)
+
+
+def package():
+    """The package of a stripped library of Debian's is known, not how that of its symbols is called."""
+    if not shutil.which("sqlite3") or not shutil.which("dpkg-query"):
+        return "sqlite3 or dpkg-query is not installed"
+    query = "with recursive c(x) as (select 1 union all select x + 1 from c where x < 9000) insert into t select hex(randomblob(500)) from c;"
+    xheap("record", "-q", "-o", "lite.xht", "sqlite3", ":memory:", f"create table t(a); {query}")
+    said = " ".join(xheap("report", "lite.xht").split())
+    image = re.search(r"(\S+)\+0x\w+ holds \d+ % of the peak", said)
+    if not image:
+        return "this sqlite3 has symbols"
+    path = next(row["path"] for row in dump("lite.xht", "-images") if row["path"].endswith("/" + image[1]))
+    owner = subprocess.run(["dpkg-query", "-S", path], stdout=subprocess.PIPE, text=True, check=False).stdout.split(":")[0]
+    expect(not owner or f"no name here (debug symbols of {owner} have it)" in said, f"{owner}: {said}")
+
+
 def of_a_library():
     """-frames has a row of a library's function (of Rust's namespace test), which report adds to its caller, and says so."""
     with open("table.c", "w") as file:
@@ -115,4 +145,4 @@ def commands():
         expect("293.0 KiB" in rows[rows.index("Callers"):].splitlines()[3], f"{width}: {lines[0]}: {rows}")
 
 
-sys.exit(run_tests(several_stacks, one_stack, short_lived_of_several_stacks, large_and_small_stacks, of_a_library, of_many, commands))
+sys.exit(run_tests(several_stacks, one_stack, without_name, package, short_lived_of_several_stacks, large_and_small_stacks, of_a_library, of_many, commands))

@@ -23,7 +23,7 @@ except ImportError:
 SOURCE = pathlib.Path(os.environ["SOURCE"])
 SCHEMAS = {path.name: json.loads(path.read_text()) for path in sorted((SOURCE / "docs/schema").glob("*.json"))}
 SUBJECTS = ("events", "allocations", "stacks", "images", "processes", "memory", "mappings")
-SCENES = ("plain", "forks", "losses", "earlier", "untraced", "circular", "nested", "growing", "limited", "resident", "ended", "python")
+SCENES = ("plain", "forks", "losses", "earlier", "untraced", "circular", "nested", "growing", "put_in", "limited", "resident", "ended", "python")
 # What takes a machine without room, a damage, or chance, by the schema's file.
 UNSEEN = {
     "common.json": {"kind_counts": {"alloc", "realloc", "create", "destroy", "lock", "unlock", "protect", "reserve", "release", "earlier"},
