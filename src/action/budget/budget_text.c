@@ -245,9 +245,9 @@ static void state_put(struct sink *out, const struct budget_check *check, enum v
 {
 	size_t shown = 0;
 	for (size_t i = 0; i < check->budget->limit_count && shown < LIMITS_MAX; i++) {
-		if (check->verdicts[i].state != state)
+		if (check->verdicts[check->order[i]].state != state)
 			continue;
-		limit_put(out, check, i);
+		limit_put(out, check, check->order[i]);
 		shown++;
 	}
 	if (shown < check->counts[state])
