@@ -312,6 +312,28 @@ void text_join(char *text, size_t size, const char *const *words, size_t count)
 		used += (size_t)snprintf(text + used, size - used, "%s%s", i ? ", " : "", words[i]);
 }
 
+bool text_decode_percent(char *text)
+{
+	enum { HEXADECIMAL = 16 };
+	char *to = text;
+	for (; *text; text++) {
+		char digits[3] = "";
+		*to = *text;
+		if (*text == '%') {
+			memcpy(digits, text + 1, text[1] ? 2 : 1);
+			if (!isxdigit((unsigned char)digits[0]) || !isxdigit((unsigned char)digits[1]))
+				return false;
+			*to = (char)strtoul(digits, NULL, HEXADECIMAL);
+			if (!*to)
+				return false;
+			text += 2;
+		}
+		to++;
+	}
+	*to = 0;
+	return true;
+}
+
 unsigned text_percent(uint64_t part, uint64_t whole)
 {
 	return whole ? (unsigned)((unsigned __int128)part * 100 / whole) : 0;

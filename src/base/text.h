@@ -83,6 +83,10 @@ size_t text_distance(const char *one, const char *other);
 /** Write the words with ", " between them to `text`, cut to `size` bytes with the NUL. */
 void text_join(char *text, size_t size, const char *const *words, size_t count);
 
+/** Decode %XX in place, by RFC 3986. Return false, with the text in pieces, if two digits do not follow a %, or if they
+    are 00. */
+bool text_decode_percent(char *text);
+
 /** Return the part of the whole in percent, rounded down; 0 of nothing. */
 unsigned text_percent(uint64_t part, uint64_t whole);
 
