@@ -118,6 +118,20 @@ struct text text_exact_time(int64_t time_ns)
 	return text;
 }
 
+struct text text_span(int64_t from_ns, int64_t to_ns)
+{
+	enum { EACH_BYTES = 18 };
+	struct text text, from = text_duration(from_ns), to = text_duration(to_ns);
+	const struct text exact_from = text_exact_time(from_ns), exact_to = text_exact_time(to_ns);
+	bool reads_alike = from_ns != to_ns && !strcmp(from.data, to.data);
+	if (reads_alike && strlen(exact_from.data) <= EACH_BYTES && strlen(exact_to.data) <= EACH_BYTES) {
+		from = exact_from;
+		to = exact_to;
+	}
+	snprintf(text.data, sizeof(text.data), "from %.*s to %.*s", EACH_BYTES, from.data, EACH_BYTES, to.data);
+	return text;
+}
+
 struct text text_microseconds(int64_t time_ns)
 {
 	struct text text;

@@ -24,6 +24,9 @@ struct text text_duration(int64_t time_ns);
 /** Format ns without a loss, as commands take it: "0", "10us", "17.654743058s". */
 struct text text_exact_time(int64_t time_ns);
 
+/** Format two times of ns: "from 2.00 s to 7.00 s"; without a loss if they would read alike. */
+struct text text_span(int64_t from_ns, int64_t to_ns);
+
 /** Format ns as microseconds with a fraction, exactly: "0.0", "1234.567" */
 struct text text_microseconds(int64_t time_ns);
 
