@@ -4,6 +4,7 @@ import contextlib
 import ctypes
 import glob
 import os
+import re
 import shutil
 import threading
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple, Type, Union
@@ -186,7 +187,8 @@ def call(name: str, *arguments: Any) -> int:
     error = layouts.xheap_error()
     status: int = getattr(library(), name)(*arguments, ctypes.byref(error))
     if status < 0:
-        raise failure(status, text(error.text) or text(library().xheap_status_name(status)), error.system_error)
+        # The library names its function where a program in C has called it.
+        raise failure(status, re.sub(r"^xheap_\w+: ", "", text(error.text)) or text(library().xheap_status_name(status)), error.system_error)
     return status
 
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Questions over the columns of allocations and events: expressions, which become plans of the library."""
 import ctypes
-from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence
+import difflib
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence
 
 from . import _layouts as layouts
 from ._filters import nanoseconds
@@ -11,6 +12,10 @@ _NUMBER, _TIME, _TRUTH = "number", "time", "truth"
 # Columns of words whose ids are places in a list of the trace.
 _LISTED = ("function", "free_function")
 _WORDS = ("action", "end_kind")
+# Texts that many stacks share: they may be shown, and a group is one of ids.
+_CALLERS = ("caller", "free_caller")
+#: Columns that rows have where they are named, by table.
+TEXTS = {"allocation": (*_CALLERS, "stack", "free_stack"), "event": ("caller", "stack")}
 
 
 class Expression:
@@ -190,6 +195,29 @@ def _literal(value: Any, beside: Optional[Expression]) -> Expression:
     return Expression("number", [], _NUMBER, value)
 
 
+def _columns_of(item: Any) -> Iterator[str]:
+    """Names of the columns that an item asks for."""
+    of = item._of if isinstance(item, Aggregate) else item
+    if isinstance(of, Expression):
+        if of._operation == "column":
+            yield str(of._value)
+        for operand in of._operands:
+            yield from _columns_of(operand)
+
+
+def check_columns(table: str, number: int, names: Iterable[str], known: Callable[[], Iterable[str]]) -> None:
+    """Refuse a name that no column of the table has: only the library knows all. `known` are names that one may have meant."""
+    pointer = ctypes.c_void_p()
+    call("xheap_plan_new", number, ctypes.byref(pointer))
+    with Handle("the plan", pointer, library().xheap_plan_free).use() as plan:
+        # A plan that has refused a column refuses all others.
+        wrong = next((name for name in names if library().xheap_plan_column(plan, encoded(name, "a column")) == layouts.XHEAP_NONE), None)
+    if wrong is None:
+        return
+    nearest = difflib.get_close_matches(wrong, list(known()), 1)
+    raise InvalidError(f"{table}s have no column {wrong!r}" + (f"; the nearest is {nearest[0]!r}" if nearest else ""))
+
+
 class Plan:
     """A question, as `Trace.query` takes its parts."""
 
@@ -213,6 +241,17 @@ class Plan:
                 raise InvalidError(f"a column is its name, or an expression, not {item!r}")
         if self.is_grouped and not self.items:
             self.items = [count()]
+        caller = next((key._column_name() for key in self.keys if isinstance(key, Expression) and key._column_name() in _CALLERS), None)
+        if caller:
+            raise InvalidError(f"by={caller!r}: rows are grouped by ids, and several stacks have one caller: heap(by=\"function\") has the sums by caller, by=\"stack_id\" those by stack")
+        names = [item._name or (item._column_name() if isinstance(item, Expression) else None) for item in [*self.keys, *self.items]]
+        for name in self.order:
+            if name.lstrip("-") not in names:
+                raise InvalidError(f"the result has no column {name.lstrip('-')} to order by: it has {', '.join(filter(None, names))}")
+
+    def columns(self) -> List[str]:
+        """Names of all columns that the question is about."""
+        return [name for item in [*self.keys, *self.items, self.where] for name in _columns_of(item)]
 
     def made(self, number: int, functions: Callable[[str], List[int]]) -> Handle:
         """The library's plan. `functions` finds the ids of those with a name."""
@@ -233,8 +272,6 @@ class Plan:
                 else:
                     names[item._name or item._column_name() or ""] = library().xheap_plan_output(plan, builder.node(item), _name(item))
             for name in self.order:
-                if name.lstrip("-") not in names:
-                    raise InvalidError(f"the result has no column {name.lstrip('-')} to order by: it has {', '.join(filter(None, names))}")
                 library().xheap_plan_order(plan, names[name.lstrip("-")], name.startswith("-"))
             library().xheap_plan_limit(plan, self.skip, self.limit)
         return handle

@@ -13,7 +13,7 @@ from . import _layouts as layouts
 from ._command import WIDTH, answer, completed, run
 from ._filters import filter_struct, filter_words
 from ._library import Error, Handle, InvalidError, Path, call, encoded, initialised, library, text, texts
-from ._plan import Expression, Plan
+from ._plan import TEXTS, Expression, Plan, check_columns
 from ._rows import Rows
 from ._sql import Database
 from ._table import Table, Text
@@ -323,6 +323,9 @@ class Trace:
     def _rows(self, table: str, columns: Optional[Sequence[str]] = None, filters: Optional[Dict[str, Any]] = None, plan: Optional[Plan] = None) -> Rows:
         if columns is not None and (isinstance(columns, str) or not columns):
             raise InvalidError(f"columns is a list of names, not {columns!r}")
+        wanted = list(columns or (plan.columns() if plan else ()))
+        if wanted:
+            check_columns(table, _TABLES[table], wanted, lambda: (*self._rows(table).columns, *TEXTS[table]))
         given = {name: value for name, value in (filters or {}).items() if value is not None}
         filter_struct(given)  # what is wrong with them is said here, not when rows are read
         with self._handle.use():

@@ -118,6 +118,20 @@ struct text text_exact_time(int64_t time_ns)
 	return text;
 }
 
+struct text text_span(int64_t from_ns, int64_t to_ns)
+{
+	enum { EACH_BYTES = 18 };
+	struct text text, from = text_duration(from_ns), to = text_duration(to_ns);
+	const struct text exact_from = text_exact_time(from_ns), exact_to = text_exact_time(to_ns);
+	bool reads_alike = from_ns != to_ns && !strcmp(from.data, to.data);
+	if (reads_alike && strlen(exact_from.data) <= EACH_BYTES && strlen(exact_to.data) <= EACH_BYTES) {
+		from = exact_from;
+		to = exact_to;
+	}
+	snprintf(text.data, sizeof(text.data), "from %.*s to %.*s", EACH_BYTES, from.data, EACH_BYTES, to.data);
+	return text;
+}
+
 struct text text_microseconds(int64_t time_ns)
 {
 	struct text text;
@@ -310,6 +324,28 @@ void text_join(char *text, size_t size, const char *const *words, size_t count)
 	*text = 0;
 	for (size_t i = 0; i < count && used < size; i++)
 		used += (size_t)snprintf(text + used, size - used, "%s%s", i ? ", " : "", words[i]);
+}
+
+bool text_decode_percent(char *text)
+{
+	enum { HEXADECIMAL = 16 };
+	char *to = text;
+	for (; *text; text++) {
+		char digits[3] = "";
+		*to = *text;
+		if (*text == '%') {
+			memcpy(digits, text + 1, text[1] ? 2 : 1);
+			if (!isxdigit((unsigned char)digits[0]) || !isxdigit((unsigned char)digits[1]))
+				return false;
+			*to = (char)strtoul(digits, NULL, HEXADECIMAL);
+			if (!*to)
+				return false;
+			text += 2;
+		}
+		to++;
+	}
+	*to = 0;
+	return true;
 }
 
 unsigned text_percent(uint64_t part, uint64_t whole)

@@ -24,6 +24,9 @@ struct text text_duration(int64_t time_ns);
 /** Format ns without a loss, as commands take it: "0", "10us", "17.654743058s". */
 struct text text_exact_time(int64_t time_ns);
 
+/** Format two times of ns: "from 2.00 s to 7.00 s"; without a loss if they would read alike. */
+struct text text_span(int64_t from_ns, int64_t to_ns);
+
 /** Format ns as microseconds with a fraction, exactly: "0.0", "1234.567" */
 struct text text_microseconds(int64_t time_ns);
 
@@ -82,6 +85,10 @@ size_t text_distance(const char *one, const char *other);
 
 /** Write the words with ", " between them to `text`, cut to `size` bytes with the NUL. */
 void text_join(char *text, size_t size, const char *const *words, size_t count);
+
+/** Decode %XX in place, by RFC 3986. Return false, with the text in pieces, if two digits do not follow a %, or if they
+    are 00. */
+bool text_decode_percent(char *text);
 
 /** Return the part of the whole in percent, rounded down; 0 of nothing. */
 unsigned text_percent(uint64_t part, uint64_t whole);

@@ -111,6 +111,9 @@ int push_start_begin(const struct push_start *start, const char *session)
 	struct diag diag = {""};
 	if (!start->place)
 		return CLI_OK;
+	/* The process that pushes is quiet. */
+	if (push_labels_check_environment(&diag))
+		cli_say("%s", diag.text);
 	struct push_words words = words_of(start);
 	const char *const first[] = {"xheap", "push", "--quiet", "--wait", session};
 	for (size_t i = 0; i < sizeof(first) / sizeof(*first); i++)

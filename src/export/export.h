@@ -17,7 +17,8 @@ enum export_flag {
 	EXPORT_LINES = 1 << 3,   /**< it has lines of sources: frames are by line */
 	EXPORT_BINARY = 1 << 4,  /**< no text: never for a terminal */
 	EXPORT_EACH_BLOCK = 1 << 5, /**< it has the blocks one by one */
-	EXPORT_SUMS_MANY = 1 << 6   /**< above EXPORT_BLOCKS_MAX blocks it has sums of them */
+	EXPORT_SUMS_MANY = 1 << 6,  /**< above EXPORT_BLOCKS_MAX blocks it has sums of them */
+	EXPORT_GZIP = 1 << 7        /**< it is a file of gzip by itself (export/compression.h) */
 };
 
 enum { EXPORT_BLOCKS_MAX = 2000000 };
@@ -31,7 +32,7 @@ enum { EXPORT_BLOCKS_MAX = 2000000 };
 
 /** The formats of other tools, which are over one source: X(id, name, flags, writer, the tool, what it cannot say) */
 #define TOOL_FORMATS(X) \
-	X(PPROF, "pprof", EXPORT_ALL_STACKS | EXPORT_LINES | EXPORT_BINARY, export_pprof, \
+	X(PPROF, "pprof", EXPORT_ALL_STACKS | EXPORT_LINES | EXPORT_BINARY | EXPORT_GZIP, export_pprof, \
 	  "pprof and what reads its profiles: Pyroscope, Parca", "peaks, lifetimes or times") \
 	X(OTLP, "otlp", EXPORT_ALL_STACKS | EXPORT_LINES | EXPORT_BINARY, export_otlp, \
 	  "a Collector of OpenTelemetry: POST it to /v1development/profiles", "peaks, lifetimes or times") \

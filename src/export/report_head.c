@@ -97,14 +97,10 @@ static void side_caveats(const struct report *report, enum diff_side side, unsig
 	report_lines(report, STYLE_CAVEAT, &to, out);
 }
 
-/* In microseconds, or as a position of which a step is known. */
+/* A time, or a position of which a step is known. */
 static struct text moment_text(struct position at)
 {
-	struct text text = text_microseconds(at.time_ns);
-	if (at.step != POSITION_LAST)
-		return position_text(at);
-	strcat(text.data, " us");
-	return text;
+	return at.step != POSITION_LAST ? position_text(at) : text_duration(at.time_ns);
 }
 
 static void side_source(const struct report *report, enum diff_side side, unsigned number, struct sink *out)
@@ -117,8 +113,7 @@ static void side_source(const struct report *report, enum diff_side side, unsign
 	if (source->filter->moment.is_asked)
 		sink_format(out, "   live at %s\n", moment_text(source->filter->moment.at).data);
 	else if (range.from_ns > 0 || range.to_ns < source->table->duration_ns)
-		sink_format(out, "   from %s us to %s us\n", text_microseconds(range.from_ns).data,
-			    text_microseconds(range.to_ns).data);
+		sink_format(out, "   %s\n", text_span(range.from_ns, range.to_ns).data);
 	side_caveats(report, side, number, out);
 }
 
@@ -199,8 +194,7 @@ void report_head(const struct report *report, struct sink *out)
 	if (report->basis != DIFF_AS_IS)
 		factors(report, &lines);
 	if (report->has_range)
-		sink_format(&lines, "  in the range from %s us to %s us\n", text_microseconds(range.from_ns).data,
-			    text_microseconds(range.to_ns).data);
+		sink_format(&lines, "  in the range %s\n", text_span(range.from_ns, range.to_ns).data);
 	for (size_t i = 0; i < report->filter_count; i++)
 		sink_format(&lines, "%s-%s%s%s", i ? " " : "  with ", report->filters[i].name,
 			    *report->filters[i].text ? " " : "", text_shown(report->filters[i].text));

@@ -680,22 +680,29 @@ static bool copies_patch_in(const struct image_patching *patching, const struct 
 }
 
 /* Have copies of a table in the image's data name the ways, too: an allocator that a program has put above, such as
-   tracemalloc's, calls the functions by its copy. Return false if one cannot be changed. */
+   tracemalloc's, calls the functions by its copy. The target may have written anything into its headers: only segments
+   inside the image count, in their order and each once, and no more of them than is read in a short time. Return false
+   if one cannot be changed. */
 static bool copies_patch(const struct image_patching *patching, const struct recorder_object_tables *known)
 {
 	enum { BYTES_MAX = 64 << 20 };
 	Elf64_Ehdr header;
 	Elf64_Phdr segments[REMOTE_SEGMENT_MAX];
+	const struct inject_image *image = patching->image;
+	uint64_t from = image->base, bytes_left = BYTES_MAX;
 	unsigned left = COPIES_MAX;
 	bool is_done = true;
-	if (!remote_read_segments(patching->inject->memory, patching->image->base, &header, segments))
+	if (!remote_read_segments(patching->inject->memory, image->base, &header, segments))
 		return true;
 	for (unsigned i = 0; i < header.e_phnum; i++) {
-		const Elf64_Phdr *segment = &segments[i];
-		uint64_t low = segment->p_vaddr + patching->image->bias;
-		if (segment->p_type == PT_LOAD && (segment->p_flags & PF_W) && segment->p_memsz <= BYTES_MAX)
-			is_done &= copies_patch_in(patching, known, (struct address_range){low, low + segment->p_memsz},
-						   &left);
+		uint64_t low = segments[i].p_vaddr + image->bias, bytes = segments[i].p_memsz;
+		bool is_data = segments[i].p_type == PT_LOAD && (segments[i].p_flags & PF_W);
+		bool is_inside = low >= from && low < image->end && bytes <= image->end - low;
+		if (!is_data || !is_inside || bytes > bytes_left)
+			continue;
+		is_done &= copies_patch_in(patching, known, (struct address_range){low, low + bytes}, &left);
+		from = low + bytes;
+		bytes_left -= bytes;
 	}
 	return is_done;
 }

@@ -10,10 +10,10 @@
 #include "base/memory.h"
 #include "base/text.h"
 
-enum { CONTAINER_DIGITS = 64, POD_CHARACTERS = 36, TOLD_MAX = 1024 };
+enum { CONTAINER_DIGITS = 64, POD_CHARACTERS = 36, TOLD_MAX = 1024, SHOWN_BYTES = 64 };
 static const char service_name[] = "service.name";
 
-static const char *text_keep(struct push_labels *labels, const char *text, size_t length)
+static char *text_keep(struct push_labels *labels, const char *text, size_t length)
 {
 	char *copy = arena_alloc(&labels->arena, 1, length + 1);
 	memcpy(copy, text, length);
@@ -91,18 +91,87 @@ void push_labels_add_told(struct push_labels *labels, const char *key, size_t ke
 		add_bytes(labels, key, key_length, text, value_length);
 }
 
-void push_labels_add_environment(struct push_labels *labels)
+/* ---- the environment ---- */
+
+static const char attributes_name[] = "OTEL_RESOURCE_ATTRIBUTES";
+
+/* Cut blanks off both ends, in place. */
+static char *text_trim(char *text)
 {
-	const char *service = getenv("OTEL_SERVICE_NAME"), *at = getenv("OTEL_RESOURCE_ATTRIBUTES");
+	static const char blanks[] = " \t";
+	text += strspn(text, blanks);
+	size_t length = strlen(text);
+	while (length && strchr(blanks, text[length - 1]))
+		length--;
+	text[length] = 0;
+	return text;
+}
+
+/* Read one attribute, which the call changes. OpenTelemetry allows empty values and keys that no label has: such an
+   attribute is left out by itself. Return NULL, or what is wrong with it. */
+static const char *attribute_take(struct push_labels *labels, char *attribute)
+{
+	char *value = strchr(attribute, '=');
+	if (!value)
+		return "there is no =";
+	*value++ = 0;
+	char *key = text_trim(attribute);
+	value = text_trim(value);
+	if (!*key)
+		return "there is no key before =";
+	if (!text_decode_percent(key) || !text_decode_percent(value))
+		return "a % that two hexadecimal digits follow stands for another character, and %25 for itself";
+	if (*value && !value_is_good(value, strlen(value)))
+		return "the value is no UTF-8, or has control characters";
+	if (key_is_good(key, strlen(key)))
+		push_labels_add(labels, key, value);
+	return NULL;
+}
+
+/* Read OTEL_RESOURCE_ATTRIBUTES into no labels. Of a value that is wrong anywhere nothing counts, by OpenTelemetry's
+   specification of resources. */
+static int attributes_take(struct push_labels *labels, struct diag *diag)
+{
+	const char *value = getenv(attributes_name), *wrong = NULL;
+	char *copy = value ? text_keep(labels, value, strlen(value)) : NULL;
+	for (char *at = copy, *next; at && !wrong; at = next) {
+		const size_t place = (size_t)(at - copy), length = strcspn(at, ",");
+		next = at[length] ? at + length + 1 : NULL;
+		at[length] = 0;
+		if (at[strspn(at, " \t")])
+			wrong = attribute_take(labels, at);
+		if (wrong) {
+			char shown[SHOWN_BYTES];
+			snprintf(shown, sizeof(shown), "%.*s", (int)length, value + place);
+			diag_fail(diag, EINVAL, "all of %s is left out: in \"%s\" %s", attributes_name,
+				  text_make_harmless(shown), wrong);
+		}
+	}
+	return wrong ? -EINVAL : 0;
+}
+
+int push_labels_add_environment(struct push_labels *labels, struct diag *diag)
+{
+	struct push_labels attributes = {.count = 0};
+	const char *service = getenv("OTEL_SERVICE_NAME");
 	if (service && value_is_good(service, strlen(service)))
 		push_labels_add(labels, service_name, service);
-	while (at && *at) {
-		const size_t length = strcspn(at, ","), key = strcspn(at, "=,");
-		if (key < length && key_is_good(at, key) && value_is_good(at + key + 1, length - key - 1))
-			add_bytes(labels, at, key, at + key + 1, length - key - 1);
-		at += length + (at[length] == ',');
-	}
+	int error = attributes_take(&attributes, diag);
+	for (size_t i = 0; !error && i < attributes.count; i++)
+		push_labels_add(labels, attributes.items[i].key, attributes.items[i].value);
+	push_labels_fini(&attributes);
+	return error;
 }
+
+int push_labels_check_environment(struct diag *diag)
+{
+	struct push_labels labels = {.count = 0};
+	int error = push_labels_add_environment(&labels, diag);
+	push_labels_fini(&labels);
+	return error;
+}
+
+/* ---- what is found ---- */
 
 /* A run of exactly so many of these characters. NULL: there is none. */
 static const char *run_find(const char *text, const char *characters, size_t wanted)

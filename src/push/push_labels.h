@@ -41,8 +41,12 @@ int push_labels_take(struct push_labels *labels, const char *word, struct diag *
 void push_labels_add_told(struct push_labels *labels, const char *key, size_t key_length, const char *value,
 			  size_t value_length);
 
-/** Add those of this process's environment that have such a value. */
-void push_labels_add_environment(struct push_labels *labels);
+/** Add those of this process's environment. OTEL_RESOURCE_ATTRIBUTES is decoded as OpenTelemetry has it: if a part of
+    it cannot be, nothing of it is added. Return 0, or -EINVAL with the reason in `diag`. */
+int push_labels_add_environment(struct push_labels *labels, struct diag *diag);
+
+/** Return 0, or -EINVAL with the reason why OTEL_RESOURCE_ATTRIBUTES would be left out in `diag`. */
+int push_labels_check_environment(struct diag *diag);
 
 /** Add the container and the pod that a process is in, if it is in one. cgroups: as cgroups_of() has them. */
 void push_labels_add_container(struct push_labels *labels, const char *cgroups);

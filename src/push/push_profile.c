@@ -86,8 +86,10 @@ static void labels_make(struct push_labels *labels, const struct push_maker *mak
 	const char *trace_host = dictionary->host ? dictionary->host : "";
 	for (size_t i = 0; i < maker->labels->count; i++)
 		push_labels_add(labels, maker->labels->items[i].key, maker->labels->items[i].value);
+	/* The command has said what is wrong with it. */
+	struct diag diag = {""};
 	if (!maker->loaded)
-		push_labels_add_environment(labels);
+		push_labels_add_environment(labels, &diag);
 	if (maker->loaded)
 		snprintf(host, sizeof(host), "%.*s", (int)strcspn(trace_host, " "), trace_host);
 	else

@@ -222,6 +222,27 @@ def uncertain():
         expect((limit["state"], limit.get("possible", limit["most"])) == (state, possible) and own < every, f"{text}: {limit}")
 
 
+def mistyped():
+    """A name that matches nothing is said on standard error, with the nearest name, in each format; annotations have it themselves."""
+    subprocess.run([os.path.join(BUILD, "tests/golden/make_names"), "parts.xht"], input=b"Server::render(int)\nmain\n", check=True)
+    wanted = {"in rendr": "the nearest is ", "self \"=app!mian\"": '"app!mian" is the name of no frame; the nearest is app!main: nothing is counted',
+              "in Zebra": '"Zebra" matches no frame of the trace (1 image is without symbols): nothing is counted'}
+    for words, message in wanted.items():
+        BUDGET.write_text(f"peak <= 1G\nblocks {words} <= 10\n")
+        for more in ([], ["--format", "json"], ["--junit", "m.xml"]):
+            said = check("parts.xht", *more).stderr
+            expect(said.startswith("xheap: b.budget:2: ") and message in said and said.count("\n") == 1, f"{words} {more}: {said!r}")
+        expect(not check("parts.xht", "--github").stderr, f"{words}: said twice")
+        check("parts.xht", "--strict", status=1)
+    for kind in ("thread", "process"):
+        BUDGET.write_text(f'blocks {kind} "::warning::y" <= 10\n')
+        said = check("hostile.xht").stderr
+        expect(f'no {kind} is called "::warning::y"; the nearest is ::warning::x: nothing is counted' in said, said)
+    BUDGET.write_text("".join(f"blocks in nowhere{i} <= 1\n" for i in range(12)))
+    said = check("parts.xht").stderr.split("\n")
+    expect(len(said) == 12 and said[10] == "xheap: and 2 more limits that match nothing", f"{said}")
+
+
 def blocks_of(path, *words):
     return json.loads(run("heap", path, "-totals", "-format", "json", *words).stdout)["totals"]["total_count"]
 
@@ -273,7 +294,7 @@ def large():
 def main():
     for scene in ("plain", "losses"):
         subprocess.run([os.path.join(BUILD, "tests/golden/make_trace"), scene, f"{scene}.xht"], check=True)
-    for part in (refused, spellings, updated, varying, uncertain, hostile, suites, last_parts, large):
+    for part in (refused, spellings, updated, varying, uncertain, hostile, suites, mistyped, last_parts, large):
         part()
         print(f"{part.__name__}: {len(problems)} problems so far")
     for problem in problems[:20]:

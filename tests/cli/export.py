@@ -445,8 +445,53 @@ def check_words():
     expect("No space left" in full and "has no" not in full, full)
 
 
+def unpacked(path):
+    """What the compressor's own program makes of the file."""
+    program = {".gz": ["gzip", "-dc"], ".zst": ["zstd", "-dqc"]}[path.suffix]
+    done = subprocess.run([*program, path], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    expect(done.returncode == 0, f"{path}: {done.stderr.decode()}")
+    return done.stdout
+
+
+def check_compressed():
+    """A file is compressed as its name says, whatever the format is; a name that promises something else is refused, and nothing is written."""
+    trace, folder = TRACES / "libstdcxx.xht", pathlib.Path("compressed")
+    folder.mkdir()
+    commands = [["export", trace, "-format", name] for name in FORMATS if name not in ("pprof", "folded")]
+    commands += [["heap", trace, "-stacks", "-format", name] for name in ("json", "csv", "folded")] + [["heap", trace, "-map"], ["report", trace], ["diff", trace, TRACES / "rust.xht"],
+                 ["dump", trace, "-allocations", "-format", "csv"], ["dump", trace]]
+    for words in commands:
+        plain = folder / "plain"
+        xheap(*words, "-o", plain)
+        for end in (".gz", ".zst"):
+            path = folder / f"file{end}"
+            xheap(*words, "-o", path)
+            # Each file of otlp has an id of its own.
+            found, wanted = unpacked(path), plain.read_bytes()
+            expect(wanted and (len(found) == len(wanted) if "otlp" in words else found == wanted), f"{words} -o {path}: other content")
+            path.unlink()
+        plain.unlink()
+        for end in (".xz", ".bz2", ".zstd", ".zip"):
+            said = xheap(*words, "-o", folder / f"file{end}", status=2).stderr.decode()
+            expect(f"file{end}: such a file is not written" in said and said.count("\n") == 1 and not os.listdir(folder), f"{words} {end}: {said}")
+    # By itself a file of gzip: it is not compressed twice.
+    pprof = folder / "file.pb.gz"
+    xheap("export", trace, "-format", "pprof", "-o", pprof)
+    expect(unpacked(pprof)[:1] == b"\x0a" and pprof.read_bytes() == xheap("export", trace, "-format", "pprof").stdout, "pprof with .gz")
+    pprof.unlink()
+    for words, message in ((["export", trace, "-format", "pprof", "-o", folder / "file.pb.zst"], "the format is a file of gzip"), (["report", trace, "-format", "html", "-o", folder / "page.html.gz"], "a page is not compressed"),
+                           (["view", trace, "--html", folder / "page.html.zst"], "a page is not compressed")):
+        said = xheap(*words, status=2).stderr.decode()
+        expect(message in said and not os.listdir(folder), f"{words}: {said}")
+    for end in (".gz", ".zst"):
+        words = ["sh", "-c", f"ulimit -f 1; trap '' XFSZ; exec \"$0\" \"$@\" -o {folder}/out{end}", XHEAP, "dump", trace, "-format", "csv"]
+        run = subprocess.run(words, stderr=subprocess.PIPE, text=True)
+        expect(run.returncode == 2 and "cannot write" in run.stderr and not os.listdir(folder), f"{end} on a full disk: {run.returncode}: {run.stderr}")
+
+
 def main():
     check_words()
+    check_compressed()
     for name in FORMATS:
         for trace in (TRACES / "libstdcxx.xht", TRACES / "processes.xht", TRACES / "rust.xht"):
             for options in OPTIONS if trace.name == "processes.xht" else OPTIONS[:1]:

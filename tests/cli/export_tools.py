@@ -32,9 +32,9 @@ def run(*words, **more):
     return done.stdout
 
 
-def export(trace, name):
-    run(XHEAP, "export", trace, "-format", name, "-o", f"out.{name}")
-    return f"out.{name}"
+def export(trace, name, end=""):
+    run(XHEAP, "export", trace, "-format", name, "-o", f"out.{name}{end}")
+    return f"out.{name}{end}"
 
 
 def figures_of(trace):
@@ -109,6 +109,9 @@ def check_heaptrack(trace):
         return
     totals, _ = figures_of(trace)
     said = run(program, "-f", export(trace, "heaptrack"))
+    for end in (".gz", ".zst"):
+        again = run(program, "-f", export(trace, "heaptrack", end))
+        expect(said.split("\n", 1)[1] == again.split("\n", 1)[1].replace(end, ""), f"heaptrack_print {trace.name}: another answer about {end}: {again[:300]}")
     number = {name: re.search(rf"^{name}: (\S+)", said, re.M)[1] for name in ("calls to allocation functions", "peak heap memory consumption", "total memory leaked")}
     expect(int(number["calls to allocation functions"]) == totals["total_count"], f"heaptrack_print {trace.name}: {number}")
     for name, figure in (("peak heap memory consumption", "peak_bytes"), ("total memory leaked", "outstanding_bytes")):

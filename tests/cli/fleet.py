@@ -320,7 +320,7 @@ def check_page():
     broken.write_bytes(broken.read_bytes()[:-20])
     facts, *_ = page_of(place)
     expect([row["count"] for row in facts["state"] if row["kind"] == "losses"] == [1] and broken.name in str(facts["state"]), facts["state"])
-    for words, reason in ((("--by", "host"), "neither"), (("--format", "csv"), "neither"), (("--html", "nowhere/page.html"), "nowhere/page.html")):
+    for words, reason in ((("--by", "host"), "neither"), (("--format", "csv"), "neither"), (("--html", "nowhere/page.html"), "nowhere/page.html"), (("--html", "page.html.gz"), "a page is not compressed")):
         expect(reason in run("fleet", "top", place, "--html", "no.html", *words, status=2).stderr and not os.path.exists("no.html"), words)
     expect(os.stat("page.html").st_mode & 0o777 == 0o600, "others may read it")
 

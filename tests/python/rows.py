@@ -91,7 +91,9 @@ def check_callers():
             expect(row.caller in row.stack.split(";"), f"{row}")
         most = trace.heap(by="function", sort="total_bytes", top=1)[0]
         same("the largest caller", sums.most_common(1)[0], (most.function, most.total_bytes))
-        raises(package.InvalidError, ["the key is stack_id"], lambda: list(trace.query([count()], by="caller")), "groups by caller")
+        for by in ("caller", ["size", "free_caller"], package.col("caller").named("x")):
+            error = raises(package.InvalidError, ["several stacks have one caller", 'heap(by="function")', "stack_id"], lambda by=by: trace.query([count()], by=by), f"groups by {by}")
+            expect("xheap_" not in str(error), f"a name of C: {error}")
 
 
 def check_questions():
@@ -138,12 +140,17 @@ def check_questions():
 def check_mistakes():
     with package.open(PLAIN) as trace:
         wrong = {
-            "a column": (["nosuch"], lambda: list(trace.allocations(columns=["nosuch"]))),
+            "a column": (["allocations have no column 'sise'; the nearest is 'size'"], lambda: trace.allocations(columns=["id", "sise"])),
+            "a column of nothing like it": (["events have no column 'xyzzy'"], lambda: trace.events(columns=["xyzzy"])),
+            "a column of a question": (["no column 'lifetime_ms'", "'lifetime_ns'"], lambda: trace.query(["size", "lifetime_ms"])),
+            "a column of a sum": (["no column 'sise'"], lambda: trace.query([col("sise").sum()], by="function")),
+            "a column of a condition": (["no column 'sise'"], lambda: trace.query("size", where=(col("id") > 1) & (col("sise") > 1))),
+            "a column of a group": (["no column 'functoin'", "'function'"], lambda: trace.query([count()], by="functoin")),
             "no columns": (["columns"], lambda: trace.allocations(columns=[])),
             "a text": (["columns"], lambda: trace.allocations(columns="size")),
             "a table": (["nosuch", "allocation"], lambda: trace.table("nosuch")),
             "a question's table": (["stack"], lambda: trace.query("id", table="stack")),
-            "an order": (["nosuch", "size"], lambda: list(trace.query("size", order="nosuch"))),
+            "an order": (["nosuch", "size"], lambda: trace.query("size", order="nosuch")),
             "a word": (["nosuch", "end_kind"], lambda: list(trace.query("size", where=col("end_kind") == "nosuch"))),
             "a text for a number": (["'x'"], lambda: col("size") == "x"),
             "a number for a time": (["number", "time"], lambda: col("size") > col("end_ns")),

@@ -25,6 +25,13 @@ static void test_numbers(void **state)
 	assert_string_equal(text_bytes(1024).data, "1.0 KiB");
 	assert_string_equal(text_bytes(1048575).data, "1.0 MiB");
 	assert_string_equal(text_bytes(UINT64_MAX).data, "16.0 EiB");
+	assert_string_equal(text_span(2000000000, 7000000000).data, "from 2.00 s to 7.00 s");
+	assert_string_equal(text_span(0, 64746).data, "from 0 ns to 64.7 us");
+	assert_string_equal(text_span(7000000012, 7000000034).data, "from 7.000000012s to 7.000000034s");
+	assert_string_equal(text_span(1500, 1500).data, "from 1.50 us to 1.50 us");
+	assert_string_equal(text_span(0, INT64_MAX).data, "from 0 ns to 292 years 171 days");
+	/* For the bounds' digits there is no room. */
+	assert_string_equal(text_span(INT64_MAX - 2, INT64_MAX).data, "from 292 years 171 days to 292 years 171 days");
 	assert_string_equal(text_microseconds(0).data, "0.0");
 	assert_string_equal(text_microseconds(1234500).data, "1234.5");
 	assert_string_equal(text_microseconds(-1).data, "-0.001");

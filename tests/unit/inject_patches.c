@@ -443,6 +443,55 @@ static void test_python_tables(void **state)
 	process_end(&process);
 }
 
+/* Headers of a target that name memory outside of its image, all of it, or one segment again and again: what lies there
+   is not read, and a copy is found once. */
+static void test_hostile_segments(void **state)
+{
+	enum { OBJECTS = 0x2000, MEMORY = 0x2040, COPY = 0x2ff8, OTHER = 0x600, WAYS = 0x1800, HEADERS = 0x1000, WORDS = 4 };
+	enum { OUTSIDE = 8 };
+	const uint64_t function = IMAGE + ENTRY, far = UINT64_C(1) << 45;
+	const struct {
+		uint64_t address, bytes;
+	} spans[] = {{OUTSIDE * PAGE, PAGE},   {0 - far, far},         {0, 2 * far},
+		     {OBJECTS, UINT64_MAX},    {OBJECTS, 3 * PAGE},    {OBJECTS, 2 * PAGE},
+		     {OBJECTS, 2 * PAGE},      {OBJECTS + 8, PAGE},    {UINT64_MAX, 2},
+		     {IMAGE_BYTES, PAGE}};
+	enum { COUNT = sizeof(spans) / sizeof(spans[0]) };
+	const Elf64_Ehdr header = {.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT},
+				   .e_phoff = HEADERS,
+				   .e_phentsize = sizeof(Elf64_Phdr),
+				   .e_phnum = COUNT};
+	Elf64_Phdr data[COUNT];
+	struct process process;
+	struct inject *inject = &process.inject;
+	(void)state;
+	for (unsigned i = 0; i < COUNT; i++)
+		data[i] = (Elf64_Phdr){.p_type = PT_LOAD,
+				       .p_flags = PF_R | PF_W,
+				       .p_vaddr = spans[i].address,
+				       .p_memsz = spans[i].bytes};
+	process_begin(&process, IMAGE);
+	assert_true(remote_write(inject->memory, IMAGE, &header, sizeof(header)));
+	assert_true(remote_write(inject->memory, IMAGE + HEADERS, &data, sizeof(data)));
+	inject->is_gathering = true;
+	python_set(&process, OBJECTS, MEMORY, WAYS);
+	words_write(&process, OBJECTS, IMAGE + OTHER);
+	words_write(&process, MEMORY, IMAGE + OTHER);
+	words_write(&process, COPY, function);
+	words_write(&process, OUTSIDE * PAGE, function);
+	words_write(&process, IMAGE_BYTES, function);
+	patch(&process);
+	assert_int_equal(inject->refused, 0);
+	assert_int_equal(inject->jump_count, 2 + 3 * WORDS);
+	assert_true(jumps_write(inject->memory, inject->jump, inject->jump_count));
+	for (unsigned i = 0; i < WORDS; i++) {
+		assert_int_not_equal(word_read(&process, COPY, i), function + i * ENTRY_BYTES);
+		assert_int_equal(word_read(&process, OUTSIDE * PAGE, i), function + i * ENTRY_BYTES);
+		assert_int_equal(word_read(&process, IMAGE_BYTES, i), function + i * ENTRY_BYTES);
+	}
+	process_end(&process);
+}
+
 /* What the recorder has of the first interpreter. */
 struct interpreter {
 	struct recorder_python python;
@@ -632,6 +681,7 @@ int main(void)
 		cmocka_unit_test(test_too_many_entries),
 		cmocka_unit_test(test_requests),
 		cmocka_unit_test(test_python_tables),
+		cmocka_unit_test(test_hostile_segments),
 		cmocka_unit_test(test_python_unloaded),
 		cmocka_unit_test(test_doors),
 		cmocka_unit_test(test_doors_fit),

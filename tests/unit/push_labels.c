@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -56,9 +57,9 @@ static void test_order(void **state)
 	struct diag diag = {""};
 	(void)state;
 	setenv("OTEL_SERVICE_NAME", "named", 1);
-	setenv("OTEL_RESOURCE_ATTRIBUTES", "team=other,service.version=2,=x,bad key=1,empty=", 1);
+	setenv("OTEL_RESOURCE_ATTRIBUTES", "team=other,service.version=2,bad key=1,empty=", 1);
 	assert_int_equal(push_labels_take(&labels, "team=memory", &diag), 0);
-	push_labels_add_environment(&labels);
+	assert_int_equal(push_labels_add_environment(&labels, &diag), 0);
 	push_labels_add(&labels, "service.name", "found");
 	const struct push_origin origin = push_labels_settle(&labels);
 	assert_string_equal(origin.service, "named");
@@ -66,6 +67,51 @@ static void test_order(void **state)
 	assert_string_equal(value_of(&labels, "service.version"), "2");
 	assert_int_equal(origin.label_count, 2);
 	push_labels_fini(&labels);
+}
+
+/* Add OTEL_RESOURCE_ATTRIBUTES, and return what the key has; NULL: the variable is left out. */
+static const char *decoded(const char *variable, const char *key)
+{
+	static char text[64];
+	struct push_labels labels = {.count = 0};
+	struct diag diag = {""};
+	unsetenv("OTEL_SERVICE_NAME");
+	setenv("OTEL_RESOURCE_ATTRIBUTES", variable, 1);
+	const int error = push_labels_add_environment(&labels, &diag);
+	snprintf(text, sizeof(text), "%s", value_of(&labels, key));
+	assert_true(!error || (!labels.count && strstr(diag.text, "all of OTEL_RESOURCE_ATTRIBUTES is left out")));
+	assert_int_equal(push_labels_check_environment(&diag), error);
+	push_labels_fini(&labels);
+	return error ? NULL : text;
+}
+
+/* Values are percent-encoded; of a variable that is wrong anywhere nothing counts. */
+static void test_decoding(void **state)
+{
+	(void)state;
+	assert_string_equal(decoded("team=a%2Cb%3dc,x=1", "team"), "a,b=c");
+	assert_string_equal(decoded("team=100%25", "team"), "100%");
+	assert_string_equal(decoded("team=K%C3%B6ln", "team"), "K\xc3\xb6ln");
+	assert_string_equal(decoded("team=a+b", "team"), "a+b");
+	assert_string_equal(decoded(" team = a b \t, x=1,", "team"), "a b");
+	assert_string_equal(decoded("team=%20", "team"), " ");
+	assert_string_equal(decoded("te%61m=a", "team"), "a");
+	assert_string_equal(decoded("team=a=b", "team"), "a=b");
+	assert_string_equal(decoded("app/name=x,team=a", "team"), "a");
+	assert_string_equal(decoded("", "team"), "");
+	assert_string_equal(decoded(",,team=a", "team"), "a");
+	assert_null(decoded("team=a,x=%", "team"));
+	assert_null(decoded("team=a,x=%4", "team"));
+	assert_null(decoded("team=a,x=%4g", "team"));
+	assert_null(decoded("team=a,x=%\x11\x11", "team"));
+	assert_null(decoded("team=a,x=%00", "team"));
+	assert_null(decoded("team=a,x=%ff", "team"));
+	assert_null(decoded("team=a,x=%0a", "team"));
+	assert_null(decoded("team=a,x=\xff", "team"));
+	assert_null(decoded("team=a,x", "team"));
+	assert_null(decoded("team=a,=x", "team"));
+	assert_null(decoded("x%=1,team=a", "team"));
+	unsetenv("OTEL_RESOURCE_ATTRIBUTES");
 }
 
 /* An attribute of a process's resource. */
@@ -122,7 +168,7 @@ static void test_context(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_containers), cmocka_unit_test(test_order),
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_containers), cmocka_unit_test(test_order), cmocka_unit_test(test_decoding),
 					   cmocka_unit_test(test_context)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

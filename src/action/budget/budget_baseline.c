@@ -13,8 +13,8 @@
 static void limit_put(const struct budget_baseline *baseline, const struct budget_metric *metric,
 		      const uint64_t *figures, uint64_t least, struct sink *out)
 {
-	uint64_t most = figures[0], fewest = figures[0];
-	for (unsigned i = 1; i < baseline->run_count; i++) {
+	uint64_t most = figures[baseline->first], fewest = most;
+	for (unsigned i = baseline->first; i < baseline->first + baseline->run_count; i++) {
 		most = figures[i] > most ? figures[i] : most;
 		fewest = figures[i] < fewest ? figures[i] : fewest;
 	}
@@ -42,7 +42,7 @@ static void totals_put(const struct budget_baseline *baseline, const struct acti
 		const struct budget_metric *metric = &budget_metrics[m];
 		if (!is_compared(input, metric))
 			continue;
-		for (unsigned i = 0; i < baseline->run_count; i++)
+		for (unsigned i = baseline->first; i < baseline->first + baseline->run_count; i++)
 			figures[i] = report_number_at(&input->sources[i].window->totals, metric->number);
 		sink_text(out, metric->word);
 		limit_put(baseline, metric, figures, 0, out);

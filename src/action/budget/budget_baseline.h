@@ -7,7 +7,7 @@
 
 /** What a baseline limits. */
 struct budget_baseline {
-	unsigned run_count;   /**< the first sources of the input are the baseline */
+	unsigned first, run_count; /**< the sources of the input that are the baseline */
 	uint64_t tolerance;   /**< in millionths */
 	bool is_by_function;  /**< each function, too */
 	uint64_t least_bytes; /**< a function may always have so much */

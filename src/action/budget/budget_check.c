@@ -139,6 +139,54 @@ static void verdict_make(struct budget_check *check, const struct budget_limit *
 	check->counts[verdict->state]++;
 }
 
+/* ---- order ---- */
+
+/* How a limit that is exceeded stands among others. */
+struct limit_place {
+	uint32_t number;
+	bool names_function, is_count;
+	uint64_t excess;
+};
+
+static struct limit_place place_of(const struct budget_check *check, uint32_t number)
+{
+	const struct budget_limit *limit = &check->budget->limits[number];
+	const struct budget_list *lists = budget_selection_of(check->budget, limit)->lists;
+	const struct verdict *verdict = &check->verdicts[number];
+	struct limit_place place = {.number = number};
+	if (verdict->state < VERDICT_UNSTABLE)
+		return place;
+	place.names_function = lists[BUDGET_IN].count || lists[BUDGET_SELF].count;
+	place.is_count = limit->metric->is_count;
+	place.excess = place.names_function ? verdict->most - verdict->allowed : 0;
+	return place;
+}
+
+static int compare_places(const void *a, const void *b)
+{
+	const struct limit_place *one = a, *other = b;
+	if (one->names_function != other->names_function)
+		return one->names_function ? -1 : 1;
+	if (one->names_function && one->is_count != other->is_count)
+		return one->is_count ? 1 : -1;
+	if (one->excess != other->excess)
+		return one->excess > other->excess ? -1 : 1;
+	return one->number < other->number ? -1 : 1;
+}
+
+/* A function that exceeds its limit is the cause where a total is exceeded, too; the largest excess comes first. */
+static void order_make(struct budget_check *check)
+{
+	size_t count = check->budget->limit_count;
+	struct limit_place *places = memory_zeroed(count, sizeof(*places));
+	for (size_t i = 0; i < count; i++)
+		places[i] = place_of(check, (uint32_t)i);
+	qsort(places, count, sizeof(*places), compare_places);
+	for (size_t i = 0; i < count; i++)
+		check->order[i] = places[i].number;
+	free(places);
+}
+
 /* ---- stacks ---- */
 
 /* The stacks of a limit in a run, or in two: of the baseline, and of the others. */
@@ -267,6 +315,7 @@ int budget_check_make(struct budget_check *check, struct diag *diag)
 		check->incomplete_count += !losses_is_complete(trace_dictionary(check->baseline->sources[i].trace));
 	check->runs = memory_zeroed(check->input->source_count, sizeof(*check->runs));
 	check->verdicts = memory_zeroed(budget->limit_count, sizeof(*check->verdicts));
+	check->order = memory_zeroed(budget->limit_count, sizeof(*check->order));
 	for (unsigned run = 0; run < check->input->source_count && !error; run++)
 		error = run_make(check, run, diag);
 	for (size_t i = 0; i < budget->limit_count && !error; i++)
@@ -274,10 +323,13 @@ int budget_check_make(struct budget_check *check, struct diag *diag)
 	if (!error && check->baseline)
 		budget_figures_begin(&check->before, budget, check->match, check->baseline,
 				     &check->baseline->sources[check->baseline->source_count - 1]);
+	if (!error)
+		order_make(check);
 	for (size_t i = 0; i < budget->limit_count && !error && detailed < BUDGET_DETAILED_MAX; i++) {
-		if (check->verdicts[i].state < VERDICT_UNSTABLE)
+		uint32_t number = check->order[i];
+		if (check->verdicts[number].state < VERDICT_UNSTABLE)
 			continue;
-		stacks_find(check, &budget->limits[i], &check->verdicts[i]);
+		stacks_find(check, &budget->limits[number], &check->verdicts[number]);
 		detailed++;
 	}
 	return error;
@@ -292,8 +344,10 @@ void budget_check_fini(struct budget_check *check)
 		free(check->verdicts[i].stacks);
 	free(check->runs);
 	free(check->verdicts);
+	free(check->order);
 	budget_match_free(check->match);
 	check->runs = NULL;
 	check->verdicts = NULL;
+	check->order = NULL;
 	check->match = NULL;
 }

@@ -59,6 +59,8 @@ struct budget_check {
 	struct budget_figures *runs;  /**< by source */
 	struct budget_figures before; /**< of the baseline's last run, not counted */
 	struct verdict *verdicts;     /**< by limit */
+	uint32_t *order; /**< of the limits, as people read them: those that name a function first, then the others as
+			    they stand in the budget */
 	size_t counts[VERDICT_STATE_COUNT];
 	unsigned incomplete_count; /**< runs that lack calls */
 };

@@ -142,9 +142,9 @@ void budget_github(const struct budget_check *check, const char *directory, stru
 	for (int state = VERDICT_STATE_COUNT; --state > VERDICT_OK;) {
 		unsigned count = 0;
 		for (size_t i = 0; i < check->budget->limit_count && count < LIMITS_MAX; i++) {
-			if ((int)check->verdicts[i].state != state)
+			if ((int)check->verdicts[check->order[i]].state != state)
 				continue;
-			limit_put(check, i, directory, out);
+			limit_put(check, check->order[i], directory, out);
 			count++;
 		}
 	}

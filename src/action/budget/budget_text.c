@@ -11,6 +11,8 @@
 #include "base/text.h"
 #include "query/nearest.h"
 #include "trace/reader.h"
+#include "trace/process_rows.h"
+#include "trace/trace.h"
 
 #define LEAST_PART 0.1 /* percent */
 enum { COLUMNS = 5, COLUMNS_OF_RUNS = 6, ROWS_MAX = 30, LIMITS_MAX = 100, MATCHES_MAX = 10, PERCENT = 100 };
@@ -60,6 +62,62 @@ static void figure_put(struct sink *out, const struct budget_limit *limit, const
 		sink_text(out, verdict->most == 1 ? " block" : " blocks");
 }
 
+/* The name that is most like what a limit says, so far. */
+struct budget_nearest {
+	const char *wanted, *name;
+	size_t least;
+};
+
+static struct budget_nearest nearest_begin(const char *wanted)
+{
+	return (struct budget_nearest){wanted, NULL, strlen(wanted) / 2 + 1};
+}
+
+static void nearest_try(struct budget_nearest *nearest, const char *name)
+{
+	size_t distance = name && *name ? text_distance(nearest->wanted, name) : SIZE_MAX;
+	if (distance >= nearest->least)
+		return;
+	nearest->least = distance;
+	nearest->name = name;
+}
+
+static void nearest_put(struct sink *out, const struct budget_nearest *nearest)
+{
+	if (nearest->name)
+		sink_format(out, "; the nearest is %s", nearest->name);
+}
+
+/* No frame has the whole name. */
+static void whole_name_put(struct sink *out, const struct heap_names *names, const char *wanted)
+{
+	struct budget_nearest nearest = nearest_begin(wanted);
+	for (uint32_t i = 0; i < heap_names_count(names); i++)
+		nearest_try(&nearest, heap_names_name(names, i)->text);
+	sink_format(out, "\"%s\" is the name of no frame", wanted);
+	nearest_put(out, &nearest);
+}
+
+/* No thread, or process, that the limit counts has the name. */
+static void thread_put(struct sink *out, const struct budget_check *check, const struct budget_list *lists,
+		       const char *wanted)
+{
+	struct budget_nearest nearest = nearest_begin(wanted);
+	bool is_thread = lists[BUDGET_THREAD].count;
+	for (unsigned run = 0; run < check->input->source_count; run++) {
+		const struct trace_dictionary *dictionary = trace_dictionary(check->input->sources[run].trace);
+		for (uint32_t i = 0; i < dictionary->thread_count && is_thread; i++)
+			nearest_try(&nearest, dictionary->threads[i].name);
+		for (uint32_t i = 0; i < dictionary->process_count && !is_thread; i++)
+			nearest_try(&nearest, text_file_name(dictionary->processes[i].image));
+	}
+	sink_format(out, "no %s is called \"%s\"%s", is_thread ? "thread" : "process", wanted,
+		    is_thread && lists[BUDGET_PROCESS].count ? " in such a process" : "");
+	/* It may be in another process, which the limit does not count. */
+	if (!nearest.name || strcmp(nearest.name, wanted) != 0)
+		nearest_put(out, &nearest);
+}
+
 static void unmatched_put(struct sink *out, const struct budget_check *check, const struct budget_limit *limit,
 			  const struct verdict *verdict)
 {
@@ -68,12 +126,11 @@ static void unmatched_put(struct sink *out, const struct budget_check *check, co
 	const char *word = budget_word(check->budget, verdict->unmatched);
 	char text[400];
 	if (!verdict->is_unmatched_frame)
-		sink_format(out, "no %s is called \"%s\"%s", lists[BUDGET_THREAD].count ? "thread" : "process", word,
-			    lists[BUDGET_THREAD].count && lists[BUDGET_PROCESS].count ? " in such a process" : "");
+		thread_put(out, check, lists, word);
 	else if (pattern)
 		heap_pattern_missing(pattern, action_names(check->input), text, sizeof(text));
 	else
-		sink_format(out, "\"%s\" is the name of no frame", word + 1);
+		whole_name_put(out, action_names(check->input), word + 1);
 	if (verdict->is_unmatched_frame && pattern)
 		sink_text(out, text);
 	sink_text(out, ": nothing is counted");
@@ -245,9 +302,9 @@ static void state_put(struct sink *out, const struct budget_check *check, enum v
 {
 	size_t shown = 0;
 	for (size_t i = 0; i < check->budget->limit_count && shown < LIMITS_MAX; i++) {
-		if (check->verdicts[i].state != state)
+		if (check->verdicts[check->order[i]].state != state)
 			continue;
-		limit_put(out, check, i);
+		limit_put(out, check, check->order[i]);
 		shown++;
 	}
 	if (shown < check->counts[state])

@@ -83,8 +83,7 @@ static void put_filters(const struct leaks *leaks, struct sink *out)
 	const struct filter_request *asked = leaks->question.asked;
 	const struct heap_range range = leaks->source->window->range;
 	if (leaks->question.has_range)
-		sink_format(out, "  allocated from %s us to %s us\n", text_microseconds(range.from_ns).data,
-			    text_microseconds(range.to_ns).data);
+		sink_format(out, "  allocated %s\n", text_span(range.from_ns, range.to_ns).data);
 	for (size_t i = 0; i < asked->note_count; i++)
 		sink_format(out, "  %s %s\n", asked->notes[i].name, text_shown(asked->notes[i].text));
 }

@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "base/whole_file.h"
 #include "cli/cli.h"
+#include "export/compression.h"
 #include "os/monotonic.h"
 #include "query/filter_words.h"
 #include "query/folded.h"
@@ -159,7 +160,7 @@ int asking_check_output(const char *output, const char *trace_path, struct diag 
 }
 
 /* The answer is made, so all files are known that names were read from. */
-static int answer_save(const struct analysis *analysis, const char *output,
+static int answer_save(const struct analysis *analysis, const char *output, struct answer_form form,
 		       void (*write)(void *context, struct sink *out, bool is_colored), void *context,
 		       struct diag *diag)
 {
@@ -170,11 +171,14 @@ static int answer_save(const struct analysis *analysis, const char *output,
 	for (unsigned i = 0; i < analysis->request->source_count && is_there; i++)
 		if (symbols_read_file(opened_trace_symbols(analysis->opened[i]), &status))
 			return diag_fail(diag, EINVAL, "cannot write %s: it is one of the files that are read", output);
-	int error = whole_file_open_as_is(&file, output, 0666, diag);
+	int kind = compression_of(output, form.is_gzip, diag);
+	int error = kind < 0 ? kind : whole_file_open_as_is(&file, output, 0666, diag);
 	if (error)
 		return error;
 	sink_to_fd(&out, file.fd, SAVE_BYTES);
-	write(context, &out, false);
+	struct compression *compression = compression_new((enum compression_kind)kind, &out);
+	write(context, compression_sink(compression), false);
+	compression_end(compression);
 	error = sink_end(&out);
 	if (!error)
 		return whole_file_commit(&file, diag);
@@ -188,14 +192,14 @@ struct answer_write {
 	const struct cli_answer *answer;
 };
 
-int asking_print(const struct analysis *analysis, const char *output, bool wants_pager,
+int asking_print(const struct analysis *analysis, const char *output, struct answer_form form,
 		 void (*write)(void *context, struct sink *out, bool is_colored), void *context)
 {
 	struct diag diag = {""};
 	struct cli_output standard;
 	if (output)
-		return answer_save(analysis, output, write, context, &diag) ? cli_fail("%s", diag.text) : CLI_OK;
-	cli_output_open(&standard, wants_pager);
+		return answer_save(analysis, output, form, write, context, &diag) ? cli_fail("%s", diag.text) : CLI_OK;
+	cli_output_open(&standard, form.wants_pager);
 	write(context, &standard.sink, standard.is_colored);
 	return cli_output_close(&standard);
 }
@@ -222,7 +226,8 @@ int asking_make(struct analysis *analysis, const struct analysis_request *reques
 	struct diag diag = {""};
 	*analysis = (struct analysis){.request = NULL};
 	/* Before the trace is read, which may get an index. */
-	if (answer->output && asking_check_output(answer->output, request->words[0].path, &diag))
+	if (answer->output && (asking_check_output(answer->output, request->words[0].path, &diag) ||
+			       compression_of(answer->output, false, &diag) < 0))
 		return cli_fail("%s", diag.text);
 	int status = asking_open(analysis, request);
 	if (!status && answer->settle)
@@ -234,7 +239,8 @@ int asking_make(struct analysis *analysis, const struct analysis_request *reques
 int asking_finish(struct analysis *analysis, const struct cli_answer *answer)
 {
 	struct answer_write written = {analysis, answer};
-	int status = asking_print(analysis, answer->output, answer->is_text, answer_write_colored, &written);
+	const struct answer_form form = {.wants_pager = answer->is_text};
+	int status = asking_print(analysis, answer->output, form, answer_write_colored, &written);
 	return status == CLI_OK && answer->judge ? answer->judge(answer->context) : status;
 }
 

@@ -56,10 +56,16 @@ int asking_check_output(const char *output, const char *trace_path, struct diag 
 /** Open a trace. CLI_OK and the caller's *opened, or CLI_FAILED after a message. */
 int asking_open_trace(struct opened_trace **opened, const char *path);
 
-/** Print an answer to the file `output`, or to standard output if it is NULL: write(context, out, is_colored). The
-    files that names were read from may not be written. wants_pager: the answer is for reading. CLI_OK, or CLI_FAILED
-    after a message. */
-int asking_print(const struct analysis *analysis, const char *output, bool wants_pager,
+/** How an answer is printed. */
+struct answer_form {
+	bool wants_pager; /**< it is for reading */
+	bool is_gzip;     /**< it is a file of gzip by itself */
+};
+
+/** Print an answer to the file `output`, compressed if its name says so (export/compression.h), or to standard output
+    if it is NULL: write(context, out, is_colored). The files that names were read from may not be written. CLI_OK, or
+    CLI_FAILED after a message. */
+int asking_print(const struct analysis *analysis, const char *output, struct answer_form form,
 		 void (*write)(void *context, struct sink *out, bool is_colored), void *context);
 
 /** The answer of a command about one trace. `context` is the argument of its functions. */

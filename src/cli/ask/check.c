@@ -37,7 +37,8 @@ struct check_options {
 	uint64_t least_bytes;
 };
 
-/* The runs of a check are the sources of one question. */
+/* The runs of a check are the sources of one question. Those of the baseline come last: a program that has another file
+   name in the runs behind it goes by that name, which is the one of the new build. */
 struct check_answer {
 	const struct check_options *options;
 	struct analysis analysis;
@@ -48,13 +49,19 @@ struct check_answer {
 
 /* ---- the answer ---- */
 
+static unsigned run_count(const struct check_options *options)
+{
+	return options->path_count ? (unsigned)options->path_count - options->baseline_count : 1;
+}
+
 /* Make the budget: a first one to be updated, or that of the baseline. */
 static int budget_make(struct budget *budget, const struct check_options *options, struct action_input *all,
 		       struct diag *diag)
 {
 	struct sink out;
 	size_t size;
-	const struct budget_baseline baseline = {.run_count = options->baseline_count,
+	const struct budget_baseline baseline = {.first = run_count(options),
+						 .run_count = options->baseline_count,
 						 .tolerance = options->growth,
 						 .is_by_function = options->by == BY_FUNCTION,
 						 .least_bytes = options->least_bytes};
@@ -65,7 +72,8 @@ static int budget_make(struct budget *budget, const struct check_options *option
 		budget_draft(all, &all->sources[0], &out);
 	char *text = sink_take(&out, &size);
 	budget_fini(budget);
-	int error = budget_parse(budget, options->budget ? options->budget : all->sources[0].path, text, size, diag);
+	const char *path = options->budget ? options->budget : all->sources[baseline.first].path;
+	int error = budget_parse(budget, path, text, size, diag);
 	free(text);
 	return error;
 }
@@ -113,23 +121,23 @@ static int answer_make(void *context, struct diag *diag)
 	struct check_answer *answer = context;
 	const struct check_options *options = answer->options;
 	struct action_input *all = &answer->analysis.input;
-	unsigned first = options->baseline_count;
-	answer->baseline = (struct action_input){.sources = all->sources, .source_count = first, .cull = all->cull};
-	answer->input = (struct action_input){.sources = all->sources + first,
-					      .source_count = all->source_count - first,
-					      .layout = all->layout,
-					      .cull = all->cull};
+	unsigned count = run_count(options);
+	bool has_baseline = options->baseline_count > 0;
+	answer->input = (struct action_input){
+		.sources = all->sources, .source_count = count, .layout = all->layout, .cull = all->cull};
+	answer->baseline = (struct action_input){
+		.sources = all->sources + count, .source_count = options->baseline_count, .cull = all->cull};
 	answer->check = (struct budget_check){.budget = answer->budget,
 					      .input = &answer->input,
-					      .baseline = first ? &answer->baseline : NULL,
+					      .baseline = has_baseline ? &answer->baseline : NULL,
 					      .takes_incomplete = options->takes_incomplete,
 					      .is_strict = options->is_strict,
 					      .stacks_max = (uint32_t)options->stacks};
 	/* One set of wrappers for all runs. */
 	action_input_settle(all);
-	bool is_made = first || options->output.is_new;
+	bool is_made = has_baseline || options->output.is_new;
 	int error = is_made ? budget_make(answer->budget, options, all, diag) : 0;
-	if (!error && first && options->by == BY_FUNCTION)
+	if (!error && has_baseline && options->by == BY_FUNCTION)
 		error = names_check(all);
 	return error ? error : budget_check_make(&answer->check, diag);
 }
@@ -163,7 +171,8 @@ static int check_runs(const struct check_options *options, struct budget *budget
 	struct heap_cull cull = {.with_entries = false};
 	struct check_answer answer = {.options = options, .budget = budget};
 	for (unsigned i = 0; i < count; i++)
-		words[i].path = options->path_count ? (char *)options->paths[i] : newest;
+		words[i].path = options->path_count ? (char *)options->paths[(i + options->baseline_count) % count]
+						    : newest;
 	request.without_windows = true;
 	request.cull = &cull;
 	request.layout = layout_options_settle(&options->layout, false);

@@ -18,7 +18,7 @@
 #include "cli/cli.h"
 #include "export/export.h"
 
-enum { FILE_BYTES = 1 << 16, TOKEN_BYTES = 16 };
+enum { FILE_BYTES = 1 << 16, TOKEN_BYTES = 16, UNMATCHED_MAX = 10 };
 
 /* Lines of files and of annotations have any width. */
 static void width_set(const struct budget_check *check, unsigned width)
@@ -151,6 +151,23 @@ int check_output_update(const struct check_output *output, const struct budget_c
 	return status;
 }
 
+/* A limit whose name is mistyped holds for ever, and the last line of the result may be far from its reader. With
+   annotations each is a warning. */
+static void unmatched_warn(const struct budget_check *check)
+{
+	size_t count = check->counts[VERDICT_UNMATCHED], said = 0;
+	for (size_t i = 0; i < check->budget->limit_count && said < UNMATCHED_MAX; i++) {
+		if (check->verdicts[i].state != VERDICT_UNMATCHED)
+			continue;
+		char *sentence = budget_sentence(check, i);
+		cli_say("%s:%u: %s", check->budget->path, check->budget->limits[i].line, sentence);
+		free(sentence);
+		said++;
+	}
+	if (said < count)
+		cli_say("and %zu more limits that match nothing", count - said);
+}
+
 int check_output_print(const struct check_output *output, const struct budget_check *check)
 {
 	struct cli_output to;
@@ -168,5 +185,8 @@ int check_output_print(const struct check_output *output, const struct budget_ch
 	else
 		sink_text(&to.sink, data);
 	free(data);
-	return cli_output_close(&to);
+	int status = cli_output_close(&to);
+	if (status == CLI_OK && !output->is_github)
+		unmatched_warn(check);
+	return status;
 }

@@ -15,6 +15,7 @@
 #include "cli/ask/dump_rows.h"
 #include "cli/formats.h"
 #include "cli/input.h"
+#include "export/compression.h"
 #include "export/export.h"
 #include "trace/reader.h"
 #include "trace/trace.h"
@@ -52,6 +53,7 @@ struct dump_output {
 	struct cli_output standard;
 	struct whole_file file;
 	struct sink sink; /* of the file */
+	struct compression *compression;
 	bool has_file;
 };
 
@@ -65,10 +67,12 @@ static int output_open(struct dump_output *output, const struct dump_options *op
 		return CLI_OK;
 	}
 	int error = asking_check_output(options->output, path, &diag);
-	error = error ? error : whole_file_open_as_is(&output->file, options->output, 0666, &diag);
+	int kind = error ? error : compression_of(options->output, false, &diag);
+	error = kind < 0 ? kind : whole_file_open_as_is(&output->file, options->output, 0666, &diag);
 	if (error)
 		return cli_fail("%s", diag.text);
 	sink_to_fd(&output->sink, output->file.fd, SAVE_BYTES);
+	output->compression = compression_new((enum compression_kind)kind, &output->sink);
 	return CLI_OK;
 }
 
@@ -77,6 +81,7 @@ static int output_close(struct dump_output *output, bool is_whole)
 	struct diag diag = {""};
 	if (!output->has_file)
 		return cli_output_close(&output->standard);
+	compression_end(output->compression);
 	int error = sink_end(&output->sink);
 	if (error)
 		diag_fail(&diag, -error, "cannot write %s: %s", output->file.path, strerror(-error));
@@ -125,7 +130,7 @@ static int dump_show(struct dump_options *options, struct opened_trace *opened)
 		.column_count = subject->count,
 		.format = options->format,
 		.range = range,
-		.out = output.has_file ? &output.sink : &output.standard.sink,
+		.out = output.has_file ? compression_sink(output.compression) : &output.standard.sink,
 		.row = {.dictionary = trace_dictionary(trace), .listed = {.dictionary = trace_dictionary(trace)}}};
 	if (!dump.columns)
 		dump_list_columns(&dump, subject->source);

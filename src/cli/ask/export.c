@@ -27,7 +27,8 @@ static const struct option export_rows[] = {
 	{"format", .type = VALUE_CHOICE, AT(heap.format), .value = "NAME", .choices = export_choices,
 	 .initial_help = "none: it has to be named", .help = "the format"},
 	{"o", .type = VALUE_TEXT, AT(heap.output), .value = "FILE",
-	 .help = "write to FILE, which appears whole or not at all; else to standard output"},
+	 .help = "write to FILE, which appears whole or not at all, and compressed if it ends with .gz or .zst; else "
+		 "to standard output"},
 	{"shortNames", .type = VALUE_ON, AT(has_short_names), .help = "names of functions as reports show them"},
 	{"by", .type = VALUE_CHOICE, AT(heap.by), .value = "WHAT", .choices = heap_by_choices,
 	 .help = "keep apart: a label of each sample, or the outermost frame"},

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* xheap heap: reports over the allocations of a trace. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -16,6 +17,7 @@
 #include "cli/formats.h"
 #include "cli/input.h"
 #include "cli/layout_options.h"
+#include "export/compression.h"
 #include "export/export.h"
 #include "os/monotonic.h"
 #include "query/by.h"
@@ -329,6 +331,11 @@ int heap_options_settle(struct heap_options *options)
 	return 0;
 }
 
+static bool is_gzip(const struct heap_options *options)
+{
+	return export_formats[options->format].flags & EXPORT_GZIP;
+}
+
 static int check_output(const struct heap_options *options, const char *path)
 {
 	struct diag diag = {""};
@@ -336,6 +343,8 @@ static int check_output(const struct heap_options *options, const char *path)
 	error = error ? error
 		      : whole_file_check(options->output, options->cull_lists, (unsigned)options->cull_list_count,
 					 &diag);
+	if (!error && compression_of(options->output, is_gzip(options), &diag) < 0)
+		error = -ENOTSUP;
 	return error ? cli_fail("%s", diag.text) : CLI_OK;
 }
 
@@ -440,7 +449,8 @@ static int answer_show(struct heap_answer *answer)
 	status = status ? status : asking_run(&answer->analysis, answer_make, answer_undo, answer);
 	if (status != CLI_OK)
 		return status;
-	status = asking_print(&answer->analysis, options->output, options->format == REPORT_TEXT, print, answer);
+	const struct answer_form form = {.wants_pager = options->format == REPORT_TEXT, .is_gzip = is_gzip(options)};
+	status = asking_print(&answer->analysis, options->output, form, print, answer);
 	cli_progress_end();
 	if (status == CLI_OK)
 		format_tell(answer);

@@ -356,7 +356,8 @@ int heap_map_show(struct heap_options *options, struct analysis *analysis)
 	status = status ? status : asking_run(analysis, map_make, map_undo, &map);
 	if (status != CLI_OK)
 		return status;
-	status = asking_print(analysis, options->output, options->format == REPORT_TEXT, map_write, &map);
+	const struct answer_form form = {.wants_pager = options->format == REPORT_TEXT};
+	status = asking_print(analysis, options->output, form, map_write, &map);
 	map_undo(&map);
 	return status;
 }

@@ -8,6 +8,7 @@
 #include "base/whole_file.h"
 #include "cli/ask/analysis_options.h"
 #include "cli/cli.h"
+#include "export/compression.h"
 #include "server/alone/alone_file.h"
 
 enum { SAVE_BYTES = 1 << 16 };
@@ -38,7 +39,7 @@ static int page_save(const struct view_file *view, struct diag *diag)
 	struct whole_file file;
 	struct stat status;
 	struct sink out;
-	int error = 0;
+	int error = compression_refuse(view->output, diag);
 	for (unsigned i = 0; i < view->path_count && !error; i++)
 		error = asking_check_output(view->output, view->paths[i], diag);
 	bool is_there = !stat(view->output, &status);

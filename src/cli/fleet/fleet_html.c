@@ -8,6 +8,7 @@
 #include "base/whole_file.h"
 #include "cells/cells.h"
 #include "cli/cli.h"
+#include "export/compression.h"
 #include "fleet/fleet_page.h"
 #include "server/alone/alone_page.h"
 #include "server/answer/parts.h"
@@ -79,7 +80,9 @@ int fleet_html_save(const struct fleet_place *place, const struct fleet_question
 	const struct fleet_page about = {place->name, question, &answer, &growth, &series};
 	struct fleet_question grown = *question;
 	grown.asked = FLEET_GROWTH;
-	int error = fleet_follow(place, question, &answer, &series, &diag);
+	/* Before a place is asked that takes its time. */
+	int error = compression_refuse(output, &diag);
+	error = error ? error : fleet_follow(place, question, &answer, &series, &diag);
 	error = error ? error : fleet_ask(place, &grown, &growth, &diag);
 	error = error ? error : page_make(&page, &about, &series, &diag);
 	error = error ? error : page_put(&page, output, &diag);

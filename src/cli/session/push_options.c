@@ -71,6 +71,13 @@ static int word_take(void *context, char *word)
 	return 0;
 }
 
+static void environment_check(const struct push_options *options)
+{
+	struct diag diag = {""};
+	if (!options->is_quiet && push_labels_check_environment(&diag))
+		cli_say("push: %s", diag.text);
+}
+
 int push_options_take(struct push_options *options, int count, char **arguments)
 {
 	*options = (struct push_options){.place = NULL};
@@ -87,5 +94,7 @@ int push_options_take(struct push_options *options, int count, char **arguments)
 		status = cli_fail("push: a place is missing: xheap push %s otlp+http://HOST:4318", options->words.name);
 	if (status == CLI_OK && options->token_file && access(options->token_file, R_OK))
 		status = cli_fail("push: --token-file %s cannot be read", options->token_file);
+	if (status == CLI_OK)
+		environment_check(options);
 	return status;
 }

@@ -64,30 +64,12 @@ static unsigned sender_check(const struct request_text *text, struct diag *why)
 
 /* ---- what is asked ---- */
 
-static int hex(char digit)
-{
-	static const char digits[] = "0123456789abcdef";
-	const char *found = digit ? strchr(digits, digit | 0x20) : NULL;
-	return found ? (int)(found - digits) : -1;
-}
-
 /* Decode a word of a query in place. Return false if it is none, or has a NUL. */
 static bool word_decode(char *text)
 {
-	char *to = text;
-	for (; *text; text++) {
-		if (*text == '%') {
-			int high = hex(text[1]), low = high < 0 ? -1 : hex(text[2]);
-			if (low < 0 || (!high && !low))
-				return false;
-			*to++ = (char)(high << 4 | low);
-			text += 2;
-		} else {
-			*to++ = (char)(*text == '+' ? ' ' : *text);
-		}
-	}
-	*to = 0;
-	return true;
+	for (char *at = text; *at; at++)
+		*at = (char)(*at == '+' ? ' ' : *at);
+	return text_decode_percent(text);
 }
 
 static unsigned word_take(struct view_request *request, const struct request_rules *rules, const char *word,
