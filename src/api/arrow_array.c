@@ -95,7 +95,7 @@ void arrow_words_set(struct arrow_words *words, uint32_t number, const char *tex
 	assert(number < words->numbers);
 	size_t length = text ? strlen(text) : 0;
 	char *valid = memory_resize(NULL, REPLACEMENT_BYTES * length + 1, 1);
-	*text_write(valid, text, length) = 0;
+	*text_write(valid, text ? text : "", length) = 0;
 	words->places[number] = text ? intern_text(&words->texts, valid) : XHEAP_NONE;
 	free(valid);
 }

@@ -79,6 +79,14 @@ void *kept_answer_array(struct kept_answer *kept, void *items, size_t *count, si
 	return items;
 }
 
+void *kept_answer_table(struct kept_answer *kept, void *items, size_t count, size_t size)
+{
+	if (kept->is_known)
+		items = memory_zeroed(count, size);
+	kept_answer_value(kept, items, count * size);
+	return items;
+}
+
 void kept_answer_end(struct kept_answer *kept, bool is_whole)
 {
 	if (is_whole && kept->table && !kept->is_known && !__atomic_load_n(kept->table->is_damaged, __ATOMIC_RELAXED))

@@ -34,6 +34,9 @@ void kept_answer_value(struct kept_answer *kept, void *value, size_t size);
 /** Set an array of *count items, which the caller frees, or note this one. Return it. */
 void *kept_answer_array(struct kept_answer *kept, void *items, size_t *count, size_t size);
 
+/** The same of an array that has as many items each time. */
+void *kept_answer_table(struct kept_answer *kept, void *items, size_t count, size_t size);
+
 /** Keep what was noted if it is whole and the table is not damaged. Free the memory. */
 void kept_answer_end(struct kept_answer *kept, bool is_whole);
 

@@ -93,6 +93,7 @@ static bool process_begin(struct process *process)
 static void process_end(struct process *process)
 {
 	close(process->inject.memory);
+	free(process->inject.image);
 	region_close(&process->region);
 }
 

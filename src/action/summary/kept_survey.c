@@ -39,8 +39,7 @@ void kept_survey_put_in(struct kept_survey *kept, struct put_in *put_in)
 void kept_survey_pass(struct kept_survey *kept, struct survey_part *part, struct heap_peak *chart, uint32_t chart_parts)
 {
 	const struct heap_table *table = part->making->source->table;
-	size_t site_count = table->site_count, series_count = part->series_count,
-	       level_count = part->levels ? (size_t)table->dictionary->process_count * SURVEY_LEVEL_PARTS : 0;
+	size_t series_count = part->series_count;
 	if (!kept->source)
 		return;
 	/* Join them: there are as many as blocks before. */
@@ -52,7 +51,7 @@ void kept_survey_pass(struct kept_survey *kept, struct survey_part *part, struct
 	kept_answer_value(&kept->answer, part->making->slots, sizeof(part->making->slots));
 	kept_answer_value(&kept->answer, part->replaced, sizeof(part->replaced));
 	kept_answer_value(&kept->answer, part->wholes, sizeof(part->wholes));
-	part->sites = kept_answer_array(&kept->answer, part->sites, &site_count, sizeof(*part->sites));
+	part->sites = kept_answer_table(&kept->answer, part->sites, table->site_count + 1, sizeof(*part->sites));
 	part->extents.items = kept_answer_array(&kept->answer, part->extents.items, &part->extents.count,
 						sizeof(*part->extents.items));
 	part->series = kept_answer_array(&kept->answer, part->series, &series_count, sizeof(*part->series));
@@ -60,7 +59,10 @@ void kept_survey_pass(struct kept_survey *kept, struct survey_part *part, struct
 		kept_answer_array(&kept->answer, part->series_keys, &series_count, sizeof(*part->series_keys));
 	part->series_count = (uint32_t)series_count;
 	part->handed = kept_answer_array(&kept->answer, part->handed, &part->handed_count, sizeof(*part->handed));
-	part->levels = kept_answer_array(&kept->answer, part->levels, &level_count, sizeof(*part->levels));
+	if (part->making->has_levels)
+		part->levels = kept_answer_table(&kept->answer, part->levels,
+						 (size_t)table->dictionary->process_count * SURVEY_LEVEL_PARTS,
+						 sizeof(*part->levels));
 }
 
 void kept_survey_chains(struct kept_survey *kept, struct action_source *source)

@@ -276,7 +276,8 @@ static bool ask(struct jit_list *list, const struct list_request *asked, struct 
 	if (error || answer.size < sizeof(said) || answer.size - sizeof(said) > lines->room - lines->bytes)
 		return false;
 	memcpy(&said, bytes, sizeof(said));
-	memcpy(lines->text + lines->bytes, bytes + sizeof(said), answer.size - sizeof(said));
+	if (answer.size > sizeof(said))
+		memcpy(lines->text + lines->bytes, bytes + sizeof(said), answer.size - sizeof(said));
 	lines->bytes += answer.size - sizeof(said);
 	list->descriptor = said.descriptor;
 	list->place = said.place;
