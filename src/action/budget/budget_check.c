@@ -148,15 +148,20 @@ struct limit_place {
 	uint64_t excess;
 };
 
+static bool names_function(const struct budget_check *check, const struct budget_limit *limit)
+{
+	const struct budget_list *lists = budget_selection_of(check->budget, limit)->lists;
+	return lists[BUDGET_IN].count || lists[BUDGET_SELF].count;
+}
+
 static struct limit_place place_of(const struct budget_check *check, uint32_t number)
 {
 	const struct budget_limit *limit = &check->budget->limits[number];
-	const struct budget_list *lists = budget_selection_of(check->budget, limit)->lists;
 	const struct verdict *verdict = &check->verdicts[number];
 	struct limit_place place = {.number = number};
 	if (verdict->state < VERDICT_UNSTABLE)
 		return place;
-	place.names_function = lists[BUDGET_IN].count || lists[BUDGET_SELF].count;
+	place.names_function = names_function(check, limit);
 	place.is_count = limit->metric->is_count;
 	place.excess = place.names_function ? verdict->most - verdict->allowed : 0;
 	return place;
@@ -224,9 +229,50 @@ static uint64_t growth_of(const struct action_row *row, unsigned count, const st
 	return last > before ? last - before : 0;
 }
 
-static uint64_t rank_by_growth(const struct action_row *row, const struct action_choice *choice)
+/* By what the stacks of a limit are ordered. */
+struct stack_order {
+	const struct budget_check *check;
+	unsigned source_count;
+	const double *shares; /* by selection: excess_shares_make() */
+};
+
+/* By selection: the part of the greatest figure that is above the value of a limit of a function, 0 of one that holds;
+   -1 where there is no such limit. */
+static double *excess_shares_make(const struct budget_check *check)
 {
-	return growth_of(row, *(const unsigned *)choice->context, choice->sort);
+	const struct budget *budget = check->budget;
+	double *shares = memory_zeroed(budget->keys.count, sizeof(*shares));
+	for (uint32_t i = 0; i < budget->keys.count; i++)
+		shares[i] = -1;
+	for (size_t i = 0; i < budget->limit_count; i++) {
+		const struct budget_limit *limit = &budget->limits[i];
+		uint64_t most = check->verdicts[i].most;
+		double share = most > limit->value ? (double)(most - limit->value) / (double)most : 0;
+		if (names_function(check, limit) && share > shares[limit->selection])
+			shares[limit->selection] = share;
+	}
+	return shares;
+}
+
+/* How much of the stack is more than the budget knows of its functions: all of it where no limit names one. */
+static double excess_of(const struct stack_order *order, uint32_t node)
+{
+	const struct budget_check *check = order->check;
+	const uint32_t number = budget_match_stack(check->match, action_names(check->input), node, node, false);
+	const struct budget_list list = budget_match_list(check->match, number);
+	double share = -1;
+	for (uint32_t i = 0; i < list.count; i++)
+		if (list.items[i] < check->budget->keys.count && order->shares[list.items[i]] > share)
+			share = order->shares[list.items[i]];
+	return share < 0 ? 1 : share;
+}
+
+/* A stack of a function that is within its own limit is not what exceeds another one. */
+static uint64_t rank_by_excess(const struct action_row *row, const struct action_choice *choice)
+{
+	const struct stack_order *order = choice->context;
+	uint64_t growth = growth_of(row, order->source_count, choice->sort);
+	return order->check->baseline ? growth : (uint64_t)((double)growth * excess_of(order, row->group));
 }
 
 static void stacks_take(struct verdict *verdict, const struct action_rows *rows, unsigned count,
@@ -246,7 +292,8 @@ static void stacks_take(struct verdict *verdict, const struct action_rows *rows,
 }
 
 /* The stacks of the limit's allocations, in the run with the greatest figure; with a baseline, those that grew. */
-static void stacks_find(struct budget_check *check, const struct budget_limit *limit, struct verdict *verdict)
+static void stacks_find(struct budget_check *check, const struct budget_limit *limit, struct verdict *verdict,
+			const double *shares)
 {
 	struct stack_sources stacks = {.count = 0};
 	if (check->baseline)
@@ -255,11 +302,12 @@ static void stacks_find(struct budget_check *check, const struct budget_limit *l
 	struct action_input input = {
 		.sources = stacks.sources, .source_count = stacks.count, .cull = check->input->cull};
 	const struct action_sort *sort = action_sort_by(limit->metric->number);
+	const struct stack_order order = {check, stacks.count, shares};
 	const struct action_choice choice = {.sort = sort,
 					     .top = check->stacks_max,
 					     .is_brief = true,
-					     .rank = rank_by_growth,
-					     .context = &stacks.count};
+					     .rank = rank_by_excess,
+					     .context = &order};
 	struct action_rows rows;
 	action_rows_make(&rows, &input, &action_stacks, &choice);
 	stacks_take(verdict, &rows, stacks.count, sort);
@@ -325,13 +373,15 @@ int budget_check_make(struct budget_check *check, struct diag *diag)
 				     &check->baseline->sources[check->baseline->source_count - 1]);
 	if (!error)
 		order_make(check);
+	double *shares = error ? NULL : excess_shares_make(check);
 	for (size_t i = 0; i < budget->limit_count && !error && detailed < BUDGET_DETAILED_MAX; i++) {
 		uint32_t number = check->order[i];
 		if (check->verdicts[number].state < VERDICT_UNSTABLE)
 			continue;
-		stacks_find(check, &budget->limits[number], &check->verdicts[number]);
+		stacks_find(check, &budget->limits[number], &check->verdicts[number], shares);
 		detailed++;
 	}
+	free(shares);
 	return error;
 }
 

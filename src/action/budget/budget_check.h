@@ -39,7 +39,8 @@ struct verdict {
 	unsigned highest;        /**< the first run with the greatest figure */
 	bool is_unmatched_frame; /**< it is a frame, not a thread or process */
 	uint32_t unmatched;      /**< the word that matches nothing, or HEAP_NONE */
-	/** of that run, the greatest first; with a baseline those that grew, the greatest growth first */
+	/** of that run, the greatest first, but for those of functions that are within limits of their own, which come
+	    last; with a baseline those that grew, the greatest growth first */
 	struct verdict_stack *stacks;
 	size_t stack_count, stacks_in_all;
 };

@@ -258,6 +258,16 @@ def compared():
             expect(shown if answer["limits"][0]["state"] == "over" else not shown, f"{answer['limits'][0]}")
     same = subprocess.run([XHEAP, "check", "before.xht", "before.xht", "--fail-above", "0%", "--by", "function", "--least", "0"], stdout=subprocess.PIPE)
     expect(same.returncode == 0, "a trace has more than itself")
+    # A budget that is learned from the build before has no limit of a new function. What its functions have within their limits is not shown first.
+    subprocess.run([XHEAP, "check", "before.xht", "--budget", "own.budget", "--update"], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    words = [XHEAP, "check", "after.xht", "--budget", "own.budget"]
+    done = subprocess.run([*words, "--format", "json"], stdout=subprocess.PIPE, text=True)
+    limits = {limit["limit"].split(" <=")[0]: limit for limit in json.loads(done.stdout)["limits"]}
+    expect(done.returncode == 1 and limits["bytes self steady"]["state"] == "ok", f"learned: {list(limits)}")
+    shown = [stack["stack"][0]["symbol"] for stack in limits["bytes"]["stacks"]]
+    expect(shown == ["fresh", "growing", "small"], f"the stacks of all bytes are {shown}")
+    first = subprocess.run(words, stdout=subprocess.PIPE, text=True).stdout.split("\n")[0]
+    expect(first == "over  bytes self growing <= 81,920 B", first)
     # The new build has another file name: that name is in the answer, and the functions stand before the totals that they are in.
     shutil.copy("after/grown", "grown.new")
     subprocess.run([XHEAP, "record", "-q", "-o", "new.xht", "./grown.new"], check=True)
