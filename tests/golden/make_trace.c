@@ -822,18 +822,18 @@ static void native_alloc(struct scene *scene, uint32_t thread, int64_t now, uint
 	address += 4096;
 }
 
-/* A function whose blocks are those of its caller later on, since a compiler has put it there; and one that goes on to
-   make blocks, as its caller does. */
+/* A function whose blocks are those of its caller later on, since a compiler has put it there, and then of the caller's
+   caller; and one that goes on to make blocks, as its caller does. */
 static void put_in(struct scene *scene)
 {
-	enum { STEP_NS = 20000000, STEPS = 1500, CHANGE = STEPS / 3 };
+	enum { STEP_NS = 20000000, STEPS = 1500, FIRST = 250, SECOND = 750 };
 	uint32_t process = scene_process(scene, 100, TRACE_NONE, 0), thread = scene_thread(scene, process, 100);
 	uint32_t start = compiled(scene, 0, "main"), serve = compiled(scene, start, "serve"),
 		 remember = compiled(scene, serve, "remember"), picture = compiled(scene, remember, "take.picture"),
 		 poll = compiled(scene, start, "poll.all.of.it"), load = compiled(scene, poll, "load.this.one");
 	for (int i = 0; i < STEPS; i++) {
 		int64_t now = 10000 + (int64_t)i * STEP_NS;
-		native_alloc(scene, thread, now, i < CHANGE ? picture : serve, i < CHANGE);
+		native_alloc(scene, thread, now, i < FIRST ? picture : i < SECOND ? serve : start, i < FIRST);
 		if (i % 4 == 0) {
 			native_alloc(scene, thread, now + 2000, poll, false);
 			native_alloc(scene, thread, now + 4000, load, true);

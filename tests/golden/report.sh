@@ -51,8 +51,11 @@ done
 # A function that a compiler puts into its caller may have the caller's blocks. Where both go on to make some, nothing is
 # said.
 "$BUILD/tests/golden/make_trace" put_in put_in.xht
-for _ in first kept; do
-	"$XHEAP" report put_in.xht | sed -n '/^Peak/,/^All/p'
+"$XHEAP" report put_in.xht | tee first | sed -n '/^Peak/,/^All/p'
+# An index keeps the answer.
+for _ in made read; do
+	XHEAP_INDEX_EVENTS=1 XDG_CACHE_HOME="$PWD/cache" "$XHEAP" report put_in.xht 2>said | cmp first -
+	sed 's/index.*/index/' said
 done
 "$XHEAP" report put_in.xht -format json | sed -n '/"may_be_of"/p' | sort -u
 # Names that most of the bytes lack are the first caveat; otherwise they are behind the others.

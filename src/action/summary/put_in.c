@@ -263,20 +263,46 @@ static void befores_add(const struct put_in_search *search, struct put_in *put_i
 	map_fini(&seen);
 }
 
-/* Choose the callee with the most births. */
-static void callee_choose(const struct put_in_search *search, struct put_in_row *row, uint32_t caller)
+/* Return whether a function is between a callee and its caller. */
+static bool is_between(const struct put_in_search *search, const struct callee *callee, uint32_t name)
+{
+	uint32_t at = callee->node;
+	while ((at = heap_names_frame(search->names, at)->parent) && at != callee->at)
+		if (heap_names_frame(search->names, at)->name == name)
+			return true;
+	return false;
+}
+
+/* Return the callee with the most births, NULL: there is none. outer: of those that it calls alone. */
+static const struct callee *largest_callee(const struct put_in_search *search, uint32_t caller,
+					   const struct callee *outer)
 {
 	const struct callee *most = NULL;
 	for (size_t i = 0; i < search->callee_count; i++) {
 		const struct callee *callee = &search->callees[i];
-		if (callee->caller != caller || !callee->is_before)
-			continue;
-		row->others++;
-		most = !most || callee->births.count > most->births.count ? callee : most;
+		if (callee->caller == caller && callee->is_before &&
+		    (!outer || is_between(search, callee, outer->name)) &&
+		    (!most || callee->births.count > most->births.count))
+			most = callee;
 	}
-	row->others--;
-	row->from = most->node;
-	row->to = most->at;
+	return most;
+}
+
+/* Choose the callee with the most births. If others were put into this one before, it is the innermost of them. */
+static void callee_choose(const struct put_in_search *search, struct put_in_row *row, uint32_t caller)
+{
+	const struct callee *chosen = largest_callee(search, caller, NULL), *inner = chosen;
+	for (unsigned i = 0; i < CALLERS_MOST && inner; i++) {
+		chosen = inner;
+		inner = largest_callee(search, caller, chosen);
+	}
+	for (size_t i = 0; i < search->callee_count; i++) {
+		const struct callee *callee = &search->callees[i];
+		row->others += callee->caller == caller && callee->is_before && callee != chosen &&
+			       !is_between(search, chosen, callee->name);
+	}
+	row->from = chosen->node;
+	row->to = chosen->at;
 }
 
 static int row_compare(const void *a, const void *b)
