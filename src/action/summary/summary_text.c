@@ -122,9 +122,8 @@ static void filters_put(const struct summary_screen *screen)
 	const struct summary *summary = screen->summary;
 	char line[SUMMARY_LINE_BYTES];
 	if (summary->has_range) {
-		snprintf(line, sizeof(line), "  in the range from %s us to %s us",
-			 text_microseconds(summary->source->window->range.from_ns).data,
-			 text_microseconds(summary->source->window->range.to_ns).data);
+		const struct heap_range range = summary->source->window->range;
+		snprintf(line, sizeof(line), "  in the range %s", text_span(range.from_ns, range.to_ns).data);
 		summary_line_put(screen, line, "");
 	}
 	if (summary->is_by_object)
