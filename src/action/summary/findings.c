@@ -361,6 +361,7 @@ static void arenas_find(struct summary *summary)
 	const struct action_source *source = summary->source;
 	uint64_t bytes = arena_bytes(source), whole = source->window->totals.peak_bytes;
 	struct sink text, command;
+	summary->arena_bytes = bytes;
 	if (text_percent(bytes, whole) < NOTABLE_PERCENT)
 		return;
 	sink_to_memory(&text);

@@ -100,6 +100,7 @@ struct summary {
 	struct account account;
 	struct pinned pinned; /**< of that process */
 	bool hides_objects;   /**< a Python interpreter is among the images, and its objects are in no block */
+	uint64_t arena_bytes; /**< at the peak, in arenas of Python */
 	struct summary_finding findings[SUMMARY_FINDINGS];
 	unsigned finding_count;
 	const struct filter_note *filters; /**< which allocations count */

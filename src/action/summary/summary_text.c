@@ -342,6 +342,22 @@ static void mapped_put(const struct summary_screen *screen)
 	summary_words_put(screen, 2, line, "");
 }
 
+/* Say before all that follows whose most of the peak is, where that is no line's. */
+static void arenas_put(const struct summary_screen *screen)
+{
+	enum { MOST_PERCENT = 50 };
+	const struct summary *summary = screen->summary;
+	const unsigned percent = text_percent(summary->arena_bytes, summary->source->window->totals.peak_bytes);
+	char line[SUMMARY_LINE_BYTES];
+	if (percent < MOST_PERCENT || !summary_has_arenas_alone(summary))
+		return;
+	snprintf(line, sizeof(line),
+		 "%u %% of it is in arenas of Python: a line has the arenas that it needed, with objects of other "
+		 "lines in them. --python-objects records each object.",
+		 percent);
+	summary_words_put(screen, 2, line, "");
+}
+
 /* Return whether Java was asked to keep methods apart. */
 static bool keeps_apart(const struct trace_dictionary *dictionary)
 {
@@ -395,6 +411,7 @@ static void peak_put(const struct summary_screen *screen)
 		 summary_count_of(screen, window->totals.peak_count).data, text_plural(window->totals.peak_count),
 		 text_duration(window->peak_at_ns).data, rounding);
 	summary_heading(screen, line);
+	arenas_put(screen);
 	function_put(screen);
 	shares_put(screen, SUMMARY_PEAK, ACTION_NUMBER_peak_bytes, ACTION_NUMBER_peak_count);
 	java_put(screen, SUMMARY_PEAK);
