@@ -215,7 +215,8 @@ int push_queue_open(struct push_queue *queue, const char *path, uint64_t limit_b
 	}
 	if (stream)
 		closedir(stream);
-	qsort(queue->items, queue->count, sizeof(*queue->items), item_compare);
+	if (queue->count)
+		qsort(queue->items, queue->count, sizeof(*queue->items), item_compare);
 	return 0;
 }
 
