@@ -72,7 +72,7 @@ def address():
 def try_command(command, pid):
     if "ADDRESS" in command:
         command = command.replace("ADDRESS", address())
-    command = re.sub(r"\bPID\b", str(pid), command).replace("PROGRAM ARGS", "perl -e 1").replace("COMMAND", "record")
+    command = re.sub(r"\bPID\b", str(pid), command).replace("PROGRAM ARGS", "perl -e 1").replace("app.py", "-c 1").replace("COMMAND", "record")
     words = [XHEAP, *shlex.split(command)[1:]]
     # Without a file the newest trace here is asked.
     run(words)
