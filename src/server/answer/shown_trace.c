@@ -124,6 +124,7 @@ int shown_trace_ask(const struct shown_question *question, const struct analysis
 	struct shown_trace *shown = question->shown;
 	struct shown_making asking = {.question = question};
 	struct filter_request asked;
+	char moment[MOMENT_BYTES];
 	char *filter = question->filter ? strdup(question->filter) : NULL;
 	const struct analysis_request request = {
 		.source_count = 1,
@@ -140,7 +141,6 @@ int shown_trace_ask(const struct shown_question *question, const struct analysis
 	filter_request_init(&asked);
 	int error = filter ? question_filter_take(&asked, filter, diag) : 0;
 	if (!error && question->has_moment) {
-		char moment[MOMENT_BYTES];
 		snprintf(moment, sizeof(moment), "%" PRId64 "ns", question->at_ns > 0 ? question->at_ns : 0);
 		error = filter_word_take(&asked, &filter_words[FILTER_WORD_AT], 0, moment, diag);
 	}
