@@ -25,6 +25,7 @@ enum {
 	CALLERS_MOST = 16, /* so far out, a caller is looked for */
 	PARTS = 32,        /* of the time, for births */
 	BLOCKS_LEAST = 8,
+	LIVE_PART = 4, /* of what lives of the callee with the most, another one has at least that */
 	SHARED_PERCENT = 25, /* of births in the same parts, of both: more are calls that go on */
 	PERCENT = 100,
 	TEXT_FRAMES = 3
@@ -36,9 +37,9 @@ struct path {
 	uint64_t hashes[CALLS_MOST];
 };
 
-/* Births by time. */
+/* Births by time, and the bytes that lived at the peak and are left. */
 struct births {
-	uint64_t count, of[PARTS];
+	uint64_t count, of[PARTS], live_bytes;
 };
 
 /* A caller with a path of its own. */
@@ -169,6 +170,7 @@ static void callees_add(struct put_in_search *search, const struct heap_cell *ce
 static void births_add(struct births *to, const struct births *from)
 {
 	to->count += from->count;
+	to->live_bytes += from->live_bytes;
 	for (unsigned i = 0; i < PARTS; i++)
 		to->of[i] += from->of[i];
 }
@@ -202,6 +204,9 @@ static void births_count(struct put_in_search *search)
 			births[row.site].of[at < PARTS ? (unsigned)at : PARTS - 1]++;
 		}
 	heap_scan_end(&scan);
+	for (uint32_t i = 0; i < window->cell_count; i++)
+		births[window->cells[i].site].live_bytes +=
+			window->numbers[i].peak_bytes + window->numbers[i].outstanding_bytes;
 	for (uint32_t i = 0; i < site_count; i++)
 		if (search->own[i])
 			births_add(&search->callers[search->own[i] - 1].births, &births[i]);
@@ -273,7 +278,7 @@ static bool is_between(const struct put_in_search *search, const struct callee *
 	return false;
 }
 
-/* Return the callee with the most births, NULL: there is none. outer: of those that it calls alone. */
+/* Return the callee of which most lives, NULL: there is none. outer: of those that it calls alone. */
 static const struct callee *largest_callee(const struct put_in_search *search, uint32_t caller,
 					   const struct callee *outer)
 {
@@ -282,13 +287,13 @@ static const struct callee *largest_callee(const struct put_in_search *search, u
 		const struct callee *callee = &search->callees[i];
 		if (callee->caller == caller && callee->is_before &&
 		    (!outer || is_between(search, callee, outer->name)) &&
-		    (!most || callee->births.count > most->births.count))
+		    (!most || callee->births.live_bytes > most->births.live_bytes))
 			most = callee;
 	}
 	return most;
 }
 
-/* Choose the callee with the most births. If others were put into this one before, it is the innermost of them. */
+/* Choose the callee of which most lives. If others were put into this one before, it is the innermost of them. */
 static void callee_choose(const struct put_in_search *search, struct put_in_row *row, uint32_t caller)
 {
 	const struct callee *chosen = largest_callee(search, caller, NULL), *inner = chosen;
@@ -343,12 +348,21 @@ static struct row_sum *rows_sum(struct put_in_search *search, const bool *has_be
 static void rows_find(struct put_in_search *search, struct put_in *put_in)
 {
 	bool *has_before = memory_zeroed(search->caller_count + 1, sizeof(*has_before));
+	uint64_t *most = memory_zeroed(search->caller_count + 1, sizeof(*most));
 	size_t count = 0, capacity = 0, before_capacity = 0;
 	for (size_t i = 0; i < search->callee_count; i++) {
 		struct callee *callee = &search->callees[i];
 		callee->is_before = is_before(&callee->births, &search->callers[callee->caller].births);
+		if (callee->is_before && callee->births.live_bytes > most[callee->caller])
+			most[callee->caller] = callee->births.live_bytes;
+	}
+	/* What is freed again says nothing of blocks that live. */
+	for (size_t i = 0; i < search->callee_count; i++) {
+		struct callee *callee = &search->callees[i];
+		callee->is_before &= callee->births.live_bytes > most[callee->caller] / LIVE_PART;
 		has_before[callee->caller] |= callee->is_before;
 	}
+	free(most);
 	struct row_sum *sums = rows_sum(search, has_before, &count);
 	for (size_t i = 0; i < count; i++) {
 		if (!sums[i].most_bytes || sums[i].put_in_bytes < sums[i].bytes / 2)
