@@ -20,12 +20,23 @@ static struct growth_rate rate_of(const struct survey *survey, uint32_t process)
 	return sum;
 }
 
-static uint64_t last_resident(const struct trace_dictionary *dictionary, uint32_t process)
+/* Return the last sample of a process up to a time; NULL: there is none. */
+static const struct trace_sample *last_sample(const struct trace_dictionary *dictionary, uint32_t process,
+					      int64_t until_ns)
 {
 	for (uint32_t i = dictionary->sample_count; i-- > 0;)
-		if (dictionary->samples[i].process == process)
-			return dictionary->samples[i].resident_bytes;
-	return 0;
+		if (dictionary->samples[i].process == process && dictionary->samples[i].time_ns <= until_ns)
+			return &dictionary->samples[i];
+	return NULL;
+}
+
+/* Up to when the growth of a process that has ended is judged. */
+static int64_t judged_until(const struct survey *survey, const struct trace_dictionary *dictionary, uint32_t process)
+{
+	for (size_t i = 0; i < survey->grows_count; i++)
+		if (survey->growths[i].process == process && dictionary->processes[process].end != TRACE_END_OPEN)
+			return survey->growths[i].clock.to_ns;
+	return INT64_MAX;
 }
 
 /* The nearest limit of one process. */
@@ -34,9 +45,13 @@ static struct forecast forecast_process(const struct survey *survey, const struc
 {
 	const struct trace_limit *limit = resident_limit(dictionary, process);
 	const struct growth_rate rate = rate_of(survey, process);
-	struct forecast forecast = {.process = process, .used_bytes = last_resident(dictionary, process)};
-	if (!limit || !forecast.used_bytes || rate.low <= 0)
+	/* While it exits it gives its memory back. */
+	const struct trace_sample *sample = last_sample(dictionary, process, judged_until(survey, dictionary, process));
+	struct forecast forecast = {.process = process};
+	if (!limit || !sample || !sample->resident_bytes || rate.low <= 0)
 		return forecast;
+	forecast.used_bytes = sample->resident_bytes;
+	forecast.used_ns = sample->time_ns;
 	const struct {
 		const char *key, *words;
 		uint64_t bytes;

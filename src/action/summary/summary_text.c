@@ -302,6 +302,19 @@ static void function_put(const struct summary_screen *screen)
 	nameless_put(screen, &sum);
 }
 
+/* Return how many rows of the peak are shown: those that matter are, though the screen becomes longer. */
+static size_t peak_rows(const struct summary_screen *screen)
+{
+	enum { NOTABLE_PERCENT = 10, MOST = 3 };
+	const struct summary_list *list = &screen->summary->lists[SUMMARY_PEAK];
+	const uint64_t all = screen->summary->source->window->totals.peak_bytes;
+	size_t rows = screen->rows;
+	while (rows < MOST && rows < list->count &&
+	       text_percent(list->rows.rows[rows]->figures->numbers.peak_bytes, all) >= NOTABLE_PERCENT)
+		rows++;
+	return rows;
+}
+
 /* Write the rows of a list with two of their numbers, and the share of all bytes. */
 static void shares_put(const struct summary_screen *screen, enum summary_list_id id, enum action_number bytes,
 		       enum action_number blocks)
@@ -311,8 +324,9 @@ static void shares_put(const struct summary_screen *screen, enum summary_list_id
 	const struct function_sum *largest = &screen->summary->peak_function;
 	/* Of the function with most of the peak, the first stack says what would name it. */
 	bool is_named = id != SUMMARY_PEAK || has_function_line(screen->summary);
+	const size_t rows = least(list->count, id == SUMMARY_PEAK ? peak_rows(screen) : screen->rows);
 	char line[SUMMARY_LINE_BYTES];
-	for (size_t i = 0; i < list->count && i < screen->rows; i++) {
+	for (size_t i = 0; i < rows; i++) {
 		const struct heap_numbers *numbers = &list->rows.rows[i]->figures->numbers;
 		uint64_t own = report_number_at(numbers, bytes), count = report_number_at(numbers, blocks);
 		snprintf(line, sizeof(line), "  %10s %3u %%  %s block%s  ", summary_bytes_of(screen, own).data,
@@ -323,7 +337,7 @@ static void shares_put(const struct summary_screen *screen, enum summary_list_id
 			is_named = true;
 		}
 	}
-	cut_put(screen, least(list->count, screen->rows), list_total(list));
+	cut_put(screen, rows, list_total(list));
 }
 
 /* Say how much the program has mapped by itself, if that is more than the peak. */
@@ -470,11 +484,11 @@ static void forecast_put(const struct summary_screen *screen)
 			 dictionary->limit_count ? "limit of that process" : "limits");
 	else
 		snprintf(line, sizeof(line),
-			 "At this rate pid %s reaches %s, %s, in %s (%s to %s); %s was resident at the end.",
+			 "At this rate pid %s reaches %s, %s, in %s (%s to %s); %s was resident at %s.",
 			 text_pid(dictionary->processes[forecast.process].pid).data, forecast.words,
 			 text_bytes(forecast.limit_bytes).data, text_seconds(forecast.seconds).data,
 			 text_seconds(forecast.least_seconds).data, text_seconds(forecast.most_seconds).data,
-			 text_bytes(forecast.used_bytes).data);
+			 text_bytes(forecast.used_bytes).data, text_duration(forecast.used_ns).data);
 	summary_words_put(screen, 2, line, "");
 }
 
