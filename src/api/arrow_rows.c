@@ -139,7 +139,8 @@ static void put_stack(struct arrow_rows *rows, struct arrow_column *to, uint32_t
 static void put_caller(struct arrow_rows *rows, struct arrow_column *to, uint32_t stack)
 {
 	uint32_t node = heap_names_stack(rows->names, stack);
-	node = node ? heap_cull_user_node(&rows->cull, rows->names, node) : 0;
+	if (node)
+		node = heap_cull_user_node(&rows->cull, rows->names, heap_cull_node(&rows->cull, rows->names, node));
 	arrow_put_text(to, node ? heap_names_name(rows->names, heap_names_frame(rows->names, node)->name)->text : NULL);
 }
 
