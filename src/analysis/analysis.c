@@ -323,7 +323,8 @@ static bool source_is_valid(const struct analysis *analysis, unsigned number)
 	const struct action_source *source = &analysis->sources[number];
 	const struct analysis_own *own = &analysis->own[number];
 	const struct opened_trace *opened = analysis->opened[number];
-	if (!opened || !opened->references || own->first > number || analysis->opened[own->first] != opened)
+	if (!opened || !__atomic_load_n(&opened->references, __ATOMIC_RELAXED) || own->first > number ||
+	    analysis->opened[own->first] != opened)
 		return false;
 	bool is_prepared = source->table && source->filter == &own->filter && own->range.from_ns != INT64_MIN &&
 			   own->range.to_ns != INT64_MAX &&

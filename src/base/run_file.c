@@ -29,8 +29,7 @@ void run_begin(struct run_writer *writer, struct run_file *file, uint64_t bytes)
 	pthread_mutex_lock(&lock);
 	if (file->fd < 0 && !has_failed(file) && (file->fd = file_temporary(file->directory)) < 0)
 		fail(file, errno);
-	writer->place.offset = file->end;
-	file->end += bytes;
+	writer->place.offset = __atomic_fetch_add(&file->end, bytes, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&lock);
 }
 
@@ -61,11 +60,12 @@ struct run_place run_end(struct run_writer *writer)
 	put(writer, writer->buffer, writer->used);
 	free(writer->buffer);
 	writer->buffer = NULL;
-	uint64_t end = writer->place.offset + writer->place.bytes;
+	uint64_t end = writer->place.offset + writer->place.bytes,
+		 present = __atomic_load_n(&file->end, __ATOMIC_RELAXED);
 	/* Of a run whose size was not known: nobody else writes. */
-	if (writer->place.offset == file->end)
-		file->end = end;
-	assert(end <= file->end);
+	if (writer->place.offset == present)
+		file->end = present = end;
+	assert(end <= present);
 	return writer->place;
 }
 
