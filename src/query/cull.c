@@ -126,9 +126,9 @@ bool heap_cull_matches(struct heap_cull *cull, struct heap_names *names, uint32_
 	/* What the interpreter takes before it runs any managed code stays with its own functions. A place of a library
 	   that no symbol names says less than the managed function that called it. A module of the runtime, and a
 	   function without a name, belong to the user's function around them, of which those without a name are all
-	   one. */
+	   one. So does what a native method of Java calls, but one that has no name says less than it. */
 	bool is_nameless = name->is_interpreter || heap_name_is_offset(name);
-	bool is_called = name->is_entry ||
+	bool is_called = name->is_entry || (frame->is_in_java && frame->has_method) ||
 			 (name->is_interpreted || name->is_bundled ? heap_names_frame(names, frame->parent)->has_user
 								   : is_nameless && frame->has_managed);
 	return (cull->with_entries && is_called) || heap_patterns_match(&cull->lists, names, node) ||

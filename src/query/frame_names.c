@@ -435,9 +435,13 @@ static uint32_t node_add(struct heap_names *names, const struct heap_frame *fram
 	tree->frames[tree->frame_count] = *frame;
 	const struct heap_name *name = &tree->names[frame->name];
 	bool is_managed = heap_name_is_managed(name) && (!name->is_interpreter || name->is_interpreted),
-	     is_user = is_managed && !name->is_bundled;
+	     is_user = is_managed && !name->is_bundled, is_native = name->image && !heap_name_is_managed(name);
 	tree->frames[tree->frame_count].has_managed = tree->frames[frame->parent].has_managed || is_managed;
 	tree->frames[tree->frame_count].has_user = tree->frames[frame->parent].has_user || is_user;
+	tree->frames[tree->frame_count].has_method =
+		tree->frames[frame->parent].has_method || (is_user && name->is_jit && !name->is_interpreted);
+	tree->frames[tree->frame_count].is_in_java =
+		is_native && (tree->frames[frame->parent].is_in_java || library_is_of_java(name->symbol));
 	tree->frames[tree->frame_count].has_offset =
 		tree->frames[frame->parent].has_offset || heap_name_is_offset(&tree->names[frame->name]);
 	tree->frame_count++;

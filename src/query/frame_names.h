@@ -57,6 +57,9 @@ struct heap_frame {
 	bool has_offset;  /**< this frame, or one around it, is a place in an image that no symbol names */
 	bool has_managed; /**< this frame, or one around it, is of managed code */
 	bool has_user;    /**< so is one of the user's own, also one that is interpreted and has no name */
+	bool has_method;  /**< so is one of the user's own that a runtime has compiled and named */
+	/** a native method of Java's own packages, or what it calls, up to code that is managed or has no image */
+	bool is_in_java;
 };
 
 /** One of the functions that a code address lies in. */

@@ -238,6 +238,16 @@ const char *library_of_runtime(const char *image, const char *function)
 	return strncmp(image, "node:", 5) ? NULL : "node";
 }
 
+bool library_is_of_java(const char *symbol)
+{
+	static const char *const beginnings[] = {"Java_java_", "Java_javax_", "Java_jdk_", "Java_sun_"};
+	for (size_t i = 0; symbol && i < COUNT_OF(beginnings); i++)
+		if (!strncmp(symbol, beginnings[i], strlen(beginnings[i])))
+			/* NativeLibraries, and NativeLibrary before Java 15. */
+			return !strstr(symbol, "NativeLibrar");
+	return false;
+}
+
 bool library_of_python(const char *path)
 {
 	static const char frozen[] = "<frozen ", version[] = "/python3.";

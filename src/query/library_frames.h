@@ -32,6 +32,10 @@ bool library_is_interpreted(const char *function);
     node, packages of a JVM, namespaces of .NET. NULL: it is the program's own. */
 const char *library_of_runtime(const char *image, const char *function);
 
+/** Return whether a symbol is that of a native method of a JVM's own packages: Java_java_util_zip_Deflater_init.
+    None is that which loads libraries, whose own code it calls. NULL is none. */
+bool library_is_of_java(const char *symbol);
+
 /** Return whether a source file of Python is of the library that comes with the interpreter, by its path, or a module
     that is frozen into it. Packages that a user has installed are none. */
 bool library_of_python(const char *path);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* make_trace plain|forks|together|losses|earlier|untraced|circular|resident|random|nested|growing|cleaned|idle|growths|turns|interpreted|put_in|nameless|limited|exited|ended|actions|sampled|huge|python|python_extensions|python_library|python_spread|python_objects|python_arenas|python_attached|unknown_python FILE [SEED [CALLS]]: writes a trace whose every
+/* make_trace plain|forks|together|losses|earlier|untraced|circular|resident|random|nested|growing|cleaned|idle|growths|turns|interpreted|java_natives|put_in|nameless|limited|exited|ended|actions|sampled|huge|python|python_extensions|python_library|python_spread|python_objects|python_arenas|python_attached|unknown_python FILE [SEED [CALLS]]: writes a trace whose every
    event is known. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -807,6 +807,44 @@ static void interpreted(struct scene *scene)
 	}
 }
 
+/* A library's function below a native method, called by the JVM and by `caller`. */
+static uint32_t library_call(struct scene *scene, uint32_t caller, const char *method)
+{
+	uint32_t zip = writer_add_image(scene->writer, &(struct trace_image){.path = "/usr/lib/jvm/libzip.so"}),
+		 library = writer_add_image(scene->writer, &(struct trace_image){.path = "/usr/lib/libz.so.1.2.13"}),
+		 native = writer_intern_frame(scene->writer, zip, (uint64_t)strlen(method) << 12),
+		 called = writer_intern_frame(scene->writer, library, 0x3000);
+	writer_name_frame_late(scene->writer, native, &(struct trace_function){method, "", "", 0, false});
+	writer_name_frame_late(scene->writer, called, &(struct trace_function){"deflateInit2_", "", "", 0, false});
+	return writer_intern_node(scene->writer, writer_intern_node(scene->writer, caller, native), called);
+}
+
+/* A library's code below native methods: of Java's own packages with a user's method around, with one that calls back,
+   with an interpreted one, and with none; of a program; and of the loader of libraries. */
+static void java_natives(struct scene *scene)
+{
+	static const char own[] = "Java_java_util_zip_Deflater_init";
+	uint32_t process = scene_process(scene, 100, TRACE_NONE, 0), thread = scene_thread(scene, process, 100);
+	uint32_t start = compiled(scene, 0, "StubRoutines (1)"),
+		 load = compiled(scene, compiled(scene, start, "Shop.main(java.lang.String[])"), "Shop.load(int)"),
+		 init = compiled(scene, load, "java.util.zip.Deflater.init(int, int, boolean)"),
+		 code = compiled(scene, library_call(scene, init, own), "Shop.taken(int)"),
+		 loader = compiled(scene, load, "jdk.internal.loader.NativeLibraries.load(java.lang.String)");
+	const uint32_t stacks[] = {
+		library_call(scene, init, own),
+		library_call(scene, compiled(scene, load, "Interpreter"), own),
+		library_call(scene, compiled(scene, start, "Interpreter"), own),
+		library_call(scene, compiled(scene, start, "java.util.zip.Deflater.init(int, int, boolean)"), own),
+		library_call(scene, load, "Java_Shop_pack"),
+		library_call(scene, loader, "Java_jdk_internal_loader_NativeLibraries_load"),
+		library_call(scene, code, "Java_com_example_Shop_pack"),
+	};
+	for (int i = 0; i < 7; i++) {
+		scene->stack = stacks[i];
+		scene_alloc(scene, thread, 1000 + i, 0x7f0000000000 + (uint64_t)i * 0x10000, 1000 << i);
+	}
+}
+
 /* A block of a native function that code of a runtime calls, directly or by the glue of interpreted code. */
 static void native_alloc(struct scene *scene, uint32_t thread, int64_t now, uint32_t caller, bool has_glue)
 {
@@ -897,6 +935,7 @@ int main(int argc, char **argv)
 		      {"unknown_python", unknown_python},
 		      {"turns", turns},
 		      {"interpreted", interpreted},
+		      {"java_natives", java_natives},
 		      {"put_in", put_in},
 		      {"nameless", nameless},
 		      {"python_extensions", python_extensions},
@@ -911,7 +950,7 @@ int main(int argc, char **argv)
 	if (argc < 3) {
 		fputs("usage: make_trace "
 		      "plain|forks|together|losses|earlier|untraced|circular|resident|random|nested|growing|cleaned|idle|growths|"
-		      "turns|interpreted|put_in|nameless|"
+		      "turns|interpreted|java_natives|put_in|nameless|"
 		      "limited|exited|ended|"
 		      "actions|sampled|huge|python|python_extensions|python_library|python_spread|python_objects|"
 		      "python_arenas|python_attached|"

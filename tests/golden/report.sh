@@ -48,6 +48,11 @@ done
 "$BUILD/tests/golden/make_trace" interpreted interpreted.xht
 "$XHEAP" report interpreted.xht | sed -n '/^Peak/,/^$/p'
 "$XHEAP" heap interpreted.xht -frames so | sed -n '/^Frames/,$p'
+# What a native method of Java's packages calls is the user's method's, but not code of a library that it loads, and not
+# where the user's methods have no names.
+"$BUILD/tests/golden/make_trace" java_natives java_natives.xht
+"$XHEAP" report java_natives.xht -top 7 | sed -n '/^Peak/,/^$/p'
+"$XHEAP" report java_natives.xht -top 7 -noDefaultCull | sed -n '/^Peak/,/^$/p'
 # A function that a compiler puts into its caller may have the caller's blocks. Where both go on to make some, nothing is
 # said.
 "$BUILD/tests/golden/make_trace" put_in put_in.xht

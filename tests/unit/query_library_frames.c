@@ -129,6 +129,24 @@ static void runtimes(void **state)
 		assert_false(library_is_runtime_code(others[i]));
 }
 
+static void java_natives(void **state)
+{
+	static const char *const are[] = {"Java_java_util_zip_Deflater_init", "Java_sun_nio_ch_Net_poll"};
+	static const char *const are_not[] = {"Java_Shop_pack",
+					      "Java_javac_Main_run",
+					      "Java_com_sun_jna_Native_invokeInt",
+					      "deflateInit2_",
+					      "JNI_OnLoad",
+					      "Java_jdk_internal_loader_NativeLibraries_load",
+					      "Java_java_lang_ClassLoader_00024NativeLibrary_load0"};
+	(void)state;
+	for (size_t i = 0; i < sizeof(are) / sizeof(*are); i++)
+		assert_true(library_is_of_java(are[i]));
+	for (size_t i = 0; i < sizeof(are_not) / sizeof(*are_not); i++)
+		assert_false(library_is_of_java(are_not[i]));
+	assert_false(library_is_of_java(NULL));
+}
+
 static void compiled_functions(void **state)
 {
 	static const struct {
@@ -188,6 +206,7 @@ int main(void)
 		cmocka_unit_test(crates),
 		cmocka_unit_test(runtimes),
 		cmocka_unit_test(compiled_functions),
+		cmocka_unit_test(java_natives),
 		cmocka_unit_test(files_of_python),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
