@@ -1325,13 +1325,14 @@ typedef struct xheap_explain_options {
 /** Fill `options` with the defaults. `size` is sizeof(*options). */
 void xheap_explain_options_init(xheap_explain_options *options, size_t size);
 
-/** What a heap call did wrong. */
+/** What a heap call did wrong, or what went wrong in it. */
 enum xheap_fault {
 	XHEAP_FAULT_NONE,          /**< nothing */
 	XHEAP_FAULT_DOUBLE_FREE,   /**< it freed or resized a block that had ended */
 	XHEAP_FAULT_INTERIOR_FREE, /**< it freed or resized an address inside a block */
 	XHEAP_FAULT_FOREIGN_FREE,  /**< it freed or resized an address that no heap call had returned */
-	XHEAP_FAULT_DAMAGED_HEAP   /**< it found the allocator's data damaged */
+	XHEAP_FAULT_DAMAGED_HEAP,  /**< it found the allocator's data damaged */
+	XHEAP_FAULT_NO_MEMORY      /**< it failed for want of memory, and the process then failed */
 };
 
 /** How sure a statement is. */
@@ -1353,7 +1354,7 @@ typedef struct xheap_explain_info {
 	const char *message;                   /**< with which the C library ended the process; "": none */
 } xheap_explain_info;
 
-/** A heap call that had not returned when the process ended, or that was wrong. */
+/** A heap call that had not returned when the process ended, was wrong, or got no memory. */
 typedef struct xheap_explain_call {
 	uint32_t fault;        /**< enum xheap_fault */
 	uint32_t certainty;    /**< enum xheap_certainty: of the fault */

@@ -12,8 +12,8 @@
 #include "corefile/corefile.h"
 #include "trace/trace.h"
 
-_Static_assert(XHEAP_FAULT_NONE == (int)EXPLAIN_NONE && XHEAP_FAULT_DAMAGED_HEAP == (int)EXPLAIN_DAMAGED_HEAP &&
-		       XHEAP_FAULT_DAMAGED_HEAP + 1 == (int)EXPLAIN_FAULT_COUNT &&
+_Static_assert(XHEAP_FAULT_NONE == (int)EXPLAIN_NONE && XHEAP_FAULT_NO_MEMORY == (int)EXPLAIN_NO_MEMORY &&
+		       XHEAP_FAULT_NO_MEMORY + 1 == (int)EXPLAIN_FAULT_COUNT &&
 		       XHEAP_CERTAINTY_CERTAIN == (int)EXPLAIN_CERTAIN,
 	       "as they are");
 

@@ -7,6 +7,7 @@
 
 #include "action/explain/explanation_core.h"
 #include "action/explain/explanation_end.h"
+#include "action/explain/explanation_memory.h"
 #include "base/memory.h"
 #include "trace/process_rows.h"
 #include "trace/trace.h"
@@ -165,7 +166,8 @@ static bool has_survived(const struct explanation *explanation, uint32_t process
 	return explanation->source->table->processes[process].unknown_frees > 0;
 }
 
-/* Find the first process, among those that are worth a look, that ended in a heap call or made a wrong one. */
+/* Find the first process, among those that are worth a look, that ended in a heap call, made a wrong one, or got no
+   memory. */
 static int wrong_find(struct explanation *explanation,
 		      bool (*is_worth)(const struct explanation *explanation, uint32_t process), struct diag *diag)
 {
@@ -177,7 +179,9 @@ static int wrong_find(struct explanation *explanation,
 			continue;
 		explanation->process = i;
 		int error = explanation_end_find(explanation, diag);
-		if (error || explanation->under_way_count || explanation_call(explanation))
+		/* Threads may be in heap calls when a process exits. */
+		bool is_in_call = explanation->under_way_count && is_worth != explanation_may_lack_memory;
+		if (error || is_in_call || explanation_call(explanation))
 			return error;
 		tried++;
 	}
@@ -204,14 +208,16 @@ static int end_explain(struct explanation *explanation, struct diag *diag)
 	if (signalled == HEAP_NONE || !explain_is_crash(processes[signalled].end_status))
 		error = wrong_find(explanation, may_have_crashed, diag);
 	if (!error && explanation->process == HEAP_NONE && signalled == HEAP_NONE)
+		error = wrong_find(explanation, explanation_may_lack_memory, diag);
+	if (!error && explanation->process == HEAP_NONE && signalled == HEAP_NONE)
 		error = wrong_find(explanation, has_survived, diag);
 	if (error || explanation->process != HEAP_NONE)
 		return error;
 	if (signalled == HEAP_NONE)
 		return diag_fail(
 			diag, ENOENT,
-			"no process of %s is known to have ended by a signal or in a heap call, or to have freed "
-			"what was not live: write an ADDRESS to explain",
+			"no process of %s is known to have ended by a signal or in a heap call, to have failed for "
+			"want of memory, or to have freed what was not live: write an ADDRESS to explain",
 			explanation->source->path);
 	explanation->process = signalled;
 	return explanation_end_find(explanation, diag);

@@ -14,13 +14,14 @@
 
 struct abort_meaning;
 
-/** X(id, word of JSON, words for people): what a heap call did wrong. */
+/** X(id, word of JSON, words for people): what a heap call did wrong, or what went wrong in it. */
 #define EXPLAIN_FAULTS(X) \
 	X(NONE, "none", "no fault") \
 	X(DOUBLE_FREE, "double_free", "a double free") \
 	X(INTERIOR_FREE, "interior_free", "a free of an address inside a block") \
 	X(FOREIGN_FREE, "foreign_free", "a free of an address that no heap call returned") \
-	X(DAMAGED_HEAP, "damaged_heap", "damaged data of the allocator: a write beyond a block, or into a freed one")
+	X(DAMAGED_HEAP, "damaged_heap", "damaged data of the allocator: a write beyond a block, or into a freed one") \
+	X(NO_MEMORY, "no_memory", "a call that failed for want of memory")
 
 enum explain_fault {
 #define X(id, word, words) EXPLAIN_##id,
@@ -41,7 +42,7 @@ enum explain_certainty {
 /** The words of JSON and those for people. */
 extern const char *const explain_fault_keys[], *const explain_fault_words[], *const explain_certainty_words[];
 
-/** A heap call that explains something: one that had not returned, or freed what was not live. */
+/** A heap call that explains something: one that had not returned, freed what was not live, or got no memory. */
 struct explain_call {
 	int64_t time_ns;
 	uint64_t address; /**< that it frees or resizes; 0: none */

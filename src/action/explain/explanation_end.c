@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "action/explain/explanation.h"
+#include "action/explain/explanation_call.h"
+#include "action/explain/explanation_memory.h"
 #include "action/report/losses.h"
 #include "base/memory.h"
 #include "trace/code_rows.h"
@@ -37,26 +39,6 @@ bool explain_is_crash(int32_t signal)
 
 /* ---- calls ---- */
 
-static void call_set(struct explain_call *call, const struct trace_block *block, uint32_t row)
-{
-	bool is_realloc = block->kind[row] == EVENT_REALLOC;
-	*call = (struct explain_call){
-		.time_ns = block->time_ns[row],
-		.address = is_realloc                       ? block->previous[row]
-			   : block->kind[row] == EVENT_FREE ? block->address[row]
-							    : 0,
-		.size_bytes = block->size[row],
-		.thread = block->thread,
-		.stack = block->stack[row],
-		.stack_before = row ? block->stack[row - 1] : 0,
-		.entry = block->entry[row],
-		.kind = block->kind[row],
-		.is_under_way = block->flags[row] & EVENT_IN_FLIGHT,
-	};
-	if (is_realloc && !call->is_under_way)
-		call->time_ns -= block->duration_ns[row];
-}
-
 static bool is_annotation(const struct explanation *explanation, uint16_t entry)
 {
 	const struct trace_dictionary *dictionary = explanation->source->table->dictionary;
@@ -69,7 +51,7 @@ static void calls_add(struct explanation *explanation, const struct trace_block 
 		if (!(block->flags[row] & EVENT_IN_FLIGHT) || is_annotation(explanation, block->entry[row]))
 			continue;
 		if (explanation->under_way_count++ < EXPLAIN_CALLS_MAX)
-			call_set(&explanation->calls[explanation->call_count++], block, row);
+			explain_call_set(&explanation->calls[explanation->call_count++], block, row);
 	}
 }
 
@@ -131,7 +113,7 @@ static int fault_read(const struct explanation *explanation, struct trace_cursor
 		if (error)
 			return error;
 		for (uint32_t row = 0; row < block.count; row++) {
-			call_set(call, &block, row);
+			explain_call_set(call, &block, row);
 			if (call->address == fault->address && call->time_ns == fault->time_ns)
 				return !is_annotation(explanation, call->entry);
 		}
@@ -160,6 +142,16 @@ static int faults_find(struct explanation *explanation, struct trace_cursor *cur
 		explanation->call_count += got > 0;
 	}
 	return 0;
+}
+
+/* The last call that got no memory. */
+static int memory_find(struct explanation *explanation, bool is_crash, struct diag *diag)
+{
+	struct explain_call call;
+	int found = explanation_memory_find(explanation, is_crash, &call, diag);
+	if (found > 0 && explanation->call_count < EXPLAIN_CALLS_MAX)
+		explanation->calls[explanation->call_count++] = call;
+	return found < 0 ? found : 0;
 }
 
 /* ---- what they mean ---- */
@@ -253,6 +245,8 @@ static bool tells_of_damage(const struct explanation *explanation, const struct 
 
 static void call_judge(const struct explanation *explanation, struct explain_call *call, const struct end_facts *facts)
 {
+	if (call->fault == EXPLAIN_NO_MEMORY)
+		return;
 	call->fault = fault_of(call);
 	if (call->fault != EXPLAIN_NONE) {
 		call->certainty = certainty_of(explanation, call, facts);
@@ -293,7 +287,7 @@ static int earlier_free_find(const struct explanation *explanation, struct trace
 			return error;
 		for (uint32_t row = 0; row < block.count; row++) {
 			struct explain_call one;
-			call_set(&one, &block, row);
+			explain_call_set(&one, &block, row);
 			if (one.address == call->address && one.time_ns < call->time_ns &&
 			    (!count || one.time_ns > found->time_ns)) {
 				*found = one;
@@ -327,8 +321,14 @@ static int inherited_judge(struct explanation *explanation, struct trace_cursor 
 	return 0;
 }
 
-/* Of calls that are equally sure, one that was wrong itself explains more than one that found damage; and of those, the
-   first one. */
+/* Return the place of the call among those that are equally sure: one that was wrong itself explains more than one that
+   found damage, and that one more than a call before it that got no memory. */
+static int rank_of(const struct explain_call *call)
+{
+	return call->fault == EXPLAIN_NO_MEMORY ? 2 : call->fault == EXPLAIN_DAMAGED_HEAP;
+}
+
+/* Of calls with equal ranks the first one explains more. */
 static int calls_compare(const void *one, const void *other)
 {
 	const struct explain_call *a = one, *b = other;
@@ -336,9 +336,8 @@ static int calls_compare(const void *one, const void *other)
 		return a->fault ? -1 : 1;
 	if (a->certainty != b->certainty)
 		return a->certainty > b->certainty ? -1 : 1;
-	bool is_damage = a->fault == EXPLAIN_DAMAGED_HEAP;
-	if (is_damage != (b->fault == EXPLAIN_DAMAGED_HEAP))
-		return is_damage ? 1 : -1;
+	if (rank_of(a) != rank_of(b))
+		return rank_of(a) - rank_of(b);
 	return a->time_ns < b->time_ns ? -1 : a->time_ns > b->time_ns;
 }
 
@@ -394,6 +393,7 @@ int explanation_end_find(struct explanation *explanation, struct diag *diag)
 	explanation->call_count = 0;
 	explanation->under_way_count = explanation->fault_count = 0;
 	int error = under_way_find(explanation, cursor, diag);
+	error = error ? error : memory_find(explanation, facts.is_crash, diag);
 	error = error ? error : faults_find(explanation, cursor, diag);
 	if (!error) {
 		histories_find(explanation);

@@ -5,6 +5,7 @@
 #include "action/explain/abort_message.h"
 #include "action/explain/explanation.h"
 #include "action/explain/explanation_end.h"
+#include "action/explain/explanation_memory.h"
 #include "action/report/ends.h"
 #include "action/report/losses.h"
 #include "action/report/stack_view.h"
@@ -311,6 +312,11 @@ static const char *fault_words(const struct explain_call *call)
 static void put_fault(const struct explanation *explanation, const struct explain_call *call, struct sink *out)
 {
 	const struct history_block *block = block_history_last(&call->history);
+	if (call->fault == EXPLAIN_NO_MEMORY) {
+		sink_format(out, "%s: ", explain_certainty_words[call->certainty]);
+		explanation_memory_put(explanation, call, out);
+		return;
+	}
 	sink_format(out, "%s: %s, ", explain_certainty_words[call->certainty], fault_words(call));
 	put_call_name(explanation, call, out);
 	if (!block || call->fault == EXPLAIN_DAMAGED_HEAP)

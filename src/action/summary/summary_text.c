@@ -7,7 +7,9 @@
 #include <string.h>
 
 #include "action/actions/action_table.h"
+#include "action/explain/explanation.h"
 #include "action/explain/explanation_end.h"
+#include "action/explain/explanation_memory.h"
 #include "action/report/caveats.h"
 #include "action/report/ends.h"
 #include "action/report/losses.h"
@@ -59,6 +61,22 @@ static void trigger_put(const struct summary_screen *screen)
 	}
 }
 
+/* Add the heap call that failed for want of memory, if it explains the end best. Return whether it does. */
+static bool memory_put(const struct summary_screen *screen, uint32_t process, struct sink *out)
+{
+	struct action_input *input = screen->summary->input;
+	struct explanation explanation = {.input = input, .source = &input->sources[0], .process = process};
+	struct diag diag = {""};
+	if (!screen->summary->source->table->dictionary->failed_count || explanation_end_find(&explanation, &diag))
+		return false;
+	const struct explain_call *call = explanation_call(&explanation);
+	if (!call || call->fault != EXPLAIN_NO_MEMORY)
+		return false;
+	sink_format(out, "; %s: ", explain_certainty_words[call->certainty]);
+	explanation_memory_put(&explanation, call, out);
+	return true;
+}
+
 /* The first process that ended by a signal, or else with a failure; and how many others did so. */
 static void ends_put(const struct summary_screen *screen)
 {
@@ -85,7 +103,8 @@ static void ends_put(const struct summary_screen *screen)
 	ends_explain(dictionary, first, ": ", &sink);
 	if (count > 1)
 		sink_format(&sink, "; %" PRIu32 " more: xheap info", count - 1);
-	if (process->end == TRACE_END_SIGNAL && explain_is_crash(process->end_status))
+	bool is_crash = process->end == TRACE_END_SIGNAL && explain_is_crash(process->end_status);
+	if (memory_put(screen, first, &sink) || is_crash)
 		sink_text(&sink, "; why: xheap explain");
 	char *text = sink_take(&sink, NULL);
 	summary_words_put(screen, 2, text, "");

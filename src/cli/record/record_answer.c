@@ -214,13 +214,16 @@ static void call_put(struct action_input *input, const struct explain_call *call
 		function_put(input, "  freed by ", table->sites[block->row.end_site]);
 }
 
-/* Return whether a process of the trace has crashed. */
+/* Return whether a process of the trace has crashed, or may have exited for want of memory. */
 static bool has_crash(const struct trace_dictionary *dictionary)
 {
-	for (uint32_t i = 0; i < dictionary->process_count; i++)
-		if (dictionary->processes[i].end == TRACE_END_SIGNAL &&
-		    explain_is_crash(dictionary->processes[i].end_status))
+	for (uint32_t i = 0; i < dictionary->process_count; i++) {
+		const struct trace_process *process = &dictionary->processes[i];
+		if (process->end == TRACE_END_SIGNAL && explain_is_crash(process->end_status))
 			return true;
+		if (process->end == TRACE_END_EXIT && process->end_status && dictionary->failed_count)
+			return true;
+	}
 	return false;
 }
 
@@ -234,15 +237,20 @@ static bool crash_put(struct action_input *input)
 	if (!has_crash(dictionary) ||
 	    explanation_make(&explanation, input, &(struct explain_question){.pid = 0}, &diag))
 		return false;
+	const struct explain_call *call = explanation_call(&explanation);
 	const struct trace_process *process = &dictionary->processes[explanation.process];
+	bool is_exit = process->end == TRACE_END_EXIT;
+	if (is_exit && (!call || call->fault != EXPLAIN_NO_MEMORY))
+		return false;
 	sink_to_memory(&line);
-	sink_format(&line, "process %s ended by %s; ", text_pid(process->pid).data, ends_text(process).data);
+	sink_format(&line, "process %s ended %s %s; ", text_pid(process->pid).data, is_exit ? "with" : "by",
+		    ends_text(process).data);
 	explanation_line(&explanation, &line);
 	char *text = sink_take(&line, NULL);
 	puts(text_shown(text));
 	free(text);
-	if (explanation_call(&explanation))
-		call_put(input, explanation_call(&explanation));
+	if (call)
+		call_put(input, call);
 	return true;
 }
 

@@ -28,7 +28,7 @@ PERL = ["perl", "-e", 'my %count; $count{$_ % 500} .= "line $_\\n" for 1 .. 5000
 # Of the functions that end, print, or change what belongs to the whole program. _exit: of a forked child whose exec has failed.
 STATES = ["lost", "indirect", "interior", "start"]      # in the order of enum xheap_reach
 ENDS = ["free", "realloc", "destroy", "gap", "conflict", "exit", "open"]
-FAULTS = ["none", "double_free", "interior_free", "foreign_free", "damaged_heap"]
+FAULTS = ["none", "double_free", "interior_free", "foreign_free", "damaged_heap", "no_memory"]
 CERTAINTIES = ["unknown", "likely", "certain"]
 FORBIDDEN = set("""exit abort quick_exit __assert_fail printf puts putchar vprintf __printf_chk __vprintf_chk perror psignal warn err stdout stderr signal sigaction
     sigprocmask atexit setlocale system popen chdir fchdir umask putenv setenv unsetenv alarm setitimer setuid setsid""".split())

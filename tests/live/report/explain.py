@@ -112,6 +112,31 @@ int main(int, char **words) {
 	if (k == "stale") { shape *s = make_shape(); drop_shape(s); node *n = make_node(); n->next = (node *)0x414141414141; return use_node(n) + (long)s; }
 	return 0; }
 """
+MEMORY_SOURCE = """
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#define OUT __attribute__((noipa))
+static void *volatile kept;
+static char *tiles[1000];
+static int tile_count;
+OUT static char *load_tile(void) { char *p = malloc(1 << 20); __asm__(""); if (p) { tiles[tile_count++ % 1000] = p; usleep(1000); } return p; }
+OUT static void *regrow(void *p) { kept = realloc(p, 1 << 30); return kept; }
+OUT static void clean(void) { kept = malloc(50); free(kept); }
+/* HOW: as many tiles as there is room for, and then */
+int main(int count, char **arguments) {
+	const char *how = arguments[count - 1];
+	if (!strcmp(how, "realloc")) { usleep(300000); if (!regrow(malloc(77))) abort(); return 0; }
+	while (load_tile()) ;
+	clean();
+	if (!strcmp(how, "abort")) abort();
+	if (!strcmp(how, "null")) *(volatile char *)0 = 1;
+	if (!strcmp(how, "exit")) exit(3);
+	if (!strcmp(how, "later")) { usleep(1500000); abort(); }
+	if (!strcmp(how, "without")) { free(tiles[0]); if (!load_tile()) return 4; abort(); }
+	if (!strcmp(how, "many")) { for (int i = 0; i < 100; i++) clean(); abort(); }
+	return 0; }
+"""
 # The fault, the function that called the allocator, and those that allocated and freed the block; None: not known. A realloc that never returned has no stack, nor has a
 # free of memory that is not there.
 FAULTS = {
@@ -197,6 +222,42 @@ def others():
 
 # Which of these an allocator takes differs.
 SURVIVED = ("twice_small", "twice_large", "twice_thread", "twice_reused", "inside")
+
+
+def record_limited(how):
+    """How a program that gets 400 MB ends, and the last lines of the recording."""
+    run = subprocess.run(["sh", "-c", "ulimit -v 400000 && exec \"$@\"", "sh", os.environ["XHEAP"], "record", "-o", f"memory_{how}.xht", "./memory", how], stdout=subprocess.DEVNULL,
+                         stderr=subprocess.PIPE, text=True)
+    return run.returncode, run.stderr
+
+
+def without_memory():
+    """A call that failed for want of memory just before the program failed is named, and none that it went on after."""
+    if "__asan" in subprocess.run(["nm", "-D", os.environ["XHEAP"]], stdout=subprocess.PIPE, text=True).stdout:
+        return "not tried: a sanitizer needs more address space than the limit leaves"
+    pathlib.Path("memory.c").write_text(MEMORY_SOURCE)
+    subprocess.run([os.environ.get("CC", "cc"), "-w", "-g", "-O1", "-fno-builtin", "-o", "memory", "memory.c"], check=True)
+    limit = "; the limit RLIMIT_AS (ulimit -v) is 390.6 MiB"
+    for how, function, caller, size, end in (("abort", "malloc", "load_tile", "1.0 MiB", "by SIGABRT"), ("null", "malloc", "load_tile", "1.0 MiB", "by SIGSEGV"),
+                                             ("exit", "malloc", "load_tile", "1.0 MiB", "with exit 3"), ("realloc", "realloc", "regrow", "1.0 GiB", "by SIGABRT")):
+        status, said = record_limited(how)
+        line = f"likely: {function} of {size} failed for want of memory{limit}"
+        expect(status and f" ended {end}; {line}\nxheap:   called by {caller}\n" in said, f"{how}: status {status}: {said}")
+        trace = f"memory_{how}.xht"
+        call = told("explain", trace)["of_end"]["calls"][0]
+        expect((call["fault"], call["certainty"], call["under_way"], call["function"]) == ("no_memory", "likely", False, function), f"{how}: {call}")
+        expect(call["size"] == (1 << 30 if how == "realloc" else 1 << 20) and functions(call)[1] == caller, f"{how}: {call}")
+        said = xheap("explain", trace)
+        expect(f"\n{line}\n" in said and f"!{caller}" in said and "no cause" not in said, f"{how}: {said}")
+        said = " ".join(xheap("report", trace).split())
+        expect(f"; {line}; why: xheap explain" in said, f"{how}: {said}")
+    for how in ("later", "without", "many"):
+        status, said = record_limited(how)
+        expect(status not in (0, 4) and "ended by SIGABRT; the heap calls show no cause" in said, f"{how}: status {status}: {said}")
+        expect(not told("explain", f"memory_{how}.xht")["of_end"]["calls"] and "want of memory" not in xheap("report", f"memory_{how}.xht"), how)
+    status, said = record_limited("well")
+    expect(status == 0 and "want of memory" not in said and "want of memory" not in xheap("report", "memory_well.xht"), f"well: status {status}: {said}")
+    return "4 ends, 4 others"
 
 
 def survived():
@@ -407,4 +468,4 @@ def addresses():
 
 
 build()
-sys.exit(run_tests(faults, others, survived, dropped, recordings, uses, cores, in_gdb, sampled, addresses))
+sys.exit(run_tests(faults, others, without_memory, survived, dropped, recordings, uses, cores, in_gdb, sampled, addresses))
