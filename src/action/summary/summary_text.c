@@ -147,8 +147,9 @@ static void filters_put(const struct summary_screen *screen)
 	}
 	if (summary->is_by_object)
 		summary_words_put(screen, 2,
-				  "objects of Python count, each by its own line, in place of their arenas; [pool "
-				  "overhead] is what remains of these (-innermost)",
+				  "objects of Python count in place of their arenas, each by the line that took its "
+				  "memory, which may be of an object before it; [pool overhead] is what remains of "
+				  "the arenas (-innermost)",
 				  "");
 	for (size_t i = 0; i < summary->filter_count && !summary->is_by_object; i++) {
 		snprintf(line, sizeof(line), "  only -%s ", summary->filters[i].name);

@@ -329,17 +329,51 @@ os._exit(0)
 """
 
 
+def live_by(what, trace):
+    """How many objects are live of each line, or symbol, of Python."""
+    found = collections.Counter()
+    for row in told("heap", trace, "-heap", "python objects", "-stacks", "soc", "-top", "500", "-noDefaultCull")["actions"][0]["rows"]:
+        found[next((frame.get(what) for frame in row["stack"] if frame.get("kind") == "python"), None)] += row["outstanding_count"]
+    return found
+
+
 def by_line():
     """Each line has as many live objects as tracemalloc counts there, but for a few, such as those of the lists themselves."""
     pathlib.Path("lines.py").write_text(LINES)
     for _, path in sorted(interpreters().items()):
         run = subprocess.run([XHEAP, "record", "-q", "--python-objects", "-o", "lines.xht", path, os.path.abspath("lines.py")], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=True)
-        counted, found = list(map(int, run.stdout.split())), collections.Counter()
-        for row in told("heap", "lines.xht", "-heap", "python objects", "-stacks", "soc", "-top", "500", "-noDefaultCull")["actions"][0]["rows"]:
-            line = next((frame.get("line") for frame in row["stack"] if frame.get("kind") == "python"), None)
-            found[line] += row["outstanding_count"]
+        counted, found = list(map(int, run.stdout.split())), live_by("line", "lines.xht")
         differences = [found[line] - count for line, count in zip((6, 8, 10), counted)]
         expect(min(counted) >= 300 and all(abs(difference) <= 5 for difference in differences), f"{path}: {counted} counted, {[found[line] for line in (6, 8, 10)]} found")
+
+
+RECYCLED = """
+import os, tracemalloc
+def dropped(i):
+    return [i]
+def kept(i):
+    return [i]
+tracemalloc.start(1)
+all_kept, last = [], None
+for i in range(1000, 3000):
+    last = dropped(i)
+    last = None
+    all_kept.append(kept(i))
+counts = {at.traceback[0].lineno: at.count for at in tracemalloc.take_snapshot().statistics("lineno") if at.traceback[0].filename == __file__}
+print(*(counts.get(line, 0) for line in (4, 6)), flush=True)
+os._exit(0)
+"""
+
+
+def recycled():
+    """A list that CPython kept for reuse is no event: it stays at the line that took its memory. tracemalloc moves it to the line that makes the new one. Both have as many of both lines."""
+    pathlib.Path("recycled.py").write_text(RECYCLED)
+    for _, path in sorted(interpreters().items()):
+        run = subprocess.run([XHEAP, "record", "-q", "--python-objects", "-o", "recycled.xht", path, os.path.abspath("recycled.py")], stdout=subprocess.PIPE, text=True, check=True)
+        (dropped, kept), found = map(int, run.stdout.split()), live_by("symbol", "recycled.xht")
+        expect(dropped < 100 and kept > 3800, f"{path}: tracemalloc has {dropped} dropped, {kept} kept")
+        first, again = found["dropped"], found["kept"]
+        expect(first > 1800 and abs(first + again - dropped - kept) <= 5, f"{path}: {first} dropped and {again} kept were found, {dropped} and {kept} counted")
 
 
 def logger_killed():
@@ -408,4 +442,4 @@ def other_unloaded():
 
 
 if __name__ == "__main__":
-    sys.exit(run_tests(by_allocator, counted_once, by_line, each_call, attached, resized_from_before, beside_tracemalloc, toggled, logger_killed, forked, left_alone, other_unloaded))
+    sys.exit(run_tests(by_allocator, counted_once, by_line, recycled, each_call, attached, resized_from_before, beside_tracemalloc, toggled, logger_killed, forked, left_alone, other_unloaded))
