@@ -387,7 +387,7 @@ static void arenas_put(const struct summary_screen *screen)
 		return;
 	snprintf(line, sizeof(line),
 		 "%u %% of it is in arenas of Python: a line has the arenas that it needed, with objects of other "
-		 "lines in them. --python-objects records each object.",
+		 "lines in them.",
 		 percent);
 	summary_words_put(screen, 2, line, "");
 }
