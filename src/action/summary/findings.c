@@ -169,9 +169,8 @@ static void objects_tell(const struct summary *summary, struct sink *text)
 /* Say which functions the blocks of a row may be of, beside its own. The sentence has no end. */
 static void put_in_begin(const struct summary *summary, const struct put_in_row *row, struct sink *text)
 {
-	sink_text(text, " Some or all may be of ");
+	sink_text(text, " Some or all ");
 	put_in_text(summary->input, row, text);
-	sink_text(text, ", put into it by the compiler");
 }
 
 static void put_in_tell(const struct summary *summary, const struct put_in_row *row, struct sink *text)

@@ -447,9 +447,11 @@ static void function_put(void *context, struct action_input *input, uint32_t nod
 void put_in_text(struct action_input *input, const struct put_in_row *row, struct sink *out)
 {
 	struct function_text text = {out, 0};
+	sink_text(out, "may be of ");
 	put_in_each(input, row, function_put, &text);
 	if (row->others)
 		sink_format(out, " and %u more", (unsigned)row->others);
+	sink_text(out, ", put into it by the compiler");
 }
 
 void put_in_fini(struct put_in *put_in)

@@ -43,7 +43,8 @@ void put_in_find(struct put_in *put_in, struct action_input *input, struct actio
 /** Return what is known of a row; NULL: nothing. */
 const struct put_in_row *put_in_row(const struct put_in *put_in, uint32_t node);
 
-/** Write "picture < remember": the user's functions, and how many more there are. */
+/** Write "may be of picture < remember, put into it by the compiler": the user's functions, and how many more there
+    are. */
 void put_in_text(struct action_input *input, const struct put_in_row *row, struct sink *out);
 
 /** Call visit for each function of the user's, innermost first. */

@@ -208,9 +208,7 @@ static void put_in_put(const struct summary_screen *screen, uint32_t node)
 	if (!row)
 		return;
 	sink_to_memory(&sink);
-	sink_text(&sink, "may be of ");
 	put_in_text(screen->summary->input, row, &sink);
-	sink_text(&sink, ", put into it by the compiler");
 	char *text = sink_take(&sink, NULL);
 	summary_words_put(screen, CALLERS_INDENT, text, "");
 	free(text);
