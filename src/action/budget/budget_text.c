@@ -9,6 +9,7 @@
 #include "action/report/losses.h"
 #include "base/grid.h"
 #include "base/text.h"
+#include "base/text_nearest.h"
 #include "query/nearest.h"
 #include "trace/reader.h"
 #include "trace/process_rows.h"
@@ -62,38 +63,23 @@ static void figure_put(struct sink *out, const struct budget_limit *limit, const
 		sink_text(out, verdict->most == 1 ? " block" : " blocks");
 }
 
-/* The name that is most like what a limit says, so far. */
-struct budget_nearest {
-	const char *wanted, *name;
-	size_t least;
-};
-
-static struct budget_nearest nearest_begin(const char *wanted)
+static struct text_nearest nearest_begin(const char *wanted)
 {
-	return (struct budget_nearest){wanted, NULL, strlen(wanted) / 2 + 1};
+	return (struct text_nearest){wanted, NULL, strlen(wanted) / 2 + 1};
 }
 
-static void nearest_try(struct budget_nearest *nearest, const char *name)
+static void nearest_put(struct sink *out, const struct text_nearest *nearest)
 {
-	size_t distance = name && *name ? text_distance(nearest->wanted, name) : SIZE_MAX;
-	if (distance >= nearest->least)
-		return;
-	nearest->least = distance;
-	nearest->name = name;
-}
-
-static void nearest_put(struct sink *out, const struct budget_nearest *nearest)
-{
-	if (nearest->name)
-		sink_format(out, "; the nearest is %s", nearest->name);
+	if (nearest->best)
+		sink_format(out, "; the nearest is %s", nearest->best);
 }
 
 /* No frame has the whole name. */
 static void whole_name_put(struct sink *out, const struct heap_names *names, const char *wanted)
 {
-	struct budget_nearest nearest = nearest_begin(wanted);
+	struct text_nearest nearest = nearest_begin(wanted);
 	for (uint32_t i = 0; i < heap_names_count(names); i++)
-		nearest_try(&nearest, heap_names_name(names, i)->text);
+		text_nearest_try(&nearest, heap_names_name(names, i)->text);
 	sink_format(out, "\"%s\" is the name of no frame", wanted);
 	nearest_put(out, &nearest);
 }
@@ -102,19 +88,19 @@ static void whole_name_put(struct sink *out, const struct heap_names *names, con
 static void thread_put(struct sink *out, const struct budget_check *check, const struct budget_list *lists,
 		       const char *wanted)
 {
-	struct budget_nearest nearest = nearest_begin(wanted);
+	struct text_nearest nearest = nearest_begin(wanted);
 	bool is_thread = lists[BUDGET_THREAD].count;
 	for (unsigned run = 0; run < check->input->source_count; run++) {
 		const struct trace_dictionary *dictionary = trace_dictionary(check->input->sources[run].trace);
 		for (uint32_t i = 0; i < dictionary->thread_count && is_thread; i++)
-			nearest_try(&nearest, dictionary->threads[i].name);
+			text_nearest_try(&nearest, dictionary->threads[i].name);
 		for (uint32_t i = 0; i < dictionary->process_count && !is_thread; i++)
-			nearest_try(&nearest, text_file_name(dictionary->processes[i].image));
+			text_nearest_try(&nearest, text_file_name(dictionary->processes[i].image));
 	}
 	sink_format(out, "no %s is called \"%s\"%s", is_thread ? "thread" : "process", wanted,
 		    is_thread && lists[BUDGET_PROCESS].count ? " in such a process" : "");
 	/* It may be in another process, which the limit does not count. */
-	if (!nearest.name || strcmp(nearest.name, wanted) != 0)
+	if (!nearest.best || strcmp(nearest.best, wanted) != 0)
 		nearest_put(out, &nearest);
 }
 

@@ -13,6 +13,7 @@
 #include <strings.h>
 
 #include "base/text.h"
+#include "base/text_nearest.h"
 #include "dx/core/methods.h"
 #include "dx/language/foreign_words.h"
 #include "dx/model/debugger.h"
@@ -74,24 +75,9 @@ __attribute__((format(printf, 3, 4))) static const struct known_type *complain(s
 	return &any;
 }
 
-/* The name that is most like a wrong one. */
-struct nearest_name {
-	const char *wrong, *best;
-	size_t least;
-};
-
-static void nearest_begin(struct nearest_name *nearest, const char *wrong)
+static struct text_nearest nearest_begin(const char *wanted)
 {
-	*nearest = (struct nearest_name){wrong, NULL, strlen(wrong) / 2 + 2};
-}
-
-static void nearest_try(struct nearest_name *nearest, const char *name)
-{
-	size_t distance = text_distance(nearest->wrong, name);
-	if (distance < nearest->least) {
-		nearest->least = distance;
-		nearest->best = name;
-	}
+	return (struct text_nearest){wanted, NULL, strlen(wanted) / 2 + 2};
 }
 
 /* ---- types ---- */
@@ -154,12 +140,12 @@ static const struct dx_class *class_of(const struct known_type *type)
 }
 
 static const struct known_type *refuse_name(struct checker *checker, int column, const struct known_type *of,
-					    const char *what, const struct nearest_name *nearest)
+					    const char *what, const struct text_nearest *nearest)
 {
 	const struct dx_class *class = of->record ? NULL : class_of(of);
-	const char *answer = dx_foreign_name(of->kind, class, nearest->wrong);
+	const char *answer = dx_foreign_name(of->kind, class, nearest->wanted);
 	return complain(checker, column, "%s has no %s %s%s%s", of->record ? "the object" : type_name(of), what,
-			nearest->wrong,
+			nearest->wanted,
 			answer          ? ": write "
 			: nearest->best ? "; the nearest is "
 					: "",
@@ -203,18 +189,18 @@ static const struct known_type *check_name(struct checker *checker, const struct
 					   const struct type_scope *scope)
 {
 	const struct type_scope *inner = scope;
-	struct nearest_name nearest;
-	nearest_begin(&nearest, node->name);
+	struct text_nearest nearest;
+	nearest = nearest_begin(node->name);
 	for (; scope; scope = scope->outer) {
 		if (!strcmp(scope->name, node->name))
 			return scope->type;
-		nearest_try(&nearest, scope->name);
+		text_nearest_try(&nearest, scope->name);
 	}
 	if (!strcasecmp(node->name, "Debugger"))
 		return type_of_kind(checker, DX_OBJECT, &dx_debugger_class);
 	if (refuse_unknown(checker, node, inner))
 		return &any;
-	nearest_try(&nearest, "Debugger");
+	text_nearest_try(&nearest, "Debugger");
 	for (const struct dx_builtin *row = dx_builtins; row->name; row++)
 		if (!strcasecmp(row->name, node->name))
 			return complain(checker, node->column, "there is no name %s; the nearest is @$%s", node->name,
@@ -226,17 +212,17 @@ static const struct known_type *check_name(struct checker *checker, const struct
 
 static const struct known_type *check_variable(struct checker *checker, const struct dx_node *node)
 {
-	struct nearest_name nearest;
-	nearest_begin(&nearest, node->name);
+	struct text_nearest nearest;
+	nearest = nearest_begin(node->name);
 	for (const struct dx_builtin *row = dx_builtins; row->name; row++) {
 		if (!strcasecmp(row->name, node->name))
 			return row->class ? type_of_kind(checker, DX_OBJECT, row->class) : &any;
-		nearest_try(&nearest, row->name);
+		text_nearest_try(&nearest, row->name);
 	}
 	for (const struct dx_variable *at = checker->query->session->variables; at; at = at->next) {
 		if (!strcmp(at->name, node->name))
 			return type_of_value(checker, &at->value);
-		nearest_try(&nearest, at->name);
+		text_nearest_try(&nearest, at->name);
 	}
 	/* Documented ones, of what traces lack. */
 	static const char *const registers[] = {"rax", "rbx",    "rcx", "rdx",     "rsi",     "rdi",
@@ -256,12 +242,12 @@ static const struct known_type *check_variable(struct checker *checker, const st
 static const struct known_type *check_field(struct checker *checker, const struct dx_node *node,
 					    const struct known_type *object)
 {
-	struct nearest_name nearest;
-	nearest_begin(&nearest, node->name);
+	struct text_nearest nearest;
+	nearest = nearest_begin(node->name);
 	for (uint32_t i = 0; i < object->record->count; i++) {
 		if (!strcmp(object->record->names[i], node->name))
 			return object->fields[i];
-		nearest_try(&nearest, object->record->names[i]);
+		text_nearest_try(&nearest, object->record->names[i]);
 	}
 	return refuse_name(checker, node->name_column, object, "member", &nearest);
 }
@@ -315,7 +301,7 @@ static const struct known_type *check_member(struct checker *checker, struct dx_
 {
 	const struct known_type *object = check(checker, node->first, scope);
 	const struct dx_class *class = class_of(object);
-	struct nearest_name nearest;
+	struct text_nearest nearest;
 	if (object->kind == DX_ANY)
 		return &any;
 	if (checker->visit && !strcmp(node->name, DX_NAME_UNKNOWN)) {
@@ -329,14 +315,14 @@ static const struct known_type *check_member(struct checker *checker, struct dx_
 	/* A lambda is called when its collection is shown, and the limits are said before. */
 	if (scope && class == &dx_process_class)
 		checker->query->session->uses |= dx_limits_of_process_member(node->name);
-	nearest_begin(&nearest, node->name);
+	nearest = nearest_begin(node->name);
 	for (const struct dx_member *row = class ? class->members : NULL; row && row->name; row++) {
 		if (!strcasecmp(row->name, node->name))
 			return type_of_member(checker, class, row);
-		nearest_try(&nearest, row->name);
+		text_nearest_try(&nearest, row->name);
 	}
 	if (object->key)
-		nearest_try(&nearest, DX_NAME_KEY);
+		text_nearest_try(&nearest, DX_NAME_KEY);
 	const struct dx_variable *variable =
 		class == &dx_variables_class ? dx_session_find(checker->query->session, node->name) : NULL;
 	if (variable)
@@ -355,14 +341,14 @@ static const struct known_type *check_member(struct checker *checker, struct dx_
 static const struct known_type *refuse_method(struct checker *checker, const struct dx_node *node,
 					      const struct known_type *receiver)
 {
-	struct nearest_name nearest;
+	struct text_nearest nearest;
 	bool is_known = false;
-	nearest_begin(&nearest, node->name);
+	nearest = nearest_begin(node->name);
 	for (const struct dx_method *const *table = dx_method_tables; *table; table++)
 		for (const struct dx_method *row = *table; row->name; row++) {
 			is_known |= !strcasecmp(row->name, node->name);
 			if (receiver->kind == DX_ANY || is_called(row, receiver))
-				nearest_try(&nearest, row->name);
+				text_nearest_try(&nearest, row->name);
 		}
 	/* A method of something: the evaluation knows what this is. */
 	if (is_known && receiver->kind == DX_ANY)
@@ -488,12 +474,12 @@ static void refuse_word(struct checker *checker, int column, const struct dx_mem
 			const struct dx_words *words, const char *text)
 {
 	char all[LISTED_BYTES];
-	struct nearest_name nearest;
-	nearest_begin(&nearest, text);
+	struct text_nearest nearest;
+	nearest = nearest_begin(text);
 	if (!words->are_of_trace)
 		nearest.least = NEAR;
 	for (size_t i = 0; i < words->count; i++)
-		nearest_try(&nearest, words->words[i]);
+		text_nearest_try(&nearest, words->words[i]);
 	/* "delete" is a part of "operator delete". */
 	for (size_t i = words->count; i-- > 0 && words->are_of_trace;)
 		if (strcasestr(words->words[i], text))
