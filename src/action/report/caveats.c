@@ -86,7 +86,7 @@ static void text_without_jit(struct sink *out, const struct action_source *sourc
 	}
 }
 
-/* What is said of names that are missing. */
+/* The caveats about missing names. */
 enum missing_name { NAMELESS_PYTHON, NAMELESS_JIT, NAMELESS_SYMBOLS, NAMELESS_KINDS };
 
 /* Set which names are missing on the stack of a site: of code that a runtime compiles, and of the function that a

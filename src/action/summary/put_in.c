@@ -2,8 +2,8 @@
 /*
  * Each site has a path of native calls from its allocation outwards, up to the first code of a runtime. The glue that
  * calls native functions differs between interpreted and compiled code, so a caller's whole path is compared with the
- * beginning of the others'. A caller that makes such calls by itself, and all the time, is told by the times: the
- * births of the functions below it then lie where its own do.
+ * beginning of the others'. If a caller makes such calls by itself, and all the time, births below it lie at the same
+ * times as its own: then it is none.
  */
 #include "action/summary/put_in.h"
 
@@ -356,7 +356,7 @@ static void rows_find(struct put_in_search *search, struct put_in *put_in)
 		if (callee->is_before && callee->births.live_bytes > most[callee->caller])
 			most[callee->caller] = callee->births.live_bytes;
 	}
-	/* What is freed again says nothing of blocks that live. */
+	/* Blocks that are freed again say nothing of those that live. */
 	for (size_t i = 0; i < search->callee_count; i++) {
 		struct callee *callee = &search->callees[i];
 		callee->is_before &= callee->births.live_bytes > most[callee->caller] / LIVE_PART;
