@@ -16,7 +16,7 @@ enum {
 	GROWING_STACKS = 8192, /* those with the most outstanding blocks, then with the most blocks */
 	GROWING_BLOCKS_LEAST = 8,
 	ENDING = 32, /* the last part of a life that ended does not count */
-	/* A longer end, up to a third, does not count either if a tenth as many blocks begin in it, and most are freed. */
+	/* A longer end, up to a third, does not count if a tenth as many blocks begin in it, and most are freed. */
 	ENDING_MOST = 3,
 	ENDING_BIRTHS = 10,
 	ROLE_BYTES = 64
