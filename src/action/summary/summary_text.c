@@ -270,12 +270,11 @@ static void nameless_put(const struct summary_screen *screen, const struct funct
 {
 	const struct summary *summary = screen->summary;
 	struct heap_names *names = action_names(summary->input);
-	const struct heap_name *name = heap_names_name(
-		names, heap_names_frame(names, stack_view_user_node(summary->input, sum->node))->name);
+	const uint32_t node = sum->node ? stack_view_user_node(summary->input, sum->node) : 0; /* 0: no stack */
 	const struct summary_list *list = &summary->lists[SUMMARY_PEAK];
 	const char *package = screen->package;
 	struct sink sink;
-	if (!heap_name_is_offset(name))
+	if (!node || !heap_name_is_offset(heap_names_name(names, heap_names_frame(names, node)->name)))
 		return;
 	const struct function_sum caller =
 		function_sum_named_caller(summary->input, &list->rows, &list->sort, sum->node);
