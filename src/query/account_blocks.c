@@ -205,6 +205,14 @@ static void row_take(struct block_finding *finding, const struct heap_allocation
 		mapping_note(finding, row->heap, details->address);
 }
 
+/* Return whether nothing of a row is to be noted: it ended before the moment, in the heap that is known. */
+static bool is_over(const struct block_finding *finding, const struct heap_rows *rows, uint32_t i)
+{
+	const uint64_t(*numbers)[PACK_ROWS] = rows->columns.numbers;
+	return (int64_t)numbers[PACK_END][i] < finding->noted_ns &&
+	       (uint32_t)numbers[PACK_HEAP][i] - 1 == finding->noted_heap;
+}
+
 /* ---- all of them ---- */
 
 static int block_compare(const void *one, const void *other)
@@ -270,9 +278,10 @@ void account_blocks_find(struct account_blocks *blocks, struct account *account,
 	heap_scan_begin(&scan, table, &plan, NULL);
 	while ((rows = heap_scan_next(&scan)))
 		for (uint32_t i = 0; i < rows->count; i++) {
+			if (is_over(&finding, rows, i))
+				continue;
 			const struct heap_allocation row = heap_rows_get(rows, i);
-			if (row.end_ns >= finding.noted_ns || row.heap != finding.noted_heap)
-				row_take(&finding, &row, &rows->details[i]);
+			row_take(&finding, &row, &rows->details[i]);
 		}
 	heap_scan_end(&scan);
 	account->has_caches &= account->has_glibc && thread_caches_each(&finding.caches, cached_add, &finding);

@@ -29,6 +29,13 @@ static bool outlives(const struct heap_allocation *row, int64_t time_ns)
 	return row->end == HEAP_END_OPEN || row->end_ns > time_ns;
 }
 
+/* The same of a row in its columns, most of which are not looked at. */
+static bool column_outlives(const struct pack_columns *columns, uint32_t i, int64_t time_ns)
+{
+	return (columns->numbers[PACK_STATE][i] & PACK_END_MASK) == HEAP_END_OPEN ||
+	       (int64_t)columns->numbers[PACK_END][i] > time_ns;
+}
+
 static void live_add(struct checkpoint_making *making, const struct heap_allocation *row)
 {
 	memory_grow(making->live, making->live_count, making->live_capacity);
@@ -84,13 +91,14 @@ static void step_end(struct checkpoint_making *making, uint32_t next_group, int6
 		checkpoint_make(making, next_group, time_ns);
 }
 
-static void sizes_find(struct heap_sizes *sizes, const uint64_t *numbers, uint32_t count)
+static struct heap_sizes sizes_find(const uint64_t *numbers, uint32_t count)
 {
-	*sizes = (struct heap_sizes){UINT64_MAX, 0};
+	struct heap_sizes sizes = {UINT64_MAX, 0};
 	for (uint32_t i = 0; i < count; i++) {
-		sizes->least = numbers[i] < sizes->least ? numbers[i] : sizes->least;
-		sizes->greatest = numbers[i] > sizes->greatest ? numbers[i] : sizes->greatest;
+		sizes.least = numbers[i] < sizes.least ? numbers[i] : sizes.least;
+		sizes.greatest = numbers[i] > sizes.greatest ? numbers[i] : sizes.greatest;
 	}
+	return sizes;
 }
 
 /* The time of a checkpoint behind these groups: most of what begins in them has begun then. */
@@ -113,12 +121,13 @@ static bool step_read(struct checkpoint_making *making, struct groups_reader *re
 			 count = left < PACK_ROWS ? left : PACK_ROWS;
 		if (!groups_read(reader, &table->groups, group, row, count, &limits, PACK_ALL, columns, NULL))
 			return false;
-		sizes_find(&making->to->sizes[group], columns->numbers[PACK_SIZE], count);
+		making->to->sizes[group] = sizes_find(columns->numbers[PACK_SIZE], count);
 		making->begun += count;
 		for (uint32_t i = 0; i < count && table->groups.items[group].end_ns > time_ns; i++) {
+			if (!column_outlives(columns, i, time_ns))
+				continue;
 			const struct heap_allocation allocation = pack_row(columns, i);
-			if (outlives(&allocation, time_ns))
-				live_add(making, &allocation);
+			live_add(making, &allocation);
 		}
 	}
 	if (time_ns > INT64_MIN && end < table->groups.count)
