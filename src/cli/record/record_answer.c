@@ -53,7 +53,7 @@ enum {
 	INDEXED_NS = 16,           /* with an index; */
 	SURVEY_NS = 80,            /* and to look for growth: measured with bench/record_answer.py */
 	FIRST_FIXED_NS = 50000000, /* names, with the debug information of libc; */
-	FIRST_NS = 30,             /* and all that a first report takes, with an index */
+	FIRST_NS = 22,             /* and all that a first report takes, with an index */
 	END_NS = 500000000,        /* of the end of a recording, for what nobody has asked for */
 	NAME_COLUMNS = 7,          /* "xheap: " */
 	WAIT_TIMES = 8,            /* so much longer than its processor time the answer may take, on a busy machine, */
