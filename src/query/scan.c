@@ -191,10 +191,11 @@ static bool has_reallocs(const struct heap_rows *rows)
 	return any;
 }
 
-/* What tells whether a group has anything that is wanted; 0: each one has. */
-static unsigned telling_columns(const struct heap_scan *scan)
+/* What tells whether a group has anything that is wanted; 0: each one has. Ends that came later need the times. */
+static unsigned telling_columns(const struct heap_scan *scan, const struct heap_group *group)
 {
-	return (scan->plan.sites ? PACK_SITES : 0) | (scan->has_reallocs_only ? PACK_TIMES : 0);
+	const unsigned states = group->end_count ? PACK_TIMES : PACK_STATES;
+	return (scan->plan.sites ? PACK_SITES : 0) | (scan->has_reallocs_only ? states : 0);
 }
 
 static bool has_wanted(struct heap_scan *scan)
@@ -217,7 +218,8 @@ static bool rows_read(struct heap_scan *scan, uint32_t place)
 	uint32_t ahead = is_copies(scan, place) && scan->ahead > scan->copies ? scan->copies : scan->ahead;
 	scan->reader.end = ahead > place ? group_at(scan, ahead - 1) + 1 : group + 1;
 	bool is_known = !plan->filter || !plan->filter->selection || plan->filter->selection->is_known[selected];
-	unsigned columns = plan->columns | (is_known ? 0 : plan->filter->columns), telling = telling_columns(scan),
+	unsigned columns = plan->columns | (is_known ? 0 : plan->filter->columns),
+		 telling = telling_columns(scan, &groups->items[group]),
 		 first = telling && is_known && !scan->had_wanted ? telling : columns;
 	bool is_read = groups_read(&scan->reader, groups, group, rows->first, rows->count, &limits, first,
 				   &rows->columns, rows->details);
@@ -254,7 +256,7 @@ static void rows_place(struct heap_scan *scan, uint32_t place)
 static bool leaves_nothing_out(const struct heap_scan *scan)
 {
 	const struct heap_scan_plan *plan = &scan->plan;
-	return plan->from_ns == INT64_MIN && plan->to_ns == INT64_MAX && !telling_columns(scan) &&
+	return plan->from_ns == INT64_MIN && plan->to_ns == INT64_MAX && !plan->sites && !scan->has_reallocs_only &&
 	       !(plan->filter && plan->filter->moment.is_asked);
 }
 
