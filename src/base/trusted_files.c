@@ -152,6 +152,14 @@ static int write_temporary(int directory, const char *name, void (*print)(const 
 	return error;
 }
 
+/* Say whose the settings are where the system refuses to change them. Return the error. */
+static int change_refused(int error, struct diag *diag)
+{
+	if ((error == -EACCES || error == -EPERM) && geteuid() != 0)
+		diag_prefix(diag, "only root may change what its services read");
+	return error;
+}
+
 int trusted_file_write(const char *directory_path, const char *name, void (*print)(const void *content, FILE *file),
 		       const void *content, struct diag *diag)
 {
@@ -159,7 +167,7 @@ int trusted_file_write(const char *directory_path, const char *name, void (*prin
 	struct diag why = {""};
 	int directory = directory_open(directory_path, diag);
 	if (directory < 0)
-		return directory;
+		return change_refused(directory, diag);
 	remove_stale(directory);
 	snprintf(temporary, sizeof(temporary), TEMPORARY "%d", (int)getpid());
 	unlinkat(directory, temporary, 0);
@@ -173,19 +181,19 @@ int trusted_file_write(const char *directory_path, const char *name, void (*prin
 		error = diag_errno(diag, "%s/%s may not survive a power loss", directory_path, name);
 	}
 	close(directory);
-	return error;
+	return change_refused(error, diag);
 }
 
 int trusted_file_remove(const char *directory_path, const char *name, struct diag *diag)
 {
 	int directory = directory_open(directory_path, diag), error = 0;
 	if (directory < 0)
-		return directory;
+		return change_refused(directory, diag);
 	remove_stale(directory);
 	if (unlinkat(directory, name, 0) != 0)
 		error = diag_errno(diag, "cannot remove %s/%s", directory_path, name);
 	else if (fsync(directory) != 0)
 		error = diag_errno(diag, "the removal of %s/%s may not survive a power loss", directory_path, name);
 	close(directory);
-	return error;
+	return change_refused(error, diag);
 }
