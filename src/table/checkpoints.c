@@ -5,15 +5,31 @@
 
 #include "base/bisect.h"
 #include "base/memory.h"
+#include "base/worker_pool.h"
 #include "table/table.h"
 #include "table/table_limits.h"
 
 enum {
-	STEP_GROUPS = 64,  /* a checkpoint lies behind a multiple of so many */
-	COST_OF_COPIES = 3 /* beginnings and ends that are worth a copy */
+	STEP_GROUPS = 64,   /* a checkpoint lies behind a multiple of so many */
+	COST_OF_COPIES = 3, /* beginnings and ends that are worth a copy */
+	STEPS_AHEAD = 8     /* steps that are read while earlier ones are looked at */
 };
 
-/* One pass over the table, in order. */
+/* A step of the pass, which any thread may read. */
+struct checkpoint_step {
+	struct worker_task task;
+	const struct heap_table *table;
+	struct heap_sizes *sizes; /* by group */
+	uint32_t first, end;      /* its groups */
+	int64_t time_ns;
+	struct heap_allocation *live; /* what lives on behind it, in order */
+	size_t live_count, live_capacity;
+	bool is_good;
+	struct groups_reader reader;
+	struct pack_columns columns;
+};
+
+/* One pass over the table, step by step in order. */
 struct checkpoint_making {
 	struct heap_checkpoints *to;
 	const struct heap_table *table;
@@ -29,7 +45,7 @@ static bool outlives(const struct heap_allocation *row, int64_t time_ns)
 	return row->end == HEAP_END_OPEN || row->end_ns > time_ns;
 }
 
-/* The same of a row in its columns, most of which are not looked at. */
+/* The same of a row in its columns, of which most are not looked at. */
 static bool column_outlives(const struct pack_columns *columns, uint32_t i, int64_t time_ns)
 {
 	return (columns->numbers[PACK_STATE][i] & PACK_END_MASK) == HEAP_END_OPEN ||
@@ -110,54 +126,100 @@ static int64_t step_time(const struct heap_groups *groups, uint32_t first, uint3
 	return INT64_MIN;
 }
 
-static bool step_read(struct checkpoint_making *making, struct groups_reader *reader, struct pack_columns *columns,
-		      uint32_t first, uint32_t end)
+static uint32_t rows_until(const struct heap_table *table, uint32_t group)
 {
-	const struct heap_table *table = making->table;
+	uint64_t rows = (uint64_t)group * PACK_ROWS;
+	return rows < table->count ? (uint32_t)rows : table->count;
+}
+
+static void step_read(void *context)
+{
+	struct checkpoint_step *step = context;
+	const struct heap_table *table = step->table;
 	const struct pack_limits limits = heap_table_limits(table);
-	int64_t time_ns = step_time(&table->groups, first, end);
-	for (uint32_t group = first; group < end; group++) {
-		uint32_t row = group * PACK_ROWS, left = table->count - row,
-			 count = left < PACK_ROWS ? left : PACK_ROWS;
-		if (!groups_read(reader, &table->groups, group, row, count, &limits, PACK_ALL, columns, NULL))
-			return false;
-		making->to->sizes[group] = sizes_find(columns->numbers[PACK_SIZE], count);
-		making->begun += count;
-		for (uint32_t i = 0; i < count && table->groups.items[group].end_ns > time_ns; i++) {
-			if (!column_outlives(columns, i, time_ns))
+	const struct pack_columns *columns = &step->columns;
+	step->time_ns = step_time(&table->groups, step->first, step->end);
+	step->is_good = false;
+	step->live_count = 0;
+	for (uint32_t group = step->first; group < step->end; group++) {
+		uint32_t row = rows_until(table, group), count = rows_until(table, group + 1) - row;
+		if (!groups_read(&step->reader, &table->groups, group, row, count, &limits, PACK_ALL, &step->columns,
+				 NULL))
+			return;
+		step->sizes[group] = sizes_find(columns->numbers[PACK_SIZE], count);
+		for (uint32_t i = 0; i < count && table->groups.items[group].end_ns > step->time_ns; i++) {
+			if (!column_outlives(columns, i, step->time_ns))
 				continue;
-			const struct heap_allocation allocation = pack_row(columns, i);
-			live_add(making, &allocation);
+			memory_grow(step->live, step->live_count, step->live_capacity);
+			step->live[step->live_count++] = pack_row(columns, i);
 		}
 	}
-	if (time_ns > INT64_MIN && end < table->groups.count)
-		step_end(making, end, time_ns);
-	return true;
+	step->is_good = true;
+}
+
+/* Have some thread read the step, which is the `number`th; there may be fewer. */
+static void step_begin(struct checkpoint_step *step, struct worker_pool *pool, uint32_t number)
+{
+	uint64_t first = (uint64_t)number * STEP_GROUPS, count = step->table->groups.count;
+	step->first = (uint32_t)(first < count ? first : count);
+	step->end = (uint32_t)(first + STEP_GROUPS < count ? first + STEP_GROUPS : count);
+	step->task = (struct worker_task){.run = step_read, .context = step};
+	if (step->first < step->end)
+		worker_pool_give(pool, &step->task);
+}
+
+static void step_take(struct checkpoint_making *making, const struct checkpoint_step *step)
+{
+	for (size_t i = 0; i < step->live_count; i++)
+		live_add(making, &step->live[i]);
+	making->begun += rows_until(making->table, step->end) - rows_until(making->table, step->first);
+	if (step->time_ns > INT64_MIN && step->end < making->table->groups.count)
+		step_end(making, step->end, step->time_ns);
+}
+
+/* Take one step after the other, while others are read. Return false if the table is damaged. */
+static bool steps_take(struct checkpoint_making *making)
+{
+	const uint32_t count = (making->table->groups.count + STEP_GROUPS - 1) / STEP_GROUPS;
+	struct checkpoint_step *steps = memory_zeroed(STEPS_AHEAD, sizeof(*steps));
+	struct worker_pool *pool = worker_pool_new(count);
+	bool is_good = true;
+	for (uint32_t i = 0; i < STEPS_AHEAD; i++) {
+		steps[i].table = making->table;
+		steps[i].sizes = making->to->sizes;
+		step_begin(&steps[i], pool, i);
+	}
+	for (uint32_t i = 0; i < count && is_good && !making->to->copies.error; i++) {
+		struct checkpoint_step *step = &steps[i % STEPS_AHEAD];
+		worker_pool_wait(pool, &step->task);
+		is_good = step->is_good;
+		if (is_good)
+			step_take(making, step);
+		step_begin(step, pool, i + STEPS_AHEAD);
+	}
+	worker_pool_free(pool);
+	for (uint32_t i = 0; i < STEPS_AHEAD; i++) {
+		groups_reader_fini(&steps[i].reader);
+		free(steps[i].live);
+	}
+	free(steps);
+	return is_good;
 }
 
 bool heap_checkpoints_make(struct heap_checkpoints *checkpoints, const struct heap_table *table, uint64_t *end)
 {
 	struct checkpoint_making making = {.to = checkpoints, .table = table};
-	struct groups_reader reader = {.of = NULL};
-	struct pack_columns *columns = memory_zeroed(1, sizeof(*columns));
-	uint32_t count = table->groups.count, last;
-	bool is_good = true;
 	*checkpoints = (struct heap_checkpoints){.items = NULL};
 	groups_begin(&checkpoints->copies, table->groups.fd, *end);
 	checkpoints->copies.is_borrowed = true;
-	checkpoints->sizes = memory_zeroed((size_t)count + 1, sizeof(*checkpoints->sizes));
-	for (uint32_t first = 0; first < count && is_good && !checkpoints->copies.error; first = last) {
-		last = count - first < STEP_GROUPS ? count : first + STEP_GROUPS;
-		is_good = step_read(&making, &reader, columns, first, last);
-	}
+	checkpoints->sizes = memory_zeroed((size_t)table->groups.count + 1, sizeof(*checkpoints->sizes));
+	bool is_good = steps_take(&making);
 	groups_finish(&checkpoints->copies);
 	if (checkpoints->copies.error)
 		heap_checkpoints_fini(checkpoints);
 	else
 		*end = checkpoints->copies.end;
-	groups_reader_fini(&reader);
 	free(making.live);
-	free(columns);
 	return is_good;
 }
 
