@@ -221,7 +221,7 @@ static void lines_put(struct sink *out, const struct action_source *source, bool
 	text_sized_caveat(out, "uncertain blocks", window->uncertain_count, window->uncertain_bytes,
 			  " (may have been freed in a gap)");
 	text_sized_caveat(out, "earlier blocks", window->earlier_count, window->earlier_bytes,
-			  " (from before the trace, in no total)");
+			  " (from before the trace: in the peak, in no total)");
 	text_nameless(out, source, asks_packages, most, false);
 }
 

@@ -461,9 +461,10 @@ static void outstanding_find(struct summary *summary)
 	    text_percent(numbers->outstanding_bytes, summary->source->window->totals.peak_bytes) < LEAST_PERCENT)
 		return;
 	sink_to_memory(&text);
-	sink_format(&text, "%s has %u %% of the bytes that are %s", summary_function(summary, sum.node),
+	sink_format(&text, "%s has %u %% of the bytes that are %s%s", summary_function(summary, sum.node),
 		    text_percent(numbers->outstanding_bytes, whole),
-		    ends_outstanding(summary->source->table->dictionary));
+		    ends_outstanding(summary->source->table->dictionary),
+		    summary->source->window->earlier_count ? ", without those from before the trace" : "");
 	const size_t title = text.used;
 	sink_format(&text, ": %s", bytes_of(summary, numbers->outstanding_bytes).data);
 	blocks_tell(summary, &sum, numbers->outstanding_count, &text);

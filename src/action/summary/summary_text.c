@@ -455,10 +455,11 @@ static void outstanding_put(const struct summary_screen *screen)
 {
 	const struct heap_numbers *totals = &screen->summary->source->window->totals;
 	char line[SUMMARY_LINE_BYTES];
-	snprintf(line, sizeof(line), "%s: %s in %s block%s",
+	snprintf(line, sizeof(line), "%s: %s in %s block%s%s",
 		 ends_outstanding(screen->summary->source->table->dictionary),
 		 summary_bytes_of(screen, totals->outstanding_bytes).data,
-		 summary_count_of(screen, totals->outstanding_count).data, text_plural(totals->outstanding_count));
+		 summary_count_of(screen, totals->outstanding_count).data, text_plural(totals->outstanding_count),
+		 screen->summary->source->window->earlier_count ? ", without those from before the trace" : "");
 	*line = (char)toupper(*line);
 	summary_heading(screen, line);
 	shares_put(screen, SUMMARY_OUTSTANDING, ACTION_NUMBER_outstanding_bytes, ACTION_NUMBER_outstanding_count);

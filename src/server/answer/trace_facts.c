@@ -133,8 +133,8 @@ static const struct trace_caveat lacks[] = {
 	{"truncated", count_truncated, "event has a stack that is cut", "events have stacks that are cut", "info"},
 	{"unwindless", count_unwindless, "event has a stack that ends for want of unwind data",
 	 "events have stacks that end for want of unwind data", "info"},
-	{"earlier", count_earlier, "block is from before the trace, in no total",
-	 "blocks are from before the trace, in no total", "report"},
+	{"earlier", count_earlier, "block is from before the trace: in the peak, in no total",
+	 "blocks are from before the trace: in the peak, in no total", "report"},
 	{"symbols", count_symbols, "image lacks symbols", "images lack symbols", "symbols"},
 };
 
