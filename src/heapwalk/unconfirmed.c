@@ -15,9 +15,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/order.h"
 #include "heapwalk/thread_caches.h"
 
 enum { SOME = 64, LISTINGS = 3, LOOKS = 8 };
+
+COMPARE_BY(unconfirmed_compare, struct unconfirmed_block, block.address)
 
 void unconfirmed_take(struct heap_reading *reading, struct unconfirmed *unconfirmed)
 {
@@ -39,6 +42,9 @@ void unconfirmed_take(struct heap_reading *reading, struct unconfirmed *unconfir
 			unconfirmed->items[unconfirmed->count++].block = block;
 	}
 	walk->count = kept;
+	/* The blocks come arena by arena, which lie anywhere. */
+	if (unconfirmed->count)
+		qsort(unconfirmed->items, unconfirmed->count, sizeof(*unconfirmed->items), unconfirmed_compare);
 }
 
 /* Read the words of some, without whether the chunk before is in use. Of one whose memory is gone they are zero. */

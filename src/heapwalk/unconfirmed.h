@@ -14,7 +14,7 @@ struct unconfirmed_block {
 	struct heapwalk_block block;
 	uint64_t words[3];
 };
-/** A list of such blocks; each function below may shorten it. */
+/** A list of such blocks, by address; each function below may shorten it. */
 struct unconfirmed {
 	struct unconfirmed_block *items;
 	size_t count;
@@ -29,7 +29,7 @@ void unconfirmed_watch(struct heap_reading *reading, struct unconfirmed *unconfi
 /** Drop the blocks whose first words have changed. */
 void unconfirmed_drop_changed(const struct heap_reading *reading, struct unconfirmed *unconfirmed);
 
-/** Drop the blocks that another walk has not found. */
+/** Drop the blocks that another walk has not found, whose blocks are in the order of addresses. */
 void unconfirmed_confirm(struct unconfirmed *unconfirmed, const struct heapwalk *other);
 
 /** Move the remaining blocks back to the results, and free the list. */

@@ -46,8 +46,40 @@ static void test_memory_that_is_gone(void **state)
 	free(words);
 }
 
+/* Arenas lie anywhere: what another walk has found again stays, wherever its arena comes. */
+static void test_arenas_in_any_order(void **state)
+{
+	(void)state;
+	static const uint64_t first_walk[] = {0x7ffad8077970, 0x7ffad424f2b0, 0x7ffae0175f00, 0x7ffadc117400};
+	struct heapwalk_block second_walk[] = {
+		{0x7ffad424f2b0, 24, 1}, {0x7ffad8077970, 24, 0}, {0x7ffadc117400, 40, 3}, {0x7ffae0175f00, 24, 2}};
+	const struct heapwalk other = {.blocks = second_walk, .count = 4};
+	struct heapwalk walk = {.pid = getpid()};
+	struct heap_reading reading = {.walk = &walk};
+	struct unconfirmed unconfirmed;
+	for (uint32_t i = 0; i < 4; i++) {
+		assert_true(found_block_add(&walk, first_walk[i], 24, i | HEAPWALK_UNCONFIRMED));
+		assert_true(found_block_add(&walk, first_walk[i] + 64, 24, i));
+	}
+	unconfirmed_take(&reading, &unconfirmed);
+	assert_int_equal(walk.count, 4);
+	assert_int_equal(unconfirmed.count, 4);
+	/* One has another size. */
+	unconfirmed_confirm(&unconfirmed, &other);
+	assert_int_equal(unconfirmed.count, 3);
+	unconfirmed_return(&unconfirmed, &walk);
+	assert_int_equal(walk.count, 7);
+	assert_int_equal(walk.bytes, 7 * 24);
+	for (size_t i = 4; i < walk.count; i++) {
+		assert_int_not_equal(walk.blocks[i].address, first_walk[3]);
+		assert_false(walk.blocks[i].heap & HEAPWALK_UNCONFIRMED);
+	}
+	heapwalk_fini(&walk);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_memory_that_is_gone)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_memory_that_is_gone),
+					   cmocka_unit_test(test_arenas_in_any_order)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
