@@ -29,6 +29,13 @@ struct name_span {
 	uint32_t first, count;
 };
 
+/* Most nodes have few children: these are in a list, where a table would be a cache miss for each node. */
+enum { CHILDREN_LISTED = 8 };
+struct child_links {
+	uint32_t first, next; /* nodes; 0: none */
+	uint32_t name, count; /* count: of the children in the list */
+};
+
 /* Names and nodes of one trace, or of several. */
 struct name_tree {
 	unsigned users;
@@ -38,7 +45,9 @@ struct name_tree {
 	struct heap_name *names;
 	size_t name_capacity;
 	struct short_frames shorts;
-	struct map children; /* (parent, name) -> node */
+	struct child_links *links; /* by node: as many as frames */
+	size_t link_capacity;
+	struct map children; /* (parent, name) -> node, of those behind a full list */
 	struct heap_frame *frames;
 	uint32_t frame_count;
 	size_t frame_capacity;
@@ -75,6 +84,8 @@ static struct name_tree *tree_new(bool with_lines)
 	struct name_tree *tree = memory_zeroed(1, sizeof(*tree));
 	tree->with_lines = with_lines;
 	memory_grow(tree->frames, tree->frame_count, tree->frame_capacity);
+	memory_grow(tree->links, tree->frame_count, tree->link_capacity);
+	tree->links[tree->frame_count] = (struct child_links){0};
 	tree->frames[tree->frame_count++] = (struct heap_frame){.image = TRACE_NONE, .name = HEAP_NONE};
 	return tree;
 }
@@ -89,6 +100,7 @@ static void tree_release(struct name_tree *tree)
 	arena_fini(&tree->arena);
 	free(tree->names);
 	free(tree->frames);
+	free(tree->links);
 	tree_images_fini(&tree->images);
 	free(tree);
 }
@@ -420,18 +432,40 @@ static void frame_merge(struct heap_frame *to, const struct heap_frame *from)
 		to->line = 0;
 }
 
+/* Return the child of a node with this name. A new one is linked, with the number of the next frame. */
+static uint32_t child_find(struct name_tree *tree, uint32_t parent, uint32_t name)
+{
+	struct child_links *links = tree->links;
+	const uint32_t next = tree->frame_count;
+	for (uint32_t child = links[parent].first; child; child = links[child].next)
+		if (links[child].name == name)
+			return child;
+	if (links[parent].count == CHILDREN_LISTED) {
+		bool added;
+		uint32_t *place = map_add(&tree->children, map_pair(parent, name), &added);
+		if (!added)
+			return *place;
+		*place = next;
+		links[next] = (struct child_links){.name = name};
+		return next;
+	}
+	links[next] = (struct child_links){.next = links[parent].first, .name = name};
+	links[parent].first = next;
+	links[parent].count++;
+	return next;
+}
+
 static uint32_t node_add(struct heap_names *names, const struct heap_frame *frame)
 {
 	assert(frame->parent < names->tree->frame_count && frame->name < names->tree->keys.count);
 	struct name_tree *tree = names->tree;
-	bool added;
-	uint32_t *node = map_add(&tree->children, map_pair(frame->parent, frame->name), &added);
-	if (!added) {
-		frame_merge(&tree->frames[*node], frame);
-		return *node;
-	}
-	*node = tree->frame_count;
+	memory_grow(tree->links, tree->frame_count, tree->link_capacity);
 	memory_grow(tree->frames, tree->frame_count, tree->frame_capacity);
+	const uint32_t node = child_find(tree, frame->parent, frame->name);
+	if (node < tree->frame_count) {
+		frame_merge(&tree->frames[node], frame);
+		return node;
+	}
 	tree->frames[tree->frame_count] = *frame;
 	const struct heap_name *name = &tree->names[frame->name];
 	bool is_managed = heap_name_is_managed(name) && (!name->is_interpreter || name->is_interpreted),
@@ -444,8 +478,7 @@ static uint32_t node_add(struct heap_names *names, const struct heap_frame *fram
 		is_native && (tree->frames[frame->parent].is_in_java || library_is_of_java(name->symbol));
 	tree->frames[tree->frame_count].has_offset =
 		tree->frames[frame->parent].has_offset || heap_name_is_offset(&tree->names[frame->name]);
-	tree->frame_count++;
-	return *node;
+	return tree->frame_count++;
 }
 
 /* The functions of one code address, called from `parent`: the real one first, what is inlined into it after. */
