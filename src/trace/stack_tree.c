@@ -8,7 +8,7 @@
 #include "trace/code_rows.h"
 #include "trace/row_ids.h"
 
-enum { MEMORY_BITS = 12, FIRST_BITS = 10, ROWS_MAX = 1 << 30 };
+enum { MEMORY_BITS = 12, FIRST_BITS = 10, ROWS_MAX = 1 << 30, FETCH_AHEAD = 16 };
 
 struct tree_memory {
 	uint32_t parent, frame, id;
@@ -68,6 +68,9 @@ static bool cells_grow(const struct tree *tree, uint32_t **cells, uint32_t *bits
 		return false;
 	uint32_t mask = (uint32_t)((UINT64_C(1) << larger_bits) - 1);
 	for (uint32_t id = first; id < count; id++) {
+		/* Each cell lies somewhere else: have the next ones fetched meanwhile. */
+		if (id + FETCH_AHEAD < count)
+			__builtin_prefetch(&larger[hash(tree, id + FETCH_AHEAD) & mask], 1);
 		uint32_t place = (uint32_t)hash(tree, id) & mask;
 		while (larger[place])
 			place = (place + 1) & mask;
