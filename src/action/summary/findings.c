@@ -464,7 +464,7 @@ static void outstanding_find(struct summary *summary)
 	sink_format(&text, "%s has %u %% of the bytes that are %s%s", summary_function(summary, sum.node),
 		    text_percent(numbers->outstanding_bytes, whole),
 		    ends_outstanding(summary->source->table->dictionary),
-		    summary->source->window->earlier_count ? ", without those from before the trace" : "");
+		    summary_less_earlier(summary));
 	const size_t title = text.used;
 	sink_format(&text, ": %s", bytes_of(summary, numbers->outstanding_bytes).data);
 	blocks_tell(summary, &sum, numbers->outstanding_count, &text);

@@ -349,6 +349,11 @@ static bool is_python(const struct trace_dictionary *dictionary, uint32_t proces
 	return false;
 }
 
+const char *summary_less_earlier(const struct summary *summary)
+{
+	return summary->source->window->earlier_count ? ", without those from before the trace" : "";
+}
+
 bool summary_maps_old_arenas(const struct summary *summary)
 {
 	const struct trace_dictionary *dictionary = summary->source->table->dictionary;

@@ -155,6 +155,10 @@ struct summary_resident summary_resident_parts(const struct summary *summary);
     block has lain, and no object of Python. 0 if they are few or unknown. */
 uint64_t summary_mapped_bytes(const struct summary *summary);
 
+/** Return what sums of what is left say behind them: that they are without blocks from before the trace; "" if there
+    are none. */
+const char *summary_less_earlier(const struct summary *summary);
+
 /** Return whether arenas that Python took before an attach may be in these bytes. They are in no event. */
 bool summary_maps_old_arenas(const struct summary *summary);
 

@@ -459,7 +459,7 @@ static void outstanding_put(const struct summary_screen *screen)
 		 ends_outstanding(screen->summary->source->table->dictionary),
 		 summary_bytes_of(screen, totals->outstanding_bytes).data,
 		 summary_count_of(screen, totals->outstanding_count).data, text_plural(totals->outstanding_count),
-		 screen->summary->source->window->earlier_count ? ", without those from before the trace" : "");
+		 summary_less_earlier(screen->summary));
 	*line = (char)toupper(*line);
 	summary_heading(screen, line);
 	shares_put(screen, SUMMARY_OUTSTANDING, ACTION_NUMBER_outstanding_bytes, ACTION_NUMBER_outstanding_count);
