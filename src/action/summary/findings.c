@@ -12,6 +12,7 @@
 #include "action/report/stack_view.h"
 #include "action/summary/forecast.h"
 #include "action/summary/function_sum.h"
+#include "action/summary/line_shares.h"
 #include "action/summary/summary.h"
 #include "action/summary/summary_lines.h"
 #include "base/map.h"
@@ -256,14 +257,22 @@ static void blocks_tell(const struct summary *summary, const struct function_sum
 	sink_put(text, '.');
 }
 
-/* Ask for the function's stack, which comes first, or for the callers if they are several. */
+/* Ask for the function's stack, which comes first, or for the callers if they are several; by line if the number is
+   from several lines. */
 static void command_stacks(const struct summary *summary, struct sink *out, const struct function_sum *sum,
-			   const char *key)
+			   const char *key, enum action_number number)
 {
+	struct line_shares shares = {.items = NULL};
+	uint32_t user = sum->node ? stack_view_user_node(summary->input, sum->node) : 0;
 	command_begin(summary, out, "heap");
 	if (sum->stack_count == 1 || !command_require(summary, out, "-callers", sum->node))
 		sink_text(out, " -stacks");
 	sink_format(out, " %s -top 3", key);
+	if (user)
+		line_shares_find(&shares, summary, sum->node, user, number);
+	if (line_shares_are_several(&shares))
+		sink_text(out, " -lines");
+	line_shares_fini(&shares);
 	command_filter(summary, out);
 }
 
@@ -337,7 +346,7 @@ static void peak_find(struct summary *summary)
 	sink_format(&text, ": %s", bytes_of(summary, numbers->peak_bytes).data);
 	blocks_tell(summary, &sum, numbers->peak_count, &text);
 	put_in_peak_tell(summary, &sum, &text);
-	command_stacks(summary, &command, &sum, "sp");
+	command_stacks(summary, &command, &sum, "sp", ACTION_NUMBER_peak_bytes);
 	finding_add_at(summary, FINDING_PEAK, summary->source->window->peak_at_ns, &text, title, &command);
 }
 
@@ -468,7 +477,7 @@ static void outstanding_find(struct summary *summary)
 	const size_t title = text.used;
 	sink_format(&text, ": %s", bytes_of(summary, numbers->outstanding_bytes).data);
 	blocks_tell(summary, &sum, numbers->outstanding_count, &text);
-	command_stacks(summary, &command, &sum, "so");
+	command_stacks(summary, &command, &sum, "so", ACTION_NUMBER_outstanding_bytes);
 	finding_add(summary, FINDING_OUTSTANDING, &text, title, &command);
 }
 

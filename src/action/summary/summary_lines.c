@@ -7,6 +7,7 @@
 
 #include "action/report/report_columns.h"
 #include "action/report/stack_view.h"
+#include "action/summary/line_shares.h"
 #include "trace/code_rows.h"
 #include "trace/trace.h"
 
@@ -147,53 +148,17 @@ static void callers_put(const struct summary_screen *screen, uint32_t innermost,
 	arena_fini(&arena);
 }
 
-/* Return the site of a row with the most bytes, HEAP_NONE if there is none. */
-static uint32_t largest_site(const struct summary *summary, uint32_t row)
-{
-	const struct heap_window *window = summary->source->window;
-	uint32_t site = HEAP_NONE;
-	uint64_t most = 0;
-	for (uint32_t i = 0; i < window->cell_count; i++) {
-		const struct heap_numbers *numbers = &window->numbers[i];
-		uint64_t bytes = numbers->peak_bytes + numbers->outstanding_bytes + 1;
-		if (bytes <= most || action_site_node(summary->input, summary->source, &window->cells[i]) != row)
-			continue;
-		most = bytes;
-		site = window->cells[i].site;
-	}
-	return site;
-}
-
-/* Return the line of a row's frame, 0 if it is not known. A function calls from several lines in this row or others:
-   then it is the line of the site with the most bytes. */
-static uint32_t line_of(const struct summary *summary, uint32_t row, uint32_t node)
-{
-	struct heap_names *names = action_names(summary->input);
-	const struct heap_table *table = summary->source->table;
-	const struct heap_frame *frame = heap_names_frame(names, node);
-	uint32_t line = frame->line, name = frame->name, count = 0;
-	uint32_t site = line ? HEAP_NONE : largest_site(summary, row);
-	uint32_t at = site == HEAP_NONE ? 0 : table->sites[site].stack;
-	while (at && heap_names_stack(names, at) != node)
-		at = table->dictionary->nodes[at].parent;
-	const struct heap_address_function *function =
-		at ? heap_names_address(names, table->dictionary->nodes[at].frame, &count) : NULL;
-	for (uint32_t i = 0; i < count; i++)
-		if (function[i].name == name)
-			line = function[i].line;
-	return line;
-}
-
-/* The text of a row's frame, with its line if that is known and there is room for it behind `used` columns. */
-static const char *frame_with_line(const struct summary_screen *screen, uint32_t row, uint32_t node, unsigned used,
-				   struct arena *arena)
+/* The text of a row's frame, with its line if that is known and there is room for it behind `used` columns. A function
+   calls from several lines in this row or others: then it is the one with the most bytes. */
+static const char *frame_with_line(const struct summary_screen *screen, const struct line_shares *shares, uint32_t node,
+				   unsigned used, struct arena *arena)
 {
 	struct heap_names *names = action_names(screen->summary->input);
 	const struct heap_frame *frame = heap_names_frame(names, node);
 	const struct heap_name *name = heap_names_name(names, frame->name);
 	const char *text = summary_frame_text(screen, node, true),
 		   *file = heap_name_is_managed(name) ? name->image : frame->file;
-	uint32_t line = file ? line_of(screen->summary, row, node) : 0;
+	uint32_t line = !file ? 0 : frame->line ? frame->line : shares->count ? shares->items[0].line : 0;
 	if (!line)
 		return text;
 	const char *with_line = arena_format(arena, "%s  %s:%" PRIu32, text, text_shown(text_file_name(file)), line);
@@ -214,7 +179,21 @@ static void put_in_put(const struct summary_screen *screen, uint32_t node)
 	free(text);
 }
 
-void summary_stack_put(const struct summary_screen *screen, const char *numbers, uint32_t node)
+/* Say which lines the bytes are from, if one does not stand for them. */
+static void lines_put(const struct summary_screen *screen, const struct line_shares *shares)
+{
+	struct sink sink;
+	if (!line_shares_are_several(shares))
+		return;
+	sink_to_memory(&sink);
+	line_shares_tell(shares, &sink);
+	char *text = sink_take(&sink, NULL);
+	summary_words_put(screen, CALLERS_INDENT, text, "");
+	free(text);
+}
+
+void summary_stack_put(const struct summary_screen *screen, const char *numbers, uint32_t node,
+		       enum action_number number)
 {
 	struct action_input *input = screen->summary->input;
 	if (!node || node == HEAP_NONE) {
@@ -223,7 +202,12 @@ void summary_stack_put(const struct summary_screen *screen, const char *numbers,
 	}
 	uint32_t user = stack_view_user_node(input, node);
 	struct arena arena = {0};
-	summary_line_put(screen, numbers, frame_with_line(screen, node, user, text_width(numbers), &arena));
+	struct line_shares shares = {.items = NULL};
+	if (!heap_names_frame(action_names(input), user)->line)
+		line_shares_find(&shares, screen->summary, node, user, number);
+	summary_line_put(screen, numbers, frame_with_line(screen, &shares, user, text_width(numbers), &arena));
+	lines_put(screen, &shares);
+	line_shares_fini(&shares);
 	arena_fini(&arena);
 	put_in_put(screen, node);
 	if (!input->layout.has_all_frames)

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "action/report/report_columns.h"
 #include "action/summary/summary.h"
 #include "base/style.h"
 
@@ -47,7 +48,9 @@ void summary_heading(const struct summary_screen *screen, const char *text);
 /** Return the name of a node's frame for people, with its image or without; it lives until the next one. */
 const char *summary_frame_text(const struct summary_screen *screen, uint32_t node, bool with_image);
 
-/** Write a row: its numbers with the function of the user's code, and its callers below. */
-void summary_stack_put(const struct summary_screen *screen, const char *numbers, uint32_t node);
+/** Write a row: its numbers with the function of the user's code, and its callers below. `number` says of which lines
+    of the function it is. */
+void summary_stack_put(const struct summary_screen *screen, const char *numbers, uint32_t node,
+		       enum action_number number);
 
 #endif

@@ -350,7 +350,7 @@ static void shares_put(const struct summary_screen *screen, enum summary_list_id
 		uint64_t own = report_number_at(numbers, bytes), count = report_number_at(numbers, blocks);
 		snprintf(line, sizeof(line), "  %10s %3u %%  %s block%s  ", summary_bytes_of(screen, own).data,
 			 text_percent(own, all), summary_count_of(screen, count).data, text_plural(count));
-		summary_stack_put(screen, line, list->rows.rows[i]->group);
+		summary_stack_put(screen, line, list->rows.rows[i]->group, bytes);
 		if (!is_named && function_sum_has(screen->summary->input, largest, list->rows.rows[i]->group)) {
 			nameless_put(screen, largest);
 			is_named = true;
@@ -481,7 +481,7 @@ static void growth_row_put(const struct summary_screen *screen, const struct sur
 		snprintf(line, sizeof(line), "  no finding, %s: ", growth_sentence(growth->verdict));
 	struct text pid;
 	if (own->stack_count)
-		summary_stack_put(screen, line, own->node);
+		summary_stack_put(screen, line, own->node, ACTION_NUMBER_outstanding_bytes);
 	else
 		summary_line_put(screen, line, summary_growth_name(screen->summary, own, &pid));
 }
@@ -674,7 +674,7 @@ static void more_row_put(const struct summary_screen *screen, enum summary_list_
 									  : figures->numbers.temporary_count)
 				 .data,
 			 summary_count_of(screen, figures->numbers.total_count).data);
-	summary_stack_put(screen, line, row->group);
+	summary_stack_put(screen, line, row->group, ACTION_NUMBER_total_bytes);
 }
 
 static void more_lists_put(const struct summary_screen *screen)

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+#include "action/summary/line_shares.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "base/order.h"
+#include "base/sink.h"
+#include "base/text.h"
+#include "trace/code_rows.h"
+#include "trace/trace.h"
+
+enum { WHOLE_PERCENT = 90, NOTABLE_PERCENT = 5, TOLD = 3 };
+
+/* Return the line of the frame `node` in the stack of a site; 0: it is not known. */
+static uint32_t site_line(const struct summary *summary, uint32_t site, uint32_t node)
+{
+	struct heap_names *names = action_names(summary->input);
+	const struct trace_dictionary *dictionary = summary->source->table->dictionary;
+	uint32_t name = heap_names_frame(names, node)->name, line = 0, count = 0,
+		 at = summary->source->table->sites[site].stack;
+	while (at && heap_names_stack(names, at) != node)
+		at = dictionary->nodes[at].parent;
+	const struct heap_address_function *function =
+		at ? heap_names_address(names, dictionary->nodes[at].frame, &count) : NULL;
+	for (uint32_t i = 0; i < count; i++)
+		if (function[i].name == name)
+			line = function[i].line;
+	return line;
+}
+
+static void share_add(struct line_shares *shares, uint32_t line, uint64_t bytes)
+{
+	size_t at = 0;
+	while (at < shares->count && shares->items[at].line != line)
+		at++;
+	if (at == shares->count) {
+		memory_grow(shares->items, shares->count, shares->capacity);
+		shares->items[shares->count++] = (struct line_share){.line = line};
+	}
+	shares->items[at].bytes += bytes;
+}
+
+static int share_compare(const void *one, const void *other)
+{
+	const struct line_share *left = one, *right = other;
+	return left->bytes != right->bytes ? COMPARE(right->bytes, left->bytes) : COMPARE(left->line, right->line);
+}
+
+/* Add up the row's sites, by the number or, if none has any of it, by what else says which site matters. */
+static void shares_add(struct line_shares *shares, const struct summary *summary, uint32_t row, uint32_t node,
+		       const enum action_number *number)
+{
+	const struct heap_window *window = summary->source->window;
+	for (uint32_t i = 0; i < window->cell_count; i++) {
+		const struct heap_numbers *numbers = &window->numbers[i];
+		uint64_t bytes = number ? report_number_at(numbers, *number)
+					: numbers->peak_bytes + numbers->outstanding_bytes + 1;
+		if (!bytes || action_site_node(summary->input, summary->source, &window->cells[i]) != row)
+			continue;
+		uint32_t line = site_line(summary, window->cells[i].site, node);
+		if (line)
+			share_add(shares, line, bytes);
+		shares->bytes += number && line ? bytes : 0;
+	}
+}
+
+void line_shares_find(struct line_shares *shares, const struct summary *summary, uint32_t row, uint32_t node,
+		      enum action_number number)
+{
+	*shares = (struct line_shares){.items = NULL};
+	shares_add(shares, summary, row, node, &number);
+	if (!shares->count)
+		shares_add(shares, summary, row, node, NULL);
+	if (shares->count)
+		qsort(shares->items, shares->count, sizeof(*shares->items), share_compare);
+}
+
+bool line_shares_are_several(const struct line_shares *shares)
+{
+	return shares->bytes && text_percent(shares->items[0].bytes, shares->bytes) < WHOLE_PERCENT;
+}
+
+void line_shares_tell(const struct line_shares *shares, struct sink *out)
+{
+	size_t told = 0;
+	while (told < shares->count && told < TOLD &&
+	       text_percent(shares->items[told].bytes, shares->bytes) >= NOTABLE_PERCENT) {
+		const struct line_share *own = &shares->items[told];
+		sink_format(out, "%s%u %% at line %" PRIu32, told ? ", " : "", text_percent(own->bytes, shares->bytes),
+			    own->line);
+		told++;
+	}
+	if (told < shares->count)
+		sink_format(out, "%s%zu more line%s", told ? ", " : "", shares->count - told,
+			    text_plural(shares->count - told));
+}
+
+void line_shares_fini(struct line_shares *shares)
+{
+	free(shares->items);
+	*shares = (struct line_shares){.items = NULL};
+}
