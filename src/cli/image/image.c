@@ -140,16 +140,23 @@ static int set_values(const struct image_add *add, struct image_option *option)
 	return error ? cli_fail("image add: %s", why.text) : CLI_OK;
 }
 
-/* Say what may not be as expected. CLI_OK, or CLI_FAILED after a message. */
+/* Refuse what is no file. CLI_OK, or CLI_FAILED after a message. */
 static int check_file(const struct image_option *option)
 {
 	struct stat status;
 	char *resolved = image_option_is_path(option) ? realpath(option->image, NULL) : NULL;
-	if (resolved && stat(resolved, &status) == 0 && !S_ISREG(status.st_mode)) {
-		free(resolved);
-		return cli_fail("image add: %s is not a file", option->image);
-	}
-	if (resolved && (status.st_mode & (S_ISUID | S_ISGID)) && !option->is_privileged)
+	bool is_wrong = resolved && stat(resolved, &status) == 0 && !S_ISREG(status.st_mode);
+	free(resolved);
+	return is_wrong ? cli_fail("image add: %s is not a file", option->image) : CLI_OK;
+}
+
+/* Say what may not be as expected of an option that is there now. */
+static void say_surprises(const struct image_option *option)
+{
+	struct stat status;
+	char *resolved = image_option_is_path(option) ? realpath(option->image, NULL) : NULL;
+	if (resolved && stat(resolved, &status) == 0 && (status.st_mode & (S_ISUID | S_ISGID)) &&
+	    !option->is_privileged)
 		cli_say("%s is setuid or setgid: its starts are left alone without --privileged", option->image);
 	if (option->image[0] && !image_option_is_path(option) && !option->user[0] && !option->owner[0] &&
 	    !option->service[0])
@@ -159,7 +166,6 @@ static int check_file(const struct image_option *option)
 	if (image_option_is_path(option) && !resolved)
 		cli_say("there is no %s yet", option->image);
 	free(resolved);
-	return CLI_OK;
 }
 
 static int add_run(int count, char **arguments)
@@ -180,6 +186,7 @@ static int add_run(int count, char **arguments)
 		return status;
 	if (image_file_write(&option, &diag))
 		return cli_fail("image add: %s", diag.text);
+	say_surprises(&option);
 	image_say_in_force(&option);
 	return CLI_OK;
 }
