@@ -245,7 +245,7 @@ test("a held picture is a trace: findings, finer times, single blocks", async ()
 	await says(page, "#panel", "its trace is being read");
 	await says(page, "#blocks-controls", "its trace is being read");
 	read();
-	await says(page, "#sentence", "never freed");
+	await says(page, "#sentence", "is still there");
 	// What is live at the end is a finding of runs that are too short for growth, and this one need not be.
 	await says(page, "#panel", "obeys!main (has|holds) \\d+ % of the (peak|bytes that are live at the end)");
 	assert.equal(await statusOf(held), 410);
