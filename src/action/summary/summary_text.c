@@ -444,11 +444,11 @@ static void peak_put(const struct summary_screen *screen)
 		 summary_count_of(screen, window->totals.peak_count).data, text_plural(window->totals.peak_count),
 		 text_duration(window->peak_at_ns).data, rounding);
 	summary_heading(screen, line);
+	mapped_put(screen);
 	arenas_put(screen);
 	function_put(screen);
 	shares_put(screen, SUMMARY_PEAK, ACTION_NUMBER_peak_bytes, ACTION_NUMBER_peak_count);
 	java_put(screen, SUMMARY_PEAK);
-	mapped_put(screen);
 }
 
 static void outstanding_put(const struct summary_screen *screen)
