@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "base/text.h"
+#include "query/library_frames.h"
 
 /* The file's lines as string literals; the build makes it. A part begins with "## NAME: what it has". */
 static const char default_list[] =
@@ -160,13 +161,29 @@ uint32_t heap_cull_user_node(struct heap_cull *cull, struct heap_names *names, u
 	return interpreted ? interpreted : node;
 }
 
+/* Return the frame that stands for a stack that would be culled whole, of which `outermost` is the last: the outermost
+   one that neither begins a program or thread nor is an allocator's. */
+static uint32_t real_node(struct heap_cull *cull, struct heap_names *names, uint32_t node, uint32_t outermost)
+{
+	uint32_t real = 0;
+	for (uint32_t at = node; at; at = heap_names_frame(names, at)->parent) {
+		const struct heap_name *name = heap_names_name(names, heap_names_frame(names, at)->name);
+		if (name->is_mark)
+			break;
+		if (name->is_entry || library_begins(name) || heap_patterns_match(&cull->allocators, names, at))
+			continue;
+		real = at;
+	}
+	return real ? real : outermost;
+}
+
 uint32_t heap_cull_node(struct heap_cull *cull, struct heap_names *names, uint32_t node)
 {
 	uint32_t outermost = node;
 	for (uint32_t at = node; at; at = heap_names_frame(names, at)->parent) {
 		const struct heap_name *name = heap_names_name(names, heap_names_frame(names, at)->name);
 		if (name->is_mark)
-			return outermost;
+			break;
 		if (!heap_cull_matches(cull, names, at)) {
 			uint32_t around = wrappers_allocator_around(&cull->allocators, names, at);
 			if (!around)
@@ -175,7 +192,7 @@ uint32_t heap_cull_node(struct heap_cull *cull, struct heap_names *names, uint32
 		}
 		outermost = at;
 	}
-	return outermost;
+	return cull->with_entries ? real_node(cull, names, node, outermost) : outermost;
 }
 
 void heap_cull_fini(struct heap_cull *cull)

@@ -52,17 +52,22 @@ static size_t image_stem(const char *image)
 }
 
 /* "ld-linux-x86-64" is ld-linux, "libc-2.31" libc. */
-static bool is_library_image(const char *image)
+static bool is_image_of(const char *image, const char *const *words, size_t count)
 {
 	size_t length = image_stem(image);
 	if (!image[length] && *image != '[')
 		return false;
-	if (is_one_of(image, length, images, COUNT_OF(images)))
+	if (is_one_of(image, length, words, count))
 		return true;
 	for (size_t i = length; i-- > 1;)
-		if (image[i] == '-' && is_one_of(image, i, images, COUNT_OF(images)))
+		if (image[i] == '-' && is_one_of(image, i, words, count))
 			return true;
 	return false;
+}
+
+static bool is_library_image(const char *image)
+{
+	return is_image_of(image, images, COUNT_OF(images));
 }
 
 bool library_is_interpreter(const char *image)
@@ -276,6 +281,14 @@ bool library_frame(const struct heap_name *name)
 	if (is_library_image(name->image) || library_namespace(name, &at))
 		return true;
 	return is_start(name);
+}
+
+bool library_begins(const struct heap_name *name)
+{
+	static const char *const loaders[] = {"ld-linux", "ld", "ld-musl"};
+	if (name->is_mark || !name->image || heap_name_is_managed(name))
+		return false;
+	return is_start(name) || is_image_of(name->image, loaders, COUNT_OF(loaders));
 }
 
 void library_label(const struct heap_name *name, char *label, size_t size)

@@ -9,6 +9,10 @@
     alloc, ...), since templates and static libraries are in the program's own image. Marks are none. */
 bool library_frame(const struct heap_name *name);
 
+/** Return whether the name is that of a frame that only begins what runs: the loader's, and where a program or a thread
+    begins. */
+bool library_begins(const struct heap_name *name);
+
 /** Return whether an image is CPython itself, by its file name: python3.11, libpython3.so. */
 bool library_is_interpreter(const char *image);
 

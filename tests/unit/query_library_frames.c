@@ -199,10 +199,31 @@ static void files_of_python(void **state)
 		assert_int_equal(library_of_python(cases[i].path), cases[i].is_library);
 }
 
+static void frames_that_begin(void **state)
+{
+	(void)state;
+	static const struct heap_name begins[] = {{.image = "ld-linux-x86-64.so.2", .symbol = "_dl_init"},
+						  {.image = "ld-linux-x86-64.so.2"},
+						  {.image = "ld-musl-x86_64.so.1"},
+						  {.image = "libc.so.6", .symbol = "__libc_start_main"},
+						  {.image = "libc.so.6", .symbol = "clone3"},
+						  {.image = "app", .symbol = "_start"}},
+				      others[] = {{.image = "libstdc++.so.6.0.30"},
+						  {.image = "libc.so.6", .symbol = "fopen"},
+						  {.image = "ld-tool", .symbol = "main"},
+						  {.image = NULL},
+						  {.image = "app", .is_mark = true, .symbol = "_start"}};
+	for (size_t i = 0; i < sizeof(begins) / sizeof(*begins); i++)
+		assert_true(library_begins(&begins[i]));
+	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
+		assert_false(library_begins(&others[i]));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(frames_of_libraries),
+		cmocka_unit_test(frames_that_begin),
 		cmocka_unit_test(crates),
 		cmocka_unit_test(runtimes),
 		cmocka_unit_test(compiled_functions),

@@ -7,6 +7,7 @@
 #include "action/report/stack_view.h"
 #include "base/map.h"
 #include "base/memory.h"
+#include "query/library_frames.h"
 
 static void row_add(struct function_sum *sum, const struct action_row *row, uint64_t number)
 {
@@ -66,7 +67,7 @@ static uint32_t named_caller(const struct heap_names *names, uint32_t node)
 {
 	while ((node = heap_names_frame(names, node)->parent)) {
 		const struct heap_name *name = heap_names_name(names, heap_names_frame(names, node)->name);
-		if (!heap_name_is_offset(name) && !name->is_mark)
+		if (!heap_name_is_offset(name) && !name->is_mark && !library_begins(name))
 			break;
 	}
 	return node;

@@ -105,4 +105,19 @@ def test_first_frames():
         sys.exit(77)
 
 
-sys.exit(run_tests(test_first_frames))
+def test_loaded_libraries():
+    """What libstdc++ allocates when it is loaded is in a row of its own: every frame of that stack is of the default list, the loader's, too."""
+    with open("pool.cpp", "w") as source:
+        source.write("#include <cstdlib>\n#include <string>\nint main(int count, char **words) { return std::string(words[0]).size() == 0 || std::malloc(100) == nullptr; }\n")
+    subprocess.run(["g++", "-O1", "-g", "pool.cpp", "-o", "pool"], check=True)
+    xheap("record", "-q", "-o", "pool.xht", "--", "./pool")
+    whole = stacks("pool.xht", "st", "-noDefaultCull")
+    pools = [stack for stack, _ in whole if any("libstdc++" in symbol_of(frame) or "libstdc++" in frame.get("image", "") for frame in stack) and not any(frame.get("symbol") == "main" for frame in stack)]
+    expect(len(pools) == 1, f"allocations of libstdc++ as it is loaded: {pools}")
+    expect("ld-linux" in json.dumps(pools[0][-1]), f"the loader begins: {pools[0]}")
+    rows = [stack[0] for stack, _ in stacks("pool.xht", "st")]
+    expect(any("libstdc++" in json.dumps(frame) for frame in rows), f"the row is libstdc++'s: {rows}")
+    expect(not any("ld-linux" in json.dumps(frame) for frame in rows), f"no row is the loader's: {rows}")
+
+
+sys.exit(run_tests(test_first_frames, test_loaded_libraries))
