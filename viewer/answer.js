@@ -81,12 +81,10 @@ function drawSentence(app) {
 			make("b", formatBytes(resident.bytes)),
 			trace.processes.length > 1 ? " was resident in the largest process;" : " was resident;",
 		);
-	// Not of a process whose end is known.
-	const goesOn = trace.processes.every(({end}) => !end || end === "unknown");
 	children.push(
 		" ",
 		make("b", about + formatBytes(totals.outstanding_bytes)),
-		app.source.held || trace.fleet || goesOn ? " is still there." : resident ? " never freed." : " was never freed.",
+		trace.processes.every(({end}) => end && end !== "unknown") ? " was never freed." : " is still there.",
 	);
 	fill(byId("sentence"), ...children);
 }
