@@ -23,6 +23,7 @@ struct record {
 	bool is_end_shown;        /**< the message that recording has ended was printed */
 	pid_t command_pid, logger_pid;
 	bool has_crashed;       /**< a signal that its own fault raised ended the command */
+	bool has_failed;        /**< it exited with another status than 0 */
 	uint64_t run_ns;        /**< how long the command ran, or the processes were recorded; 0: not known */
 	int control;            /**< socket of the logger */
 	uint64_t index_wait_ns; /**< when the trace was complete and only its index was missing; 0: it is not */

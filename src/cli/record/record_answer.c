@@ -45,7 +45,7 @@ enum {
 	SHORT_LEAST_NS = 5000000,   /* or this; */
 	LONG_SHARE = 10,            /* else at least one in so many, */
 	LONG_LEAST_NS = 250000000,  /* up to this */
-	CRASH_LEAST_NS = 200000000, /* where the command crashed, at least this */
+	CRASH_LEAST_NS = 200000000, /* where the command crashed, or failed for want of memory, at least this */
 	LINE_BYTES = 1024,
 	NS_PER_US = 1000,
 	FIXED_NS = 4500000,        /* a process, and the names of the code of a small program; */
@@ -91,6 +91,16 @@ struct answer_budget {
 	bool is_share; /* of the recording's processor time */
 };
 
+/* Return whether the command may have exited for want of memory: calls of it have failed, or were under way. */
+static bool may_lack_memory(const struct record *record)
+{
+	const struct control_summary *summary = &record->summary;
+	uint64_t done = 0;
+	for (int kind = 0; kind < EVENT_KIND_COUNT; kind++)
+		done += summary->kinds[kind];
+	return record->has_failed && done < summary->events;
+}
+
 /* Return the budget: the command and the logger have been waited for. Why a program crashed is worth some more. */
 static struct answer_budget budget_of(const struct record *record)
 {
@@ -101,7 +111,7 @@ static struct answer_budget budget_of(const struct record *record)
 		least_ns = SHORT_LEAST_NS;
 	if (!is_short && least_ns > LONG_LEAST_NS)
 		least_ns = LONG_LEAST_NS;
-	if (record->has_crashed && least_ns < CRASH_LEAST_NS)
+	if ((record->has_crashed || may_lack_memory(record)) && least_ns < CRASH_LEAST_NS)
 		least_ns = CRASH_LEAST_NS;
 	if (!is_short) {
 		getrusage(RUSAGE_CHILDREN, &usage);

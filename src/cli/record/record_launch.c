@@ -383,6 +383,7 @@ int record_launch(struct record *record)
 	int status = job_wait(record->command_pid), logger_status = 0;
 	record->run_ns = monotonic_now_ns() - began_ns;
 	record->has_crashed = WIFSIGNALED(status) && explain_is_crash(WTERMSIG(status));
+	record->has_failed = WIFEXITED(status) && WEXITSTATUS(status);
 	job_forward_to(0); /* somebody else may get its number */
 	record_tell(record, CONTROL_STATUS, status);
 	if (is_refused(record, status))
