@@ -192,7 +192,8 @@ uint32_t heap_cull_node(struct heap_cull *cull, struct heap_names *names, uint32
 		}
 		outermost = at;
 	}
-	return cull->with_entries ? real_node(cull, names, node, outermost) : outermost;
+	/* Who names frames to be culled means the rest. */
+	return cull->with_entries && !cull->frames.count ? real_node(cull, names, node, outermost) : outermost;
 }
 
 void heap_cull_fini(struct heap_cull *cull)
