@@ -70,6 +70,8 @@ void line_shares_find(struct line_shares *shares, const struct summary *summary,
 		      enum action_number number)
 {
 	*shares = (struct line_shares){.items = NULL};
+	if (heap_names_frame(action_names(summary->input), node)->line)
+		return;
 	shares_add(shares, summary, row, node, &number);
 	if (!shares->count)
 		shares_add(shares, summary, row, node, NULL);

@@ -202,9 +202,8 @@ void summary_stack_put(const struct summary_screen *screen, const char *numbers,
 	}
 	uint32_t user = stack_view_user_node(input, node);
 	struct arena arena = {0};
-	struct line_shares shares = {.items = NULL};
-	if (!heap_names_frame(action_names(input), user)->line)
-		line_shares_find(&shares, screen->summary, node, user, number);
+	struct line_shares shares;
+	line_shares_find(&shares, screen->summary, node, user, number);
 	summary_line_put(screen, numbers, frame_with_line(screen, &shares, user, text_width(numbers), &arena));
 	lines_put(screen, &shares);
 	line_shares_fini(&shares);
