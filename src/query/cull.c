@@ -192,7 +192,7 @@ uint32_t heap_cull_node(struct heap_cull *cull, struct heap_names *names, uint32
 		}
 		outermost = at;
 	}
-	/* Who names frames to be culled means the rest. */
+	/* Where a user typed frames to be culled, the outermost one stays, whatever it is. */
 	return cull->with_entries && !cull->frames.count ? real_node(cull, names, node, outermost) : outermost;
 }
 

@@ -53,7 +53,9 @@ bool heap_cull_folds(struct heap_cull *cull, struct heap_names *names, uint32_t 
     Without such a frame, the node itself. */
 uint32_t heap_cull_user_node(struct heap_cull *cull, struct heap_names *names, uint32_t node);
 
-/** Return the first node of the stack, from inside out, that is not culled; the outermost real frame's if all are. */
+/** Return the first node of the stack, from inside out, that is not culled. If all are, the outermost real
+    frame's: with the default list alone that is none of an allocator, and none that only begins what runs, if there is
+    another (docs/semantics.md, "Frames"). */
 uint32_t heap_cull_node(struct heap_cull *cull, struct heap_names *names, uint32_t node);
 
 /** Free the patterns. */

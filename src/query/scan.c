@@ -191,7 +191,7 @@ static bool has_reallocs(const struct heap_rows *rows)
 	return any;
 }
 
-/* What tells whether a group has anything that is wanted; 0: each one has. Ends that came later need the times. */
+/* Return the columns that show whether a group has anything wanted; 0: each group has. Late ends need the times. */
 static unsigned telling_columns(const struct heap_scan *scan, const struct heap_group *group)
 {
 	const unsigned states = group->end_count ? PACK_TIMES : PACK_STATES;

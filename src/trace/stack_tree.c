@@ -68,7 +68,7 @@ static bool cells_grow(const struct tree *tree, uint32_t **cells, uint32_t *bits
 		return false;
 	uint32_t mask = (uint32_t)((UINT64_C(1) << larger_bits) - 1);
 	for (uint32_t id = first; id < count; id++) {
-		/* Each cell lies somewhere else: have the next ones fetched meanwhile. */
+		/* The cells are scattered: ask the processor for later ones now. */
 		if (id + FETCH_AHEAD < count)
 			__builtin_prefetch(&larger[hash(tree, id + FETCH_AHEAD) & mask], 1);
 		uint32_t place = (uint32_t)hash(tree, id) & mask;

@@ -19,8 +19,8 @@ struct line_shares {
 	uint64_t bytes; /**< of all of them; 0: none has any, and the lines are in the order of other bytes */
 };
 
-/** Find the lines of a row: of the frame `node` of its stacks, by a number of bytes. There are none if the frame has one
-    line by itself. Free them. */
+/** Find the lines of a row: of the frame `node` of its stacks, by a number of bytes. There are none if the frame has
+    one line by itself. Free them. */
 void line_shares_find(struct line_shares *shares, const struct summary *summary, uint32_t row, uint32_t node,
 		      enum action_number number);
 
