@@ -102,10 +102,10 @@ _xheap_check() {
 	case $2 in
 	--budget | --junit) compopt -o default 2>/dev/null; COMPREPLY=($(compgen -f -- "$1")) ;;
 	--by) _xheap_reply "total function" "$1" ;;
-	--top | --fail-above | --least | --width) ;;
+	--top | --fail-above | --outstanding-above | --least | --width) ;;
 	--format) _xheap_reply "text json" "$1" ;;
 	*) case $1 in
-		-*) _xheap_reply "--budget --update --fail-above --by --least --strict --allow-incomplete --top --junit --github --format --noIndex --width --fullNames --allFrames --help" "$1" ;;
+		-*) _xheap_reply "--budget --update --fail-above --outstanding-above --by --least --strict --allow-incomplete --top --junit --github --format --noIndex --width --fullNames --allFrames --help" "$1" ;;
 		*) _xheap_traces "$1" ;;
 		esac ;;
 	esac

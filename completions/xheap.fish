@@ -256,6 +256,7 @@ complete -c xheap -n '__fish_seen_subcommand_from diff' -o fail-frames -x -d 'Al
 complete -c xheap -n '__fish_seen_subcommand_from check' -l budget -r -F -d 'Read the limits from FILE'
 complete -c xheap -n '__fish_seen_subcommand_from check' -l update -d 'Write the figures to the budget'
 complete -c xheap -n '__fish_seen_subcommand_from check' -l fail-above -x -d 'Compare with the traces before'
+complete -c xheap -n '__fish_seen_subcommand_from check' -l outstanding-above -x -d 'The percentage for what is never freed'
 complete -c xheap -n '__fish_seen_subcommand_from check' -l by -x -a 'total function' -d 'Also compare each function'
 complete -c xheap -n '__fish_seen_subcommand_from check' -l least -x -d 'A function may have this much'
 complete -c xheap -n '__fish_seen_subcommand_from check' -l strict -d 'Fail for everything that is not ok'

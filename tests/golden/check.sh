@@ -50,6 +50,10 @@ check losses.xht plain.xht --fail-above 5%
 check losses.xht plain.xht --fail-above 5% --allow-incomplete --by function --least 1 --top 1
 check plain.xht -- plain.xht plain.xht --fail-above 0% --github --junit same.xml | sed 's/\(stop-commands\)\?::[0-9a-f]\{32\}/\1::TOKEN/'
 grep property same.xml
+# Of what is never freed alone: the others may have 51 times as much.
+check losses.xht plain.xht --fail-above 5000% --outstanding-above 0% --allow-incomplete --top 1
+check losses.xht plain.xht --fail-above 5000% --outstanding-above 64K
+check plain.xht --budget holds.budget --outstanding-above 5%
 check losses.xht plain.xht --fail-above 64K
 check losses.xht plain.xht -- --fail-above
 check plain.xht losses.xht plain.xht --fail-above 5%

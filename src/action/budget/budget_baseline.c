@@ -19,7 +19,11 @@ static void limit_put(const struct budget_baseline *baseline, const struct budge
 		fewest = figures[i] < fewest ? figures[i] : fewest;
 	}
 	const struct budget_limit limit = {.metric = metric};
-	struct budget_change change = {.value = most > least ? most : least, .tolerance = baseline->tolerance};
+	bool is_outstanding = metric->number == ACTION_NUMBER_outstanding_bytes ||
+			      metric->number == ACTION_NUMBER_outstanding_count;
+	struct budget_change change = {.value = most > least ? most : least,
+				       .tolerance = is_outstanding ? baseline->outstanding_tolerance
+								   : baseline->tolerance};
 	change.variation = budget_share_for(change.value, most - fewest);
 	sink_text(out, " <= ");
 	budget_change_put(out, &limit, &change);

@@ -7,10 +7,11 @@
 
 /** What a baseline limits. */
 struct budget_baseline {
-	unsigned first, run_count; /**< the sources of the input that are the baseline */
-	uint64_t tolerance;   /**< in millionths */
-	bool is_by_function;  /**< each function, too */
-	uint64_t least_bytes; /**< a function may always have so much */
+	unsigned first, run_count;      /**< the sources of the input that are the baseline */
+	uint64_t tolerance;             /**< in millionths */
+	uint64_t outstanding_tolerance; /**< the same, of outstanding bytes and blocks */
+	bool is_by_function;            /**< each function, too */
+	uint64_t least_bytes;           /**< a function may always have so much */
 };
 
 /**

@@ -31,8 +31,8 @@ struct check_options {
 	struct layout_options layout;
 	/* --fail-above */
 	unsigned baseline_count; /* of the first paths; 0: there is a budget */
-	bool has_growth, has_least;
-	uint64_t growth; /* in millionths */
+	bool has_growth, has_least, has_outstanding_growth;
+	uint64_t growth, outstanding_growth; /* in millionths */
 	int by;
 	uint64_t least_bytes;
 };
@@ -63,6 +63,7 @@ static int budget_make(struct budget *budget, const struct check_options *option
 	const struct budget_baseline baseline = {.first = run_count(options),
 						 .run_count = options->baseline_count,
 						 .tolerance = options->growth,
+						 .outstanding_tolerance = options->outstanding_growth,
 						 .is_by_function = options->by == BY_FUNCTION,
 						 .least_bytes = options->least_bytes};
 	sink_to_memory(&out);
@@ -203,9 +204,8 @@ static int take_path(void *context, char *word)
 	return 0;
 }
 
-static int take_growth(void *context, const char *word, struct diag *why)
+static int parse_growth(uint64_t *growth, const char *word, struct diag *why)
 {
-	struct check_options *options = context;
 	static const double most = 1e9;
 	struct diff_limit limit;
 	if (diff_limit_parse(&limit, word, why))
@@ -214,9 +214,22 @@ static int take_growth(void *context, const char *word, struct diag *why)
 		return diag_fail(why, EINVAL, "%s",
 				 limit.is_percent ? "too large"
 						  : "not a percentage: bytes and blocks are limited by --budget");
-	options->has_growth = true;
-	options->growth = (uint64_t)llround(limit.percent * (BUDGET_WHOLE / 100));
+	*growth = (uint64_t)llround(limit.percent * (BUDGET_WHOLE / 100));
 	return 0;
+}
+
+static int take_growth(void *context, const char *word, struct diag *why)
+{
+	struct check_options *options = context;
+	options->has_growth = true;
+	return parse_growth(&options->growth, word, why);
+}
+
+static int take_outstanding_growth(void *context, const char *word, struct diag *why)
+{
+	struct check_options *options = context;
+	options->has_outstanding_growth = true;
+	return parse_growth(&options->outstanding_growth, word, why);
 }
 
 static int take_least(void *context, const char *word, struct diag *why)
@@ -237,6 +250,8 @@ static const struct option check_rows[] = {
 	{"fail-above", .others = "failAbove", .type = VALUE_PARSED, .parse = take_growth, .value = "PERCENT",
 	 .help = "in place of a budget: fail if a total of the last TRACE, or of those behind --, is more than PERCENT "
 		 "above that of the others"},
+	{"outstanding-above", .type = VALUE_PARSED, .parse = take_outstanding_growth, .value = "PERCENT",
+	 .help = "with --fail-above: the percentage for what is never freed; 0% lets no leak pass (default: the same)"},
 	{"by", .type = VALUE_CHOICE, AT(by), .value = "WHAT", .choices = by_choices, .initial = BY_TOTAL,
 	 .help = "with --fail-above, what is compared beside the totals"},
 	{"least", .type = VALUE_PARSED, .parse = take_least, .value = "SIZE",
@@ -276,6 +291,8 @@ static int growth_settle(struct check_options *options)
 				options->path_count);
 	if (!options->baseline_count)
 		options->baseline_count = 1;
+	if (!options->has_outstanding_growth)
+		options->outstanding_growth = options->growth;
 	return CLI_OK;
 }
 
@@ -289,8 +306,9 @@ static int check_settle(struct check_options *options)
 		return cli_fail("check: the limits are missing: --budget FILE, or BEFORE AFTER --fail-above 5%%");
 	if (options->baseline_count)
 		return cli_fail("--: runs before and after are compared only with --fail-above");
-	if (options->by != BY_TOTAL || options->has_least)
-		return cli_fail("--by and --least belong to --fail-above: a budget names its functions");
+	if (options->by != BY_TOTAL || options->has_least || options->has_outstanding_growth)
+		return cli_fail("--by, --least and --outstanding-above belong to --fail-above: a budget names its "
+				"functions");
 	if (options->is_update && (options->output.junit || options->output.is_github || options->is_strict ||
 				   options->output.format != REPORT_TEXT))
 		return cli_fail("--update writes the budget: not with --junit, --github, --strict or --format json");
@@ -349,5 +367,6 @@ const struct command command_check = {
 		"Several TRACEs are runs of one program. Without TRACE: the newest xheap.*.xht here.\n\n"
 		"Examples:\n  xheap check tests.xht --budget tests.budget --junit memory.xml\n"
 		"  xheap check one.xht two.xht three.xht --budget tests.budget --update\n"
+		"  xheap check before.xht after.xht --fail-above 5% --outstanding-above 0%\n"
 		"  xheap check before.xht after.xht --fail-above 5% --by function\n",
 };
