@@ -416,8 +416,10 @@ static uint32_t need_frame(struct writer *writer, uint32_t id)
 	struct trace_frame row = writer->dictionary.tree.frames[id];
 	row.image = need_image(writer, row.image);
 	put_row(writer, FRAMES, frame, &row);
-	if (id < writer->frame_function_capacity && writer->frame_function[id])
-		put_symbol(writer, own - 1, &writer->dictionary.functions[writer->frame_function[id] - 1], 1);
+	if (id < writer->frame_functions_capacity && writer->frame_functions[id].count) {
+		const struct frame_functions *own_ones = &writer->frame_functions[id];
+		put_symbol(writer, own - 1, &writer->dictionary.functions[own_ones->first], own_ones->count);
+	}
 	return own - 1;
 }
 
@@ -614,18 +616,25 @@ void writer_add_symbol(struct writer *writer, uint32_t frame, const struct trace
 	put_symbol(writer, need_frame(writer, frame), functions, count);
 }
 
-/* Give the frame a function, unless it has one. Return whether it has got it. */
-static bool frame_take_function(struct writer *writer, uint32_t frame, const struct trace_function *function)
+/* Give the frame its functions, unless it has some. Return whether it has got them. */
+static bool frame_take_functions(struct writer *writer, uint32_t frame, const struct trace_function *functions,
+				 uint32_t count)
 {
+	struct frame_functions taken = {0, count};
 	if (frame >= writer->dictionary.tree.frame_count ||
-	    (frame < writer->frame_function_capacity && writer->frame_function[frame]))
+	    (frame < writer->frame_functions_capacity && writer->frame_functions[frame].count))
 		return false;
-	uint32_t id = dictionary_add_function(&writer->dictionary, function);
-	if (id == TRACE_NONE || !grow_to(writer->frame_function, frame, writer->frame_function_capacity)) {
+	bool is_taken = grow_to(writer->frame_functions, frame, writer->frame_functions_capacity);
+	for (uint32_t i = 0; i < count && is_taken; i++) {
+		uint32_t id = dictionary_add_function(&writer->dictionary, &functions[i]);
+		taken.first = i ? taken.first : id;
+		is_taken = id != TRACE_NONE;
+	}
+	if (!is_taken) {
 		writer_fail(writer, -ENOMEM);
 		return false;
 	}
-	writer->frame_function[frame] = id + 1;
+	writer->frame_functions[frame] = taken;
 	return true;
 }
 
@@ -643,21 +652,22 @@ static void image_take_source(struct writer *writer, uint32_t image)
 	writer->image_is_source[image] = true;
 }
 
-void writer_name_frame(struct writer *writer, uint32_t frame, const struct trace_function *function)
+void writer_name_frame(struct writer *writer, uint32_t frame, const struct trace_function *functions, uint32_t count)
 {
-	if (!frame_take_function(writer, frame, function))
+	if (!frame_take_functions(writer, frame, functions, count))
 		return;
 	uint32_t image = writer->dictionary.tree.frames[frame].image;
 	if (image != TRACE_NONE)
 		image_take_source(writer, image);
 }
 
-void writer_name_frame_late(struct writer *writer, uint32_t frame, const struct trace_function *function)
+void writer_name_frame_late(struct writer *writer, uint32_t frame, const struct trace_function *functions,
+			    uint32_t count)
 {
-	if (!frame_take_function(writer, frame, function))
+	if (!frame_take_functions(writer, frame, functions, count))
 		return;
 	if (frame < writer->frames.capacity && writer->frames.numbers[frame])
-		put_symbol(writer, writer->frames.numbers[frame] - 1, function, 1);
+		put_symbol(writer, writer->frames.numbers[frame] - 1, functions, count);
 	else if (grow_by_one(writer->late, writer->late_count, writer->late_capacity))
 		writer->late[writer->late_count++] = frame;
 	else

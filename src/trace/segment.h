@@ -65,8 +65,10 @@ struct writer {
 	struct section sections[FORMAT_TYPE_COUNT];
 	struct numbers images, entries, heaps, frames, nodes;
 	struct numbers processes, threads; /* any number: it is in this segment */
-	uint32_t *frame_function;          /* by frame: the function of interpreted code plus one, 0: none */
-	uint32_t frame_function_capacity;
+	struct frame_functions {
+		uint32_t first, count;
+	} *frame_functions; /* by frame: those of interpreted or compiled code, in the dictionary */
+	uint32_t frame_functions_capacity;
 	uint32_t *late; /* frames that got their function when segments before this one had them */
 	uint32_t late_count, late_capacity;
 	bool *image_is_source; /* by image: it is a source file, whose frames have names */

@@ -612,7 +612,7 @@ void writer_free(struct writer *writer)
 	free(writer->output.segments);
 	free(writer->process_mapping);
 	free(writer->mapping_next);
-	free(writer->frame_function);
+	free(writer->frame_functions);
 	free(writer->late);
 	free(writer->image_is_source);
 	free(writer->clock_name);

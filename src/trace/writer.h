@@ -179,13 +179,14 @@ void writer_end_early(struct writer *writer, int error, const char *reason, uint
     file for it. */
 void writer_add_symbol(struct writer *writer, uint32_t frame, const struct trace_function *functions, uint32_t count);
 
-/** Name a frame, which no stack has yet: each segment that has the frame has the name. An image of the frame is its
-    source file, in Python. */
-void writer_name_frame(struct writer *writer, uint32_t frame, const struct trace_function *function);
+/** Name a frame, which no stack has yet, by its functions, inlined ones first: each segment that has the frame has the
+    names. An image of the frame is its source file, in Python. */
+void writer_name_frame(struct writer *writer, uint32_t frame, const struct trace_function *functions, uint32_t count);
 
 /** As writer_name_frame(), of a frame of no image that stacks may have. Segments that are past get no name; the last
     one has it for all. */
-void writer_name_frame_late(struct writer *writer, uint32_t frame, const struct trace_function *function);
+void writer_name_frame_late(struct writer *writer, uint32_t frame, const struct trace_function *functions,
+			    uint32_t count);
 
 /** Ticks of the clock at a time since T = 0; a reader makes the same time of them, where the clock has a tick a
     nanosecond or more. */

@@ -27,11 +27,15 @@ static void check(int is_true)
 
 static void check_name(const char *text, size_t bytes)
 {
-	static struct jit_name name;
-	perf_map_name(&name, text, bytes);
-	check(strlen(name.function) < JIT_NAME_BYTES && strlen(name.file) < JIT_NAME_BYTES);
-	for (const char *at = name.function; *at; at++)
-		check((unsigned char)*at >= ' ' && *at != 127);
+	static struct jit_names names;
+	perf_map_names(&names, text, bytes);
+	check(names.count > 0 && names.count <= JIT_DEPTH_MAX);
+	for (unsigned i = 0; i < names.count; i++) {
+		const struct jit_name *name = &names.items[i];
+		check(strlen(name->function) < JIT_NAME_BYTES && strlen(name->file) < JIT_NAME_BYTES);
+		for (const char *at = name->function; *at; at++)
+			check((unsigned char)*at >= ' ' && *at != 127);
+	}
 }
 
 static void check_range(struct jit_ranges *ranges, uint64_t start, uint64_t size)

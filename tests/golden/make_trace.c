@@ -632,7 +632,7 @@ static uint32_t python_line(struct scene *scene, uint32_t stack, const char *fil
 	uint32_t image = writer_add_image(scene->writer, &(struct trace_image){.path = file});
 	uint64_t place = (uint64_t)strlen(function) << 40 | line;
 	uint32_t frame = writer_intern_frame(scene->writer, image, place);
-	writer_name_frame(scene->writer, frame, &(struct trace_function){function, "", file, line, false});
+	writer_name_frame(scene->writer, frame, &(struct trace_function){function, "", file, line, false}, 1);
 	return writer_intern_node(scene->writer, stack, frame);
 }
 
@@ -783,7 +783,7 @@ static void python_objects(struct scene *scene)
 static uint32_t compiled(struct scene *scene, uint32_t stack, const char *function)
 {
 	uint32_t frame = writer_intern_frame(scene->writer, TRACE_NONE, (uint64_t)strlen(function) << 12);
-	writer_name_frame(scene->writer, frame, &(struct trace_function){function, "", NULL, 0, false});
+	writer_name_frame(scene->writer, frame, &(struct trace_function){function, "", NULL, 0, false}, 1);
 	return writer_intern_node(scene->writer, stack, frame);
 }
 
@@ -814,8 +814,8 @@ static uint32_t library_call(struct scene *scene, uint32_t caller, const char *m
 		 library = writer_add_image(scene->writer, &(struct trace_image){.path = "/usr/lib/libz.so.1.2.13"}),
 		 native = writer_intern_frame(scene->writer, zip, (uint64_t)strlen(method) << 12),
 		 called = writer_intern_frame(scene->writer, library, 0x3000);
-	writer_name_frame_late(scene->writer, native, &(struct trace_function){method, "", "", 0, false});
-	writer_name_frame_late(scene->writer, called, &(struct trace_function){"deflateInit2_", "", "", 0, false});
+	writer_name_frame_late(scene->writer, native, &(struct trace_function){method, "", "", 0, false}, 1);
+	writer_name_frame_late(scene->writer, called, &(struct trace_function){"deflateInit2_", "", "", 0, false}, 1);
 	return writer_intern_node(scene->writer, writer_intern_node(scene->writer, caller, native), called);
 }
 

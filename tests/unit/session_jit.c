@@ -174,6 +174,43 @@ static void names(void **state)
 	assert_int_equal(strlen(name.function), JIT_NAME_BYTES - 1);
 }
 
+/* What a compiler put into a function comes before it. */
+static void names_with_inner_ones(void **state)
+{
+	static const struct {
+		const char *text, *functions[4];
+	} cases[] = {
+		{"Shop.serve(int)->Cart.add(int)->java.nio.Bits.take(long, int)",
+		 {"java.nio.Bits.take(long, int)", "Cart.add(int)", "Shop.serve(int)"}},
+		{"Lshop/Cart;::add->Lshop/Cart;::grow", {"Lshop/Cart;::grow", "Lshop/Cart;::add"}},
+		{"List::operator->()", {"List::operator->()"}},
+		{"List::operator->() const->f()", {"f()", "List::operator->() const"}},
+		{"f<auto () -> int>()", {"f<auto () -> int>()"}},
+		{"->f", {"->f"}},
+		{"f->", {"f->"}},
+		{"->", {"->"}},
+		{"", {""}},
+	};
+	static struct jit_names all;
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		unsigned count = 0;
+		perf_map_names(&all, cases[i].text, strlen(cases[i].text));
+		for (; count < 4 && cases[i].functions[count]; count++)
+			assert_string_equal(all.items[count].function, cases[i].functions[count]);
+		assert_int_equal(all.count, count);
+	}
+	/* Of too many, the outermost one and the innermost ones. */
+	char text[JIT_NAMES_BYTES] = "f0";
+	for (int i = 1; i < 2 * JIT_DEPTH_MAX; i++)
+		snprintf(text + strlen(text), sizeof(text) - strlen(text), "->f%d", i);
+	perf_map_names(&all, text, strlen(text));
+	assert_int_equal(all.count, JIT_DEPTH_MAX);
+	assert_string_equal(all.items[0].function, "f31");
+	assert_string_equal(all.items[JIT_DEPTH_MAX - 2].function, "f17");
+	assert_string_equal(all.items[JIT_DEPTH_MAX - 1].function, "f0");
+}
+
 /* Records as a runtime writes them. */
 struct dump {
 	uint8_t bytes[3 * JITDUMP_RECORD_BYTES];
@@ -472,7 +509,7 @@ int main(void)
 		cmocka_unit_test(later_names_are_better_than_none),
 		cmocka_unit_test(many_ranges),
 		cmocka_unit_test(lines),
-		cmocka_unit_test(names),
+		cmocka_unit_test(names), cmocka_unit_test(names_with_inner_ones),
 		cmocka_unit_test(heads_of_dumps),
 		cmocka_unit_test(records_of_dumps),
 		cmocka_unit_test(lines_of_dumps),

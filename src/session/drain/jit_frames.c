@@ -87,14 +87,14 @@ static void user_follow(struct jit_frames *frames, struct jit_user *user, uint64
 
 /* ---- names ---- */
 
-/* Find the name that the process has for the address; a forked one has those of its parent, too. */
-static bool name_find(struct translate *translate, const struct jit_frame *at, uint64_t ticks, struct jit_name *name,
-		      struct jit_span *span)
+/* Find the names that the process has for the address; a forked one has those of its parent, too. */
+static bool names_find(struct translate *translate, const struct jit_frame *at, uint64_t ticks, struct jit_names *names,
+		       struct jit_span *span)
 {
 	uint32_t process = at->process;
 	for (int i = 0; i < PARENTS_MAX && process < translate->region->process_ready; i++) {
 		struct jit_user *user = user_find(&translate->jit, process);
-		if (user && jit_source_find(user->source, at->pc, ticks, name, span))
+		if (user && jit_source_find(user->source, at->pc, ticks, names, span))
 			return true;
 		process = process ? LOAD(&region_process(translate->region, process)->parent) : REGION_NONE;
 	}
@@ -110,50 +110,61 @@ static uint64_t text_hash(uint64_t hash, const char *text)
 	return hash;
 }
 
-/* Return the number of a named function in place of an address. */
-static uint64_t name_hash(const struct jit_name *name)
+/* Return the number of named functions in place of an address. */
+static uint64_t names_hash(const struct jit_names *names)
 {
-	uint64_t hash = text_hash(text_hash(name->line, name->function), name->file);
+	uint64_t hash = 0;
+	for (unsigned i = 0; i < names->count; i++) {
+		const struct jit_name *name = &names->items[i];
+		hash = text_hash(text_hash(hash + name->line, name->function), name->file);
+	}
 	return hash | TRACE_FRAME_NAMED;
 }
 
-static struct trace_function function_of(const struct jit_name *name)
+static void functions_of(struct trace_function functions[JIT_DEPTH_MAX], const struct jit_names *names)
 {
-	return (struct trace_function){
-		.function = name->function, .mangled = "", .file = name->file, .line = name->line};
+	for (unsigned i = 0; i < names->count; i++) {
+		const struct jit_name *name = &names->items[i];
+		functions[i] = (struct trace_function){.function = name->function,
+						       .mangled = "",
+						       .file = name->file,
+						       .line = name->line,
+						       .is_inlined = i + 1 < names->count};
+	}
 }
 
 /* Name the address's frame, which events have without a name. */
-static void name_put_late(struct translate *translate, struct jit_frame *at, const struct jit_name *name)
+static void names_put_late(struct translate *translate, struct jit_frame *at, const struct jit_names *names)
 {
-	struct trace_function function = function_of(name);
+	struct trace_function functions[JIT_DEPTH_MAX];
+	functions_of(functions, names);
 	if (at->frame != TRACE_NONE)
-		writer_name_frame_late(translate->writer, at->frame, &function);
+		writer_name_frame_late(translate->writer, at->frame, functions, names->count);
 	at->is_named = true;
 }
 
 /* Give the address its frame at that time. */
 static void frame_settle(struct translate *translate, struct jit_frame *at, uint64_t ticks)
 {
-	struct jit_name name;
+	struct jit_names names;
+	struct trace_function functions[JIT_DEPTH_MAX];
 	struct jit_span span = {0, UINT64_MAX};
-	uint64_t process = translate->process[at->process].id;
+	uint64_t process = translate->process[at->process].id & TRACE_FRAME_PROCESS_MAX;
 	at->start = (uint64_t)translate->process[at->process].row.start_ns;
 	user_add(translate, 0, ticks);
 	user_add(translate, at->process, ticks);
-	bool is_named = name_find(translate, at, ticks, &name, &span);
-	uint64_t offset =
-		is_named ? name_hash(&name) : at->pc | (process & TRACE_FRAME_PROCESS_MAX) << TRACE_FRAME_ADDRESS_BITS;
+	bool is_named = names_find(translate, at, ticks, &names, &span);
+	uint64_t offset = is_named ? names_hash(&names) : at->pc | process << TRACE_FRAME_ADDRESS_BITS;
 	if (is_named && at->generation && !at->is_named)
-		name_put_late(translate, at, &name);
+		names_put_late(translate, at, &names);
 	at->frame = writer_intern_frame(translate->writer, TRACE_NONE, offset);
 	at->span = span;
 	at->generation = translate->jit.generation;
 	at->is_named = is_named;
 	if (!is_named || at->frame == TRACE_NONE)
 		return;
-	struct trace_function function = function_of(&name);
-	writer_name_frame(translate->writer, at->frame, &function);
+	functions_of(functions, &names);
+	writer_name_frame(translate->writer, at->frame, functions, names.count);
 }
 
 /* Return the row of a program counter of a process; NULL: there are too many. */
@@ -191,12 +202,12 @@ uint32_t jit_frames_find(struct translate *translate, uint32_t id, uint32_t proc
 static void name_late(struct translate *translate, uint64_t ticks)
 {
 	struct jit_frames *frames = &translate->jit;
-	struct jit_name name;
+	struct jit_names names;
 	struct jit_span span;
 	for (uint32_t i = 0; i < frames->frame_count; i++) {
 		struct jit_frame *at = &frames->frames[i];
-		if (!at->is_named && name_find(translate, at, ticks, &name, &span))
-			name_put_late(translate, at, &name);
+		if (!at->is_named && names_find(translate, at, ticks, &names, &span))
+			names_put_late(translate, at, &names);
 	}
 	frames->named_generation = frames->generation;
 	frames->named_ns = monotonic_now_ns();

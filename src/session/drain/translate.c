@@ -344,7 +344,8 @@ static uint32_t frame_of_code(struct translate *translate, uint64_t key)
 	if (frame != TRACE_NONE)
 		writer_name_frame(
 			translate->writer, frame,
-			&(struct trace_function){.function = name, .mangled = "", .file = file, .line = line});
+			&(struct trace_function){.function = name, .mangled = "", .file = file, .line = line},
+			1);
 	free(file);
 	free(name);
 	return frame == TRACE_NONE ? frame_cut(translate) : frame;

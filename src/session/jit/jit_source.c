@@ -425,20 +425,21 @@ uint32_t jit_source_generation(const struct jit_source *source)
 	return source->generation;
 }
 
-bool jit_source_find(struct jit_source *source, uint64_t address, uint64_t ticks, struct jit_name *name,
+bool jit_source_find(struct jit_source *source, uint64_t address, uint64_t ticks, struct jit_names *names,
 		     struct jit_span *span)
 {
-	char text[JIT_NAME_BYTES];
-	const struct jit_range *range = jit_ranges_find(&source->ranges, address, ticks);
+	char text[JIT_NAMES_BYTES];
+	/* The call ends where the code of other functions may begin. */
+	const struct jit_range *range = jit_ranges_find(&source->ranges, address - 1, ticks);
 	size_t bytes = range && range->bytes < sizeof(text) ? range->bytes : sizeof(text);
 	if (!range)
 		return false;
-	bool is_latest = range->number == jit_ranges_find(&source->ranges, address, UINT64_MAX)->number;
+	bool is_latest = range->number == jit_ranges_find(&source->ranges, address - 1, UINT64_MAX)->number;
 	*span = (struct jit_span){range->from_ticks, is_latest ? UINT64_MAX : ticks + 1};
 	bytes = file_read(source->fd, text, bytes, range->place);
-	perf_map_name(name, text, bytes);
+	perf_map_names(names, text, bytes);
 	/* V8 has the file in its names, and damaged ones in its lines. */
-	if (range->lines && !*name->file)
-		line_find(source, range, address, name);
+	if (range->lines && !*names->items->file)
+		line_find(source, range, address, names->items);
 	return bytes > 0;
 }

@@ -48,9 +48,9 @@ void jit_source_follow(struct jit_source *source, uint64_t ticks, bool is_last);
 /** Return a number that grows whenever another answer is possible. */
 uint32_t jit_source_generation(const struct jit_source *source);
 
-/** Get the name of the code that a return address at that time is of, and the times at which the answer is the same.
+/** Get the names of the code that a return address at that time is of, and the times at which the answer is the same.
     Return false if there is none. */
-bool jit_source_find(struct jit_source *source, uint64_t address, uint64_t ticks, struct jit_name *name,
+bool jit_source_find(struct jit_source *source, uint64_t address, uint64_t ticks, struct jit_names *names,
 		     struct jit_span *span);
 
 #endif

@@ -157,6 +157,29 @@ void jit_name_place(struct jit_name *name, const char *file, uint32_t line)
 	name->line = line;
 }
 
+/* Return where the last "->" in the text begins that divides names; NULL: there is none. C++ has operators of that
+   name, and arrows with blanks in types. */
+static const char *arrow_find(const char *text, size_t bytes)
+{
+	static const char word[] = "operator";
+	const size_t length = sizeof(word) - 1;
+	for (size_t at = bytes > 2 ? bytes - 2 : 0; at-- > 1;) {
+		bool is_arrow = text[at] == '-' && text[at + 1] == '>' && text[at - 1] != ' ' && text[at + 2] != ' ';
+		if (is_arrow && (at < length || memcmp(text + at - length, word, length) != 0))
+			return text + at;
+	}
+	return NULL;
+}
+
+void perf_map_names(struct jit_names *names, const char *text, size_t bytes)
+{
+	const char *arrow;
+	for (names->count = 0; (arrow = arrow_find(text, bytes)); bytes = (size_t)(arrow - text))
+		if (names->count < JIT_DEPTH_MAX - 1)
+			perf_map_name(&names->items[names->count++], arrow + 2, bytes - (size_t)(arrow + 2 - text));
+	perf_map_name(&names->items[names->count++], text, bytes);
+}
+
 void perf_map_name(struct jit_name *name, const char *text, size_t bytes)
 {
 	text_take(name->text, sizeof(name->text), text, bytes);

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { JIT_NAME_BYTES = 1024 };
+enum { JIT_NAME_BYTES = 1024, JIT_NAMES_BYTES = 4096, JIT_DEPTH_MAX = 16 };
 
 /** What a runtime calls a function that it has compiled. The texts lie in it. */
 struct jit_name {
@@ -26,6 +26,16 @@ bool perf_map_parse(const char *line, size_t bytes, uint64_t *start, uint64_t *s
     "JS:*load /shop/cart.js:4:19" is load, and so is that of CPython's "py::load:/shop/cart.py". Any other name is the
     function's. The end of a long one is cut off; control characters become '?'. */
 void perf_map_name(struct jit_name *name, const char *text, size_t bytes);
+
+/** The functions of a piece of code: that which was compiled comes last, and each is put into the one behind it. */
+struct jit_names {
+	unsigned count; /**< 1 at least */
+	struct jit_name items[JIT_DEPTH_MAX];
+};
+
+/** Divide "OUTER->INNER", a text of at most JIT_NAMES_BYTES, as agents of JVMs write what a compiler put into a method;
+    perf_map_name() for each of them. Of more than JIT_DEPTH_MAX the first one and the last ones are there. */
+void perf_map_names(struct jit_names *names, const char *text, size_t bytes);
 
 /** Give the name another file and line. */
 void jit_name_place(struct jit_name *name, const char *file, uint32_t line);
