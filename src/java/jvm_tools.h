@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+/**
+ * What the agent uses of a JVM's tool interface, JVM TI 1.0: places in its tables of functions, which stay the same in
+ * each version. (The headers of a JDK declare all of it, and are no small dependency.)
+ * From: JVM Tool Interface Version 17.0.0, chapters "Functions", "Events" and "Compiled Method Load";
+ * jvmticmlr.h of OpenJDK for what follows a method's code.
+ */
+#ifndef XHEAP_JAVA_JVM_TOOLS_H
+#define XHEAP_JAVA_JVM_TOOLS_H
+
+#include <stdint.h>
+
+typedef void *jvm_method, *jvm_class;
+/** A table of functions, and what begins with its address. */
+typedef void *const *jvm_functions;
+typedef const jvm_functions *jvm_tools, *jvm_machine;
+
+enum {
+	JVM_TOOLS_VERSION = 0x30010000,
+	JVM_ENABLE = 1,
+	JVM_CAPABILITY_BYTES = 16,
+	/** can_generate_compiled_method_load_events */
+	JVM_CAPABILITY_BYTE = 3,
+	JVM_CAPABILITY_BIT = 8
+};
+
+/** Events; callbacks begin with that of the first one. */
+enum { JVM_EVENT_FIRST = 50, JVM_METHOD_COMPILED = 68, JVM_CODE_GENERATED = 70, JVM_CALLBACK_COUNT = 40 };
+
+/** Places of functions. */
+enum {
+	JVM_GET_ENV = 6, /**< of the machine's table */
+	JVM_SET_EVENT_MODE = 1,
+	JVM_DEALLOCATE = 46,
+	JVM_GET_CLASS_SIGNATURE = 47,
+	JVM_GET_METHOD_NAME = 63,
+	JVM_GET_METHOD_CLASS = 64,
+	JVM_SET_CALLBACKS = 121,
+	JVM_GENERATE_EVENTS = 122,
+	JVM_ADD_CAPABILITIES = 141
+};
+
+/** All of them return 0 if they succeed. */
+typedef int jvm_get_env(jvm_machine machine, jvm_tools *tools, int version);
+typedef int jvm_set_event_mode(jvm_tools tools, int mode, int event, void *thread, ...);
+typedef int jvm_deallocate(jvm_tools tools, void *memory);
+typedef int jvm_get_class_signature(jvm_tools tools, jvm_class class, char **signature, char **generic);
+typedef int jvm_get_method_name(jvm_tools tools, jvm_method method, char **name, char **signature, char **generic);
+typedef int jvm_get_method_class(jvm_tools tools, jvm_method method, jvm_class *class);
+typedef int jvm_set_callbacks(jvm_tools tools, const void *callbacks, int bytes);
+typedef int jvm_generate_events(jvm_tools tools, int event);
+typedef int jvm_add_capabilities(jvm_tools tools, const void *capabilities);
+
+/** What follows a method's code: a chain of records. */
+struct jvm_record {
+	int kind;
+	int major, minor;
+	const struct jvm_record *next;
+};
+
+enum { JVM_RECORD_INLINED = 2 };
+
+/** Which methods are at a place of the code, the innermost first. A call's place is where it returns to. */
+struct jvm_place {
+	const void *address;
+	int count;
+	const jvm_method *methods;
+	const void *reserved_positions; /**< in the methods' own code */
+};
+
+struct jvm_inlined {
+	struct jvm_record record;
+	int count;
+	const struct jvm_place *places;
+};
+
+/** What a JVM calls of a library that it loads as it starts, and of one that is loaded later. */
+__attribute__((visibility("default"))) int Agent_OnLoad(jvm_machine machine, const char *options, void *reserved);
+__attribute__((visibility("default"))) int Agent_OnAttach(jvm_machine machine, const char *options, void *reserved);
+
+#endif
