@@ -2,9 +2,12 @@
 #include "cli/record/record_runtimes.h"
 
 #include <fnmatch.h>
+#include <limits.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/memory.h"
 #include "base/sink.h"
@@ -40,6 +43,33 @@ static const struct named_runtime {
 	{"gradle", {NULL}, "set JAVA_TOOL_OPTIONS in its environment; docs/jit.md has its value"},
 };
 
+/* Options of Java where its agent is installed: names come at once, with those of methods that were put into others. */
+#define AGENT_OPTION "-agentpath:"
+static char agent_option[sizeof(AGENT_OPTION) + PATH_MAX];
+static const struct named_runtime java_with_agent = {"java", {agent_option, "-XX:+PreserveFramePointer"}, NULL};
+
+/* Find Java's agent: beside the command, as in a build, or where libraries are installed. Options of it would begin
+   with '='. */
+static bool agent_find(void)
+{
+	static const char *const places[] = {"", XHEAP_LIBRARIES "/xheap/"};
+	char own[PATH_MAX], path[2 * PATH_MAX];
+	const ssize_t length = readlink("/proc/self/exe", own, sizeof(own) - 1);
+	own[length > 0 ? length : 0] = 0;
+	char *slash = strrchr(own, '/');
+	if (!slash || strchr(own, '='))
+		return false;
+	slash[1] = 0;
+	for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
+		snprintf(path, sizeof(path), "%s%slibxheap-java.so", own, places[i]);
+		if (strlen(path) < PATH_MAX && access(path, R_OK) == 0) {
+			strcat(strcpy(agent_option, AGENT_OPTION), path);
+			return true;
+		}
+	}
+	return false;
+}
+
 static const struct named_runtime *runtime_find(const char *command)
 {
 	const char *name = text_file_name(command);
@@ -68,6 +98,8 @@ int record_name_code(struct record *record)
 	const char *instead = runtime ? runtime->instead : library_runtime_advice(text_file_name(command));
 	if (instead)
 		return cli_fail("record: --jit-names sets nothing for %s; %s", command, instead);
+	if (runtime && !strcmp(runtime->name, java_with_agent.name) && agent_find())
+		runtime = &java_with_agent;
 	if (!runtime)
 		return cli_fail("record: --jit-names: %s is no runtime whose options are known: node, nodejs, java "
 				"and php are",

@@ -3,6 +3,7 @@
 """Functions that a runtime compiles have the names that it writes for them, at the time at which the code was theirs.
 
 usage: jit_names.py [TEST...]"""
+import glob
 import os
 import pathlib
 import re
@@ -10,7 +11,9 @@ import shutil
 import subprocess
 import sys
 
-from live import PROGRAMS, XHEAP, dump, expect, info, run_tests, stop_session, told, wait_for, xheap
+from live import BUILD, PROGRAMS, XHEAP, dump, expect, info, run_tests, stop_session, told, wait_for, xheap
+
+AGENT = os.path.join(BUILD, "libxheap-java.so")
 
 
 class Runtime:
@@ -440,5 +443,94 @@ public class Shop {
     expect(facts["unwindless_stacks"] + facts["truncated_stacks"] < facts["event_count"] / 1000, facts)
 
 
+POOL = """import java.nio.ByteBuffer;
+public class Pool {
+    static ByteBuffer[] kept = new ByteBuffer[64];
+    static ByteBuffer picture(byte[] head, String[][] words) { return ByteBuffer.allocateDirect(4242); }
+    static ByteBuffer sound(long at) { return ByteBuffer.allocateDirect(5353); }
+    static void serve(int i) { kept[i % 64] = i % 2 == 0 ? picture(null, null) : sound(i); }
+    public static void main(String[] words) throws Exception {
+        System.out.println(ProcessHandle.current().pid());
+        if (words.length > 0)
+            System.in.read();
+        for (int i = 0; i < 60000; i++) serve(i);
+        if (words.length > 0)
+            System.in.read();
+    }
+}
+"""
+
+
+def javas():
+    """Each Java there is, once."""
+    found = {os.path.realpath(path) for path in [*glob.glob("/usr/lib/jvm/*/bin/java"), shutil.which("java")] if path}
+    return sorted(path for path in found if os.access(path, os.X_OK))
+
+
+def expect_inner(trace, word, least):
+    """The function below serve() is the one that asks for blocks of this size, wherever the compiler has put it."""
+    for size, function, other in ((4242, "Pool.picture(byte[], java.lang.String[][])", "Pool.sound(long)"), (5353, "Pool.sound(long)", "Pool.picture(byte[], java.lang.String[][])")):
+        below = {}
+        for row in told("heap", trace, "-stacks", "-noDefaultCull", "-size", str(size), str(size + 24))["actions"][0]["rows"]:
+            symbols = [frame.get("symbol") for frame in row["stack"]]
+            expect(other not in symbols, f"{word}: {other} asks for {size} bytes: {symbols}")
+            if "Pool.serve(int)" in symbols[1:]:
+                name = symbols[symbols.index("Pool.serve(int)") - 1]
+                below[name] = below.get(name, 0) + row["total_count"]
+        expect(below.pop("Interpreter", 0) < 3000 and set(below) == {function} and below[function] > least, f"{word}: {size} bytes: {below}")
+
+
+def of_javas_agent():
+    """Methods that a JVM puts into others are frames of their own, and have names while it runs."""
+    if not javas() or not shutil.which("javac"):
+        return "java and javac are not installed"
+    pathlib.Path("Pool.java").write_text(POOL)
+    subprocess.run(["javac", "-source", "11", "-target", "11", "-nowarn", "Pool.java"], check=True, stderr=subprocess.DEVNULL)
+    for java in javas():
+        run = subprocess.run([XHEAP, "record", "-o", "pool.xht", "--jit-names", java, "Pool"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        expect(run.returncode == 0 and "libxheap-java.so -XX:+PreserveFramePointer, and writes" in run.stderr, f"{java}: {run.stderr}")
+        found = pathlib.Path(f"/tmp/perf-{int(run.stdout)}.map")
+        expect(found.stat().st_mode & 0o777 == 0o600, "others may read the map")
+        found.unlink()
+        expect_inner("pool.xht", java, 20000)
+        report = xheap("report", "pool.xht")
+        expect("the true one may be inside" not in report and "call_stub" not in report, f"{java}: {report}")
+    return f"{len(javas())} of them"
+
+
+def of_loaded_agent():
+    """A JVM that runs already loads the agent by jcmd, and tells it what was compiled before."""
+    jcmd = shutil.which("jcmd")
+    if not javas() or not jcmd or not os.path.exists("Pool.class"):
+        return "jcmd is not installed"
+    process = subprocess.Popen(["java", "-XX:+PreserveFramePointer", "Pool", "wait"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    pid, session = int(process.stdout.readline()), f"pool{os.getpid()}"
+    xheap("start", session, "-o", "loaded.xht", "-p", pid)
+    process.stdin.write("g")
+    process.stdin.flush()
+    wait_for("events", lambda: told("query", session)["targets"][0]["events"] > 60000)
+    done = subprocess.run([jcmd, str(pid), "JVMTI.agent_load", AGENT], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    expect(done.returncode == 0 and os.path.exists(f"/tmp/perf-{pid}.map"), done.stdout)
+    process.communicate()
+    wait_for("the end", lambda: not told("query", session)["targets"])
+    stop_session(session)
+    os.unlink(f"/tmp/perf-{pid}.map")
+    expect_inner("loaded.xht", "jcmd", 10000)
+
+
+def hostile_maps():
+    """Where the agent's map is a link, a pipe or another user's file, nothing is written into it, and the program runs."""
+    if not javas() or not os.path.exists("Pool.class"):
+        return "java is not installed"
+    for kind in ("link", "pipe", "second name"):
+        pathlib.Path("mine").write_text("mine")
+        # The shell makes the file of its own number, and becomes Java.
+        make = {"link": "ln -s $PWD/mine $map", "pipe": "mkfifo $map", "second name": "ln $PWD/mine $map || ln -s $PWD/mine $map"}[kind]
+        run = subprocess.run(["sh", "-c", f"map=/tmp/perf-$$.map; {make} && exec java -agentpath:{AGENT} Pool"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL)
+        expect(run.returncode == 0 and "no names of Java's methods: cannot write" in run.stderr, f"{kind}: {run.returncode}: {run.stderr}")
+        expect(pathlib.Path("mine").read_text() == "mine", f"{kind}: the agent wrote into it")
+        os.unlink(f"/tmp/perf-{int(run.stdout)}.map")
+
+
 if __name__ == "__main__":
-    sys.exit(run_tests(named, late, far, moved, forked, dumped, listed, lists, contained, refused, large, of_llvm, of_llvm_without, of_luajit, of_ruby, of_pypy, of_php, of_dotnet, of_node, of_java))
+    sys.exit(run_tests(named, late, far, moved, forked, dumped, listed, lists, contained, refused, large, of_llvm, of_llvm_without, of_luajit, of_ruby, of_pypy, of_php, of_dotnet, of_node, of_java, of_javas_agent, of_loaded_agent, hostile_maps))
