@@ -299,10 +299,21 @@ bool trace_has_nameless(const struct trace_dictionary *dictionary)
 	return false;
 }
 
-bool trace_has_jit(const struct trace_dictionary *dictionary)
+static bool has_jit(const struct trace_dictionary *dictionary, uint32_t functions)
 {
 	for (uint32_t i = 0; i < dictionary->symbol_count; i++)
-		if (dictionary->frames[dictionary->symbols[i].frame].image == TRACE_NONE)
+		if (dictionary->symbols[i].count >= functions &&
+		    dictionary->frames[dictionary->symbols[i].frame].image == TRACE_NONE)
 			return true;
 	return false;
+}
+
+bool trace_has_jit(const struct trace_dictionary *dictionary)
+{
+	return has_jit(dictionary, 0);
+}
+
+bool trace_has_inlined_jit(const struct trace_dictionary *dictionary)
+{
+	return has_jit(dictionary, 2);
 }

@@ -98,6 +98,9 @@ bool trace_has_python_objects(const struct trace_dictionary *dictionary);
 /** Return whether stacks have functions that a runtime has compiled and named. */
 bool trace_has_jit(const struct trace_dictionary *dictionary);
 
+/** Return whether such functions have those that were put into them. */
+bool trace_has_inlined_jit(const struct trace_dictionary *dictionary);
+
 /** Return whether stacks have code of no image, of which no function has a name. */
 bool trace_has_nameless(const struct trace_dictionary *dictionary);
 

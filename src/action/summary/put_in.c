@@ -383,7 +383,8 @@ static void all_find(struct put_in *put_in, struct action_input *input, struct a
 {
 	const struct heap_window *window = source->window;
 	struct put_in_search search = {.input = input, .source = source, .names = source->names};
-	if (!heap_window_is_by_site(window))
+	/* Java's agent says which methods were put into others. */
+	if (!heap_window_is_by_site(window) || trace_has_inlined_jit(source->table->dictionary))
 		return;
 	search.own = memory_zeroed((size_t)source->table->site_count + 1, sizeof(*search.own));
 	for (uint32_t i = 0; i < window->cell_count; i++)

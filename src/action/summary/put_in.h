@@ -6,7 +6,7 @@
  *     malloc < ... < CreateUnsafeArrayBuffer < picture < remember < serve      first
  *     malloc < ... < CreateUnsafeArrayBuffer < serve                           later
  *
- * No runtime says which of its code is whose, so this is a guess: the row of serve makes the same native calls as
+ * node does not say which of its code is whose, so this is a guess: the row of serve makes the same native calls as
  * functions below serve made before, which make few of them any more.
  */
 #ifndef XHEAP_ACTION_PUT_IN_H

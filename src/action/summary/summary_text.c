@@ -406,8 +406,9 @@ static void java_put(const struct summary_screen *screen, enum summary_list_id i
 	const struct summary *summary = screen->summary;
 	struct heap_names *names = action_names(summary->input);
 	const struct summary_list *list = &summary->lists[id];
-	bool is_compiled = false, is_interpreted = false,
-	     is_apart = keeps_apart(summary->source->table->dictionary);
+	const struct trace_dictionary *dictionary = summary->source->table->dictionary;
+	bool is_compiled = false, is_interpreted = false, is_inlined = trace_has_inlined_jit(dictionary),
+	     is_apart = is_inlined || keeps_apart(dictionary);
 	if (!heap_names_has_image(names, "libjvm.so"))
 		return;
 	for (size_t i = 0; i < list->count && i < screen->rows; i++) {
@@ -424,8 +425,10 @@ static void java_put(const struct summary_screen *screen, enum summary_list_id i
 				  "");
 	else if (is_interpreted)
 		summary_words_put(screen, 2,
-				  "Interpreter: all methods that Java interprets, which have no names. With java "
-				  "-Xcomp -XX:-Inline each has its own (docs/jit.md).",
+				  is_inlined ? "Interpreter: all methods that Java interprets, which have no names. "
+					       "With java -Xcomp each has its own (docs/jit.md)."
+					     : "Interpreter: all methods that Java interprets, which have no names. "
+					       "With java -Xcomp -XX:-Inline each has its own (docs/jit.md).",
 				  "");
 	else if (is_compiled)
 		summary_words_put(screen, 2,
