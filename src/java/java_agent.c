@@ -35,7 +35,7 @@ enum {
 	LINE_BYTES = 4000,  /* of a line's names: outer ones that have no room are left out */
 	NAMES_MAX = 256,    /* methods of one code whose names are known at a time */
 	BUFFER_BYTES = 1 << 16,
-	DEPTH_MAX = 32,
+	DEPTH_MAX = 16,
 	/* Beyond that much in all, methods are named without those that were put into them. */
 	WHOLE_BYTES = 128 << 20
 };
