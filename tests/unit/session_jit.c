@@ -186,6 +186,7 @@ static void names_with_inner_ones(void **state)
 		{"List::operator->()", {"List::operator->()"}},
 		{"List::operator->() const->f()", {"f()", "List::operator->() const"}},
 		{"f<auto () -> int>()", {"f<auto () -> int>()"}},
+		{"JS:*a->b /srv/cart.js:4:19", {"a->b"}},
 		{"->f", {"->f"}},
 		{"f->", {"f->"}},
 		{"->", {"->"}},

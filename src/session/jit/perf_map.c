@@ -66,28 +66,36 @@ static const char *plain_path(const char *file)
 	return strncmp(file, "file://", 7) ? file : file + 7;
 }
 
+/* What V8's names begin with; the first three are functions. */
+static const char *const v8_kinds[] = {"JS:", "LazyCompile:", "Function:", "Script:", "Eval:", "Module:"};
+enum { V8_FUNCTIONS = 3, V8_KINDS = sizeof(v8_kinds) / sizeof(*v8_kinds) };
+
+/* Return the place of the kind that the name begins with; V8_KINDS: it is not V8's. */
+static size_t v8_kind(const char *text, size_t bytes)
+{
+	size_t i = 0;
+	while (i < V8_KINDS && (bytes < strlen(v8_kinds[i]) || memcmp(text, v8_kinds[i], strlen(v8_kinds[i])) != 0))
+		i++;
+	return i;
+}
+
 /* "JS:*NAME FILE:LINE:COLUMN"; the mark before the name is the compiler's. */
 static bool take_v8(struct jit_name *name)
 {
-	static const char *const kinds[] = {"JS:", "LazyCompile:", "Function:", "Script:", "Eval:", "Module:"};
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
-		size_t length = strlen(kinds[i]);
-		if (strncmp(name->text, kinds[i], length))
-			continue;
-		uint32_t column = 0;
-		char *text = name->text + length;
-		text += strspn(text, "~^+*'");
-		char *file =
-			take_last_number(text, &column) && take_last_number(text, &name->line) ? v8_file(text) : NULL;
-		if (file) {
-			*file++ = 0;
-			name->file = plain_path(file);
-		}
-		bool is_function = i < 3 && (name->line != 1 || column != 1);
-		name->function = *text ? text : is_function ? "(anonymous)" : "(top level)";
-		return true;
+	size_t kind = v8_kind(name->text, strlen(name->text));
+	uint32_t column = 0;
+	if (kind == V8_KINDS)
+		return false;
+	char *text = name->text + strlen(v8_kinds[kind]);
+	text += strspn(text, "~^+*'");
+	char *file = take_last_number(text, &column) && take_last_number(text, &name->line) ? v8_file(text) : NULL;
+	if (file) {
+		*file++ = 0;
+		name->file = plain_path(file);
 	}
-	return false;
+	bool is_function = kind < V8_FUNCTIONS && (name->line != 1 || column != 1);
+	name->function = *text ? text : is_function ? "(anonymous)" : "(top level)";
+	return true;
 }
 
 /* "py::NAME:FILE" */
@@ -174,7 +182,9 @@ static const char *arrow_find(const char *text, size_t bytes)
 void perf_map_names(struct jit_names *names, const char *text, size_t bytes)
 {
 	const char *arrow;
-	for (names->count = 0; (arrow = arrow_find(text, bytes)); bytes = (size_t)(arrow - text))
+	/* A name of JavaScript may be any text. */
+	bool is_divided = v8_kind(text, bytes) == V8_KINDS;
+	for (names->count = 0; is_divided && (arrow = arrow_find(text, bytes)); bytes = (size_t)(arrow - text))
 		if (names->count < JIT_DEPTH_MAX - 1)
 			perf_map_name(&names->items[names->count++], arrow + 2, bytes - (size_t)(arrow + 2 - text));
 	perf_map_name(&names->items[names->count++], text, bytes);
