@@ -17,19 +17,6 @@
 
 #include "java/jvm_tools.h"
 
-#define CALL(tools, place, ...) (((jvm_##place *)(*(tools))[PLACE_##place])((tools), ##__VA_ARGS__))
-
-enum {
-	PLACE_set_event_mode = JVM_SET_EVENT_MODE,
-	PLACE_deallocate = JVM_DEALLOCATE,
-	PLACE_get_class_signature = JVM_GET_CLASS_SIGNATURE,
-	PLACE_get_method_name = JVM_GET_METHOD_NAME,
-	PLACE_get_method_class = JVM_GET_METHOD_CLASS,
-	PLACE_set_callbacks = JVM_SET_CALLBACKS,
-	PLACE_generate_events = JVM_GENERATE_EVENTS,
-	PLACE_add_capabilities = JVM_ADD_CAPABILITIES,
-};
-
 enum {
 	NAME_BYTES = 512,   /* of a method; the end of a longer one is cut off */
 	LINE_BYTES = 4000,  /* of a line's names: outer ones that have no room are left out */
@@ -119,6 +106,18 @@ static void line_put(const char *start, const char *end, const char *names)
 
 /* ---- names ---- */
 
+/* Append a text of a JVM's, where packages are divided by '/'. A name may have any other characters. */
+static void text_put(char *text, size_t *bytes, const char *more, size_t length)
+{
+	for (size_t i = 0; i < length && *bytes < NAME_BYTES - 1; i++)
+		text[(*bytes)++] = more[i] == '/' ? '.' : (unsigned char)more[i] < ' ' ? '?' : more[i];
+}
+
+static void word_put(char *text, size_t *bytes, const char *word)
+{
+	text_put(text, bytes, word, strlen(word));
+}
+
 /* Append a type of a signature as Java writes it. Return what follows, NULL: it is none. */
 static const char *type_put(char *text, size_t *bytes, const char *signature)
 {
@@ -134,19 +133,13 @@ static const char *type_put(char *text, size_t *bytes, const char *signature)
 	const char *end = *signature == 'L' ? strchr(signature, ';') : NULL;
 	if (!letter && !end)
 		return NULL;
-	const char *word = letter ? words[letter - letters] : signature + 1;
-	size_t length = letter ? strlen(word) : (size_t)(end - word);
-	for (size_t i = 0; i < length && *bytes < NAME_BYTES - 1; i++)
-		text[(*bytes)++] = word[i] == '/' ? '.' : word[i];
-	for (; arrays && *bytes < NAME_BYTES - 2; arrays--, *bytes += 2)
-		memcpy(text + *bytes, "[]", 2);
+	if (letter)
+		word_put(text, bytes, words[letter - letters]);
+	else
+		text_put(text, bytes, signature + 1, (size_t)(end - signature - 1));
+	for (; arrays; arrays--)
+		word_put(text, bytes, "[]");
 	return (letter ? signature : end) + 1;
-}
-
-static void text_put(char *text, size_t *bytes, const char *more)
-{
-	for (; *more && *bytes < NAME_BYTES - 1; more++)
-		text[(*bytes)++] = *more;
 }
 
 /* "shop.Cart.load(int, byte[])" */
@@ -154,15 +147,15 @@ static void method_put(char *text, const char *class, const char *name, const ch
 {
 	size_t bytes = 0;
 	type_put(text, &bytes, class);
-	text_put(text, &bytes, ".");
-	text_put(text, &bytes, name);
-	text_put(text, &bytes, "(");
+	word_put(text, &bytes, ".");
+	word_put(text, &bytes, name);
+	word_put(text, &bytes, "(");
 	const char *at = signature + 1;
 	for (bool is_first = true; at && *at && *at != ')'; is_first = false) {
-		text_put(text, &bytes, is_first ? "" : ", ");
+		word_put(text, &bytes, is_first ? "" : ", ");
 		at = type_put(text, &bytes, at);
 	}
-	text_put(text, &bytes, ")");
+	word_put(text, &bytes, ")");
 	text[bytes] = 0;
 }
 
@@ -171,15 +164,15 @@ static void method_ask(jvm_tools tools, jvm_method method, char *text)
 {
 	jvm_class class;
 	char *name, *signature, *class_name;
-	if (CALL(tools, get_method_name, method, &name, &signature, NULL))
+	if (JVM_CALL(jvm_get_method_name, tools, method, &name, &signature, NULL))
 		return;
-	if (!CALL(tools, get_method_class, method, &class) &&
-	    !CALL(tools, get_class_signature, class, &class_name, NULL)) {
+	if (!JVM_CALL(jvm_get_method_class, tools, method, &class) &&
+	    !JVM_CALL(jvm_get_class_signature, tools, class, &class_name, NULL)) {
 		method_put(text, class_name, name, signature);
-		CALL(tools, deallocate, class_name);
+		JVM_CALL(jvm_deallocate, tools, class_name);
 	}
-	CALL(tools, deallocate, name);
-	CALL(tools, deallocate, signature);
+	JVM_CALL(jvm_deallocate, tools, name);
+	JVM_CALL(jvm_deallocate, tools, signature);
 }
 
 static const char *method_name(jvm_tools tools, jvm_method method)
@@ -288,16 +281,16 @@ static bool agent_begin(jvm_machine machine, jvm_tools *tools)
 {
 	static const void *callbacks[JVM_CALLBACK_COUNT];
 	uint8_t capabilities[JVM_CAPABILITY_BYTES] = {[JVM_CAPABILITY_BYTE] = JVM_CAPABILITY_BIT};
-	if (((jvm_get_env *)(*machine)[JVM_GET_ENV])(machine, tools, JVM_TOOLS_VERSION) ||
-	    CALL(*tools, add_capabilities, capabilities)) {
+	if (JVM_CALL(jvm_get_env, machine, tools, JVM_TOOLS_VERSION) ||
+	    JVM_CALL(jvm_add_capabilities, *tools, capabilities)) {
 		fprintf(stderr, "xheap: no names of Java's methods: this JVM tells no agent what it compiles\n");
 		return false;
 	}
 	callbacks[JVM_METHOD_COMPILED - JVM_EVENT_FIRST] = (const void *)method_compiled;
 	callbacks[JVM_CODE_GENERATED - JVM_EVENT_FIRST] = (const void *)code_generated;
-	return !CALL(*tools, set_callbacks, callbacks, (int)sizeof(callbacks)) &&
-	       !CALL(*tools, set_event_mode, JVM_ENABLE, JVM_METHOD_COMPILED, NULL) &&
-	       !CALL(*tools, set_event_mode, JVM_ENABLE, JVM_CODE_GENERATED, NULL);
+	return !JVM_CALL(jvm_set_callbacks, *tools, callbacks, (int)sizeof(callbacks)) &&
+	       !JVM_CALL(jvm_set_event_mode, *tools, JVM_ENABLE, JVM_METHOD_COMPILED, NULL) &&
+	       !JVM_CALL(jvm_set_event_mode, *tools, JVM_ENABLE, JVM_CODE_GENERATED, NULL);
 }
 
 /* 0 in any case: without names the program runs as well. */
@@ -316,8 +309,8 @@ int Agent_OnAttach(jvm_machine machine, const char *options, void *reserved)
 	(void)options;
 	(void)reserved;
 	if (agent_begin(machine, &tools)) {
-		CALL(tools, generate_events, JVM_CODE_GENERATED);
-		CALL(tools, generate_events, JVM_METHOD_COMPILED);
+		JVM_CALL(jvm_generate_events, tools, JVM_CODE_GENERATED);
+		JVM_CALL(jvm_generate_events, tools, JVM_METHOD_COMPILED);
 	}
 	return 0;
 }

@@ -27,18 +27,21 @@ enum {
 /** Events; callbacks begin with that of the first one. */
 enum { JVM_EVENT_FIRST = 50, JVM_METHOD_COMPILED = 68, JVM_CODE_GENERATED = 70, JVM_CALLBACK_COUNT = 40 };
 
-/** Places of functions. */
+/** Places of the functions below. */
 enum {
-	JVM_GET_ENV = 6, /**< of the machine's table */
-	JVM_SET_EVENT_MODE = 1,
-	JVM_DEALLOCATE = 46,
-	JVM_GET_CLASS_SIGNATURE = 47,
-	JVM_GET_METHOD_NAME = 63,
-	JVM_GET_METHOD_CLASS = 64,
-	JVM_SET_CALLBACKS = 121,
-	JVM_GENERATE_EVENTS = 122,
-	JVM_ADD_CAPABILITIES = 141
+	jvm_get_env_place = 6, /**< of the machine's table */
+	jvm_set_event_mode_place = 1,
+	jvm_deallocate_place = 46,
+	jvm_get_class_signature_place = 47,
+	jvm_get_method_name_place = 63,
+	jvm_get_method_class_place = 64,
+	jvm_set_callbacks_place = 121,
+	jvm_generate_events_place = 122,
+	jvm_add_capabilities_place = 141
 };
+
+/** Call one of them, NAME, of the table that `from` begins with. */
+#define JVM_CALL(name, from, ...) (((name *)(*(from))[name##_place])((from), ##__VA_ARGS__))
 
 /** All of them return 0 if they succeed. */
 typedef int jvm_get_env(jvm_machine machine, jvm_tools *tools, int version);

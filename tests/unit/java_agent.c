@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The agent that a JVM loads, in a JVM that says what the test wants: what it writes names each piece of code by the methods there. */
+/* The agent that a JVM loads, in a JVM that says what the test wants: what it writes names each piece of code by the
+   methods there. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -93,13 +94,13 @@ static int capabilities_take(jvm_tools tools, const void *capabilities)
 	return refusal;
 }
 
-static const void *table[TABLE_SIZE] = {[JVM_SET_EVENT_MODE] = (const void *)mode_take,
-					[JVM_DEALLOCATE] = (const void *)memory_free,
-					[JVM_GET_CLASS_SIGNATURE] = (const void *)class_signature_get,
-					[JVM_GET_METHOD_NAME] = (const void *)method_name_get,
-					[JVM_GET_METHOD_CLASS] = (const void *)method_class_get,
-					[JVM_SET_CALLBACKS] = (const void *)callbacks_take,
-					[JVM_ADD_CAPABILITIES] = (const void *)capabilities_take};
+static const void *table[TABLE_SIZE] = {[jvm_set_event_mode_place] = (const void *)mode_take,
+					[jvm_deallocate_place] = (const void *)memory_free,
+					[jvm_get_class_signature_place] = (const void *)class_signature_get,
+					[jvm_get_method_name_place] = (const void *)method_name_get,
+					[jvm_get_method_class_place] = (const void *)method_class_get,
+					[jvm_set_callbacks_place] = (const void *)callbacks_take,
+					[jvm_add_capabilities_place] = (const void *)capabilities_take};
 static const jvm_functions tools_functions = (jvm_functions)table;
 
 static int env_get(jvm_machine machine, jvm_tools *tools, int version)
@@ -110,7 +111,7 @@ static int env_get(jvm_machine machine, jvm_tools *tools, int version)
 	return 0;
 }
 
-static const void *machine_table[] = {[JVM_GET_ENV] = (const void *)env_get};
+static const void *machine_table[] = {[jvm_get_env_place] = (const void *)env_get};
 static const jvm_functions machine_functions = (jvm_functions)machine_table;
 
 /* ---- what is wanted ---- */
