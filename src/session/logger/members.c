@@ -426,16 +426,18 @@ static void serve(struct logger *logger)
 
 void members_read_memory(struct logger *logger)
 {
-	enum { WAIT_MS = 250 };
-	uint64_t until_ns = monotonic_now_ns() + WAIT_MS * NS_PER_MS;
+	/* On a busy machine one reading may take as long as all others may together elsewhere. */
+	enum { BEGIN_MS = 250, READ_MS = 2000 };
+	uint64_t begin_until_ns = monotonic_now_ns() + BEGIN_MS * NS_PER_MS;
 	for (struct target *target = logger->targets; target; target = target->next)
-		for (uint32_t i = 0; i < target->member_count && monotonic_now_ns() < until_ns; i++) {
+		for (uint32_t i = 0; i < target->member_count && monotonic_now_ns() < begin_until_ns; i++) {
 			struct member *member = &target->member[i];
 			bool is_there = member->state == MEMBER_LIVE && member->pid && logger->is_clock_set;
 			uint64_t bytes = is_there ? proc_resident_bytes(member->pid) : 0;
 			struct trace_sample sample = {.process = drain_process(target->drain, i),
 						      .time_ns = (int64_t)clock_event_ticks(),
 						      .resident_bytes = bytes};
+			uint64_t until_ns = monotonic_now_ns() + READ_MS * NS_PER_MS;
 			if (bytes && residents_read_now(logger, target, i, bytes, sample.time_ns, until_ns, serve)) {
 				limits_write(logger, member, sample.process);
 				writer_add_sample(logger->writer, &sample);

@@ -203,7 +203,8 @@ def of_signal_handlers():
     found = collections.Counter((int(row["Size"]), ids(row), "(signal)" in row["Of"]) for row in rows)
     expect(all(wanted.get(size) == context for size, context, _ in found), f"contexts {found}")
     inside = sum(count for (_, _, is_inside), count in found.items() if is_inside)
-    expect(inside >= 20 and len(found) >= 4, f"contexts {found}")
+    # All of them may have come inside of a call.
+    expect(inside >= 20 and len(found) >= 3, f"contexts {found}")
     return f"{inside} calls of handlers inside of others, of {len(rows)}"
 
 
