@@ -290,6 +290,21 @@ static int check_filters(pid_t pid, struct diag *diag)
 			 is_strict ? "" : "; root can read what it allows");
 }
 
+/* Return whether the process has a program. One that executes another program right now has none for a moment, until
+   the kernel has laid out its stack. Older kernels do not say of their own threads that they are such. */
+static bool has_program(pid_t pid)
+{
+	enum { EXEC_MS = 2000, UNKNOWN_MS = 50 };
+	int64_t is_kernels = proc_status_value(pid, "Kthread");
+	uint64_t until_ns =
+		monotonic_now_ns() + (uint64_t)(is_kernels == 0 ? EXEC_MS : UNKNOWN_MS) * (NS_PER_S / 1000);
+	bool is_there = false;
+	while (is_kernels <= 0 && !(is_there = proc_auxv(pid, AT_PHDR)) && !proc_has_ended(pid) &&
+	       monotonic_now_ns() < until_ns)
+		monotonic_pause(NS_PER_S / 1000);
+	return is_there;
+}
+
 int inject_check(pid_t pid, struct diag *diag)
 {
 	/* The kernel asks for this what it asks for tracing. */
@@ -306,10 +321,10 @@ int inject_check(pid_t pid, struct diag *diag)
 	error = program_check(pid, &why);
 	if (error)
 		return diag_fail(diag, -error, "process %d cannot be traced: %s", (int)pid, why.text);
-	bool has_program = proc_status_value(pid, "Kthread") <= 0 && proc_auxv(pid, AT_PHDR);
-	if (!has_program && proc_has_ended(pid))
+	bool is_there = has_program(pid);
+	if (!is_there && proc_has_ended(pid))
 		return inject_cannot_trace(pid, ESRCH, diag);
-	if (!has_program)
+	if (!is_there)
 		return diag_fail(diag, ENOEXEC, "process %d has no program", (int)pid);
 	if (is_run_by_valgrind(pid))
 		return diag_fail(diag, ENOTSUP,
