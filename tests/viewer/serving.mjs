@@ -217,9 +217,9 @@ test("while another trace is read, the sentence stays", async () => {
 
 test("a focus shows the stacks that are lumped in the whole, in any window", async () => {
 	const serve = scene.nodes.findIndex((_, node) => /!Server::serve/.test(keyOf(node))),
-		focus = pathOf(serve).map((node) => hashText(keyOf(node)).toString(36)),
-		page = await open(`#token=${TOKEN}&focus=${focus.join(".")}`);
+		focus = pathOf(serve).map((node) => hashText(keyOf(node)).toString(36));
 	asked.length = 0;
+	const page = await open(`#token=${TOKEN}&focus=${focus.join(".")}`);
 	await loaded(page);
 	const hasFiner = () => page.waitForFunction(() => /Cache::grow/.test(document.getElementById("flame").ariaLabel));
 	await hasFiner();
