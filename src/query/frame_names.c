@@ -39,7 +39,7 @@ struct child_links {
 /* Names and nodes of one trace, or of several. */
 struct name_tree {
 	unsigned users;
-	bool with_lines, has_python, has_jit;
+	bool with_lines, has_python, has_jit, has_inlined_jit;
 	struct arena arena;
 	struct intern keys; /* what makes a name the same; the id is the name's */
 	struct heap_name *names;
@@ -138,6 +138,7 @@ static struct heap_names *names_new(struct name_tree *tree, const struct trace *
 	for (uint32_t i = 0; i < dictionary->named_count; i++)
 		named_take(names, &dictionary->nameds[i]);
 	tree->has_jit |= trace_has_jit(dictionary);
+	tree->has_inlined_jit |= trace_has_inlined_jit(dictionary);
 	return names;
 }
 
@@ -242,6 +243,7 @@ static uint32_t name_of_symbol(struct heap_names *names, uint32_t image, const s
 	name->is_interpreter |=
 		is_extension(names, image) || (name->is_jit && library_is_runtime_code(frame->function));
 	name->is_interpreted = name->is_jit && library_is_interpreted(frame->function);
+	name->is_apart = name->is_interpreted && names->tree->has_inlined_jit;
 	name->is_bundled = is_of_python || (name->is_jit && library_of_runtime(image_name, frame->function));
 	if (!heap_name_is_managed(name))
 		short_frames_place(&names->tree->shorts, id, frame->function, frame->file, frame->line);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* make_trace plain|forks|together|losses|earlier|untraced|circular|resident|random|nested|growing|cleaned|idle|growths|turns|interpreted|java_natives|put_in|nameless|limited|exited|ended|actions|sampled|huge|python|python_extensions|python_library|python_spread|python_objects|python_arenas|python_attached|unknown_python FILE [SEED [CALLS]]: writes a trace whose every
+/* make_trace plain|forks|together|losses|earlier|untraced|circular|resident|random|nested|growing|cleaned|idle|growths|turns|interpreted|java_natives|java_agent|put_in|nameless|limited|exited|ended|actions|sampled|huge|python|python_extensions|python_library|python_spread|python_objects|python_arenas|python_attached|unknown_python FILE [SEED [CALLS]]: writes a trace whose every
    event is known. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -845,6 +845,20 @@ static void java_natives(struct scene *scene)
 	}
 }
 
+/* The same where an agent has named what was put into methods: one method is inside of another. */
+static void java_agent(struct scene *scene)
+{
+	const struct trace_function functions[] = {{"Shop.take(int)", "", "", 0, true},
+						   {"Shop.serve(int)", "", "", 0, false}};
+	uint32_t frame = writer_intern_frame(scene->writer, TRACE_NONE, TRACE_FRAME_NAMED | 1), thread = 0;
+	java_natives(scene);
+	writer_name_frame(scene->writer, frame, functions, 2);
+	scene->stack = writer_intern_node(scene->writer, 0, frame);
+	scene->stack = compiled(scene, scene->stack, "java.util.zip.Deflater.init(int, int, boolean)");
+	scene->stack = library_call(scene, scene->stack, "Java_java_util_zip_Deflater_init");
+	scene_alloc(scene, thread, 2000, 0x7f0000100000, 10000);
+}
+
 /* A block of a native function that code of a runtime calls, directly or by the glue of interpreted code. */
 static void native_alloc(struct scene *scene, uint32_t thread, int64_t now, uint32_t caller, bool has_glue)
 {
@@ -936,6 +950,7 @@ int main(int argc, char **argv)
 		      {"turns", turns},
 		      {"interpreted", interpreted},
 		      {"java_natives", java_natives},
+		      {"java_agent", java_agent},
 		      {"put_in", put_in},
 		      {"nameless", nameless},
 		      {"python_extensions", python_extensions},
@@ -950,7 +965,7 @@ int main(int argc, char **argv)
 	if (argc < 3) {
 		fputs("usage: make_trace "
 		      "plain|forks|together|losses|earlier|untraced|circular|resident|random|nested|growing|cleaned|idle|growths|"
-		      "turns|interpreted|java_natives|put_in|nameless|"
+		      "turns|interpreted|java_natives|java_agent|put_in|nameless|"
 		      "limited|exited|ended|"
 		      "actions|sampled|huge|python|python_extensions|python_library|python_spread|python_objects|"
 		      "python_arenas|python_attached|"

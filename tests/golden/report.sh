@@ -53,6 +53,9 @@ done
 "$BUILD/tests/golden/make_trace" java_natives java_natives.xht
 "$XHEAP" report java_natives.xht -top 7 | sed -n '/^Peak/,/^$/p'
 "$XHEAP" report java_natives.xht -top 7 -noDefaultCull | sed -n '/^Peak/,/^$/p'
+# A method that is interpreted is not counted for its caller where others have their own names.
+"$BUILD/tests/golden/make_trace" java_agent java_agent.xht
+"$XHEAP" report java_agent.xht -top 7 | sed -n '/^Peak/,/^$/p'
 # A function that a compiler puts into its caller may have the caller's blocks. Where both go on to make some, nothing is
 # said.
 "$BUILD/tests/golden/make_trace" put_in put_in.xht

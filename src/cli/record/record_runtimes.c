@@ -43,10 +43,12 @@ static const struct named_runtime {
 	{"gradle", {NULL}, "set JAVA_TOOL_OPTIONS in its environment; docs/jit.md has its value"},
 };
 
-/* Options of Java where its agent is installed: names come at once, with those of methods that were put into others. */
+/* Options of Java where its agent is installed: names come at once, with those of methods that were put into others.
+   Methods are interpreted, and have no names, until they were called 20 times in place of 200. */
 #define AGENT_OPTION "-agentpath:"
 static char agent_option[sizeof(AGENT_OPTION) + PATH_MAX];
-static const struct named_runtime java_with_agent = {"java", {agent_option, "-XX:+PreserveFramePointer"}, NULL};
+static const struct named_runtime java_with_agent = {
+	"java", {agent_option, "-XX:+PreserveFramePointer", "-XX:CompileThresholdScaling=0.1"}, NULL};
 
 /* Find Java's agent: beside the command, as in a build, or where libraries are installed. Options of it would begin
    with '='. */

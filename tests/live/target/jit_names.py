@@ -488,7 +488,7 @@ def of_javas_agent():
     subprocess.run(["javac", "-source", "11", "-target", "11", "-nowarn", "Pool.java"], check=True, stderr=subprocess.DEVNULL)
     for java in javas():
         run = subprocess.run([XHEAP, "record", "-o", "pool.xht", "--jit-names", java, "Pool"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        expect(run.returncode == 0 and "libxheap-java.so -XX:+PreserveFramePointer, and writes" in run.stderr, f"{java}: {run.stderr}")
+        expect(run.returncode == 0 and "libxheap-java.so -XX:+PreserveFramePointer -XX:CompileThresholdScaling=0.1, and writes" in run.stderr, f"{java}: {run.stderr}")
         found = pathlib.Path(f"/tmp/perf-{int(run.stdout)}.map")
         expect(found.stat().st_mode & 0o777 == 0o600, "others may read the map")
         found.unlink()
