@@ -296,7 +296,7 @@ static void stacks_find(struct budget_check *check, const struct budget_limit *l
 			const double *shares)
 {
 	struct stack_sources stacks = {.count = 0};
-	if (check->baseline)
+	if (budget_check_has_before(check))
 		stack_source_add(&stacks, &check->before, limit->selection);
 	stack_source_add(&stacks, &check->runs[verdict->highest], limit->selection);
 	struct action_input input = {

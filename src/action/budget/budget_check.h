@@ -45,6 +45,11 @@ struct verdict {
 	size_t stack_count, stacks_in_all;
 };
 
+/** An image of which a trace has no names, and others have: no stack of one is that of another. */
+struct budget_nameless {
+	const char *path, *image; /**< NULL: all have the same names */
+};
+
 /** All of it. The caller owns budget and input and sets the first members; zero the rest. */
 struct budget_check {
 	const struct budget *budget;
@@ -52,6 +57,7 @@ struct budget_check {
 	/** the traces that the budget was made of, for the report to name; NULL: people wrote the budget. A function
 	    that is gone is no fault then. */
 	struct action_input *baseline;
+	struct budget_nameless nameless; /**< of the baseline or the input: what its stacks had before is not known */
 	bool takes_incomplete; /**< a trace that lacks calls is no failure */
 	bool is_strict;        /**< each limit has to be ok */
 	uint32_t stacks_max;   /**< of each limit that is not */
@@ -74,6 +80,12 @@ int budget_check_make(struct budget_check *check, struct diag *diag);
 
 /** Free what was found. */
 void budget_check_fini(struct budget_check *check);
+
+/** Return whether stacks have numbers of the baseline beside their own. */
+static inline bool budget_check_has_before(const struct budget_check *check)
+{
+	return check->baseline && !check->nameless.path;
+}
 
 /** Return whether the check failed. */
 bool budget_check_has_failed(const struct budget_check *check);

@@ -30,7 +30,7 @@ static void stacks_put(struct json *json, const struct budget_check *check, cons
 	for (size_t i = 0; i < verdict->stack_count; i++) {
 		json_begin_object(json, NULL);
 		json_count(json, "figure", verdict->stacks[i].number);
-		if (check->baseline)
+		if (budget_check_has_before(check))
 			json_count(json, "before", verdict->stacks[i].before);
 		action_stack_json(check->input, verdict->stacks[i].node, json);
 		json_end_object(json);
@@ -123,6 +123,12 @@ void budget_json(const struct budget_check *check, struct sink *out)
 	json_end_object(&json);
 	if (check->baseline)
 		traces_put(&json, "baseline", check->baseline);
+	if (check->nameless.path) {
+		json_begin_object(&json, "without_names");
+		json_text(&json, "trace", check->nameless.path);
+		json_text(&json, "image", check->nameless.image);
+		json_end_object(&json);
+	}
 	traces_put(&json, "traces", check->input);
 	culled_json(&json, check->input);
 	last_parts_put(&json, check);

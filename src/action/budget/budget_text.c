@@ -174,7 +174,7 @@ struct text budget_before_text(const struct budget_check *check, const struct bu
 			       const struct verdict_stack *stack)
 {
 	struct text text = {""};
-	if (check->baseline)
+	if (budget_check_has_before(check))
 		snprintf(text.data, sizeof(text.data), ", before %.30s", budget_number_text(limit, stack->before).data);
 	return text;
 }
@@ -320,6 +320,12 @@ static void traces_put(struct sink *out, const struct budget_check *check)
 		trace_put(&lines, check, &check->baseline->sources[i]);
 	for (unsigned run = 0; run < check->input->source_count; run++)
 		trace_put(&lines, check, &check->input->sources[run]);
+	if (check->nameless.path)
+		sink_format(&lines,
+			    "%s has no names for %s, and others have: stacks are the largest ones, not those that "
+			    "grew. xheap symbols %s stores names while the program is the one that was recorded\n",
+			    text_shown(check->nameless.path), text_shown(check->nameless.image),
+			    text_shown(check->nameless.path));
 	char *text = sink_take(&lines, NULL);
 	if (*text)
 		text_wrap_styled(out, text, &check->input->layout, check->input->is_colored, STYLE_CAVEAT);

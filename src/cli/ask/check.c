@@ -105,16 +105,36 @@ static const char *image_named_in_part(const struct action_input *all, unsigned 
 	return NULL;
 }
 
-static int names_check(const struct action_input *all)
+static struct budget_nameless nameless_find(const struct action_input *all)
 {
 	unsigned lacking;
 	const char *image = image_named_in_part(all, &lacking);
-	if (!image)
+	return (struct budget_nameless){image ? all->sources[lacking].path : NULL, image};
+}
+
+static int names_check(const struct action_input *all)
+{
+	struct budget_nameless nameless = nameless_find(all);
+	if (!nameless.path)
 		return CLI_OK;
-	const char *path = all->sources[lacking].path;
 	return cli_fail("--by function: %s has no names for %s, and others have: store them by xheap symbols %s while "
 			"the program is the one that was recorded",
-			path, image, path);
+			nameless.path, nameless.image, nameless.path);
+}
+
+/* Make the check. Its stacks tell which names are missing; then they are found once more, without those before. */
+static int check_make(struct check_answer *answer, struct diag *diag)
+{
+	struct budget_check begun = answer->check;
+	int error = budget_check_make(&answer->check, diag);
+	if (error || !begun.baseline)
+		return error;
+	begun.nameless = nameless_find(&answer->analysis.input);
+	if (!begun.nameless.path || !answer->check.counts[VERDICT_OVER])
+		return 0;
+	budget_check_fini(&answer->check);
+	answer->check = begun;
+	return budget_check_make(&answer->check, diag);
 }
 
 static int answer_make(void *context, struct diag *diag)
@@ -140,7 +160,7 @@ static int answer_make(void *context, struct diag *diag)
 	int error = is_made ? budget_make(answer->budget, options, all, diag) : 0;
 	if (!error && has_baseline && options->by == BY_FUNCTION)
 		error = names_check(all);
-	return error ? error : budget_check_make(&answer->check, diag);
+	return error ? error : check_make(answer, diag);
 }
 
 static void answer_undo(void *context)
@@ -364,7 +384,8 @@ const struct command command_check = {
 		"the "
 		"function\n"
 		"that asked for the memory. VALUE: 64 MiB, 1.5M, 1,000, or 10 blocks.\n"
-		"Several TRACEs are runs of one program. Without TRACE: the newest xheap.*.xht here.\n\n"
+		"Several TRACEs are runs of one program. Without TRACE: the newest xheap.*.xht here.\n"
+		"Before the program of BEFORE is built over, xheap symbols BEFORE stores its names.\n\n"
 		"Examples:\n  xheap check tests.xht --budget tests.budget --junit memory.xml\n"
 		"  xheap check one.xht two.xht three.xht --budget tests.budget --update\n"
 		"  xheap check before.xht after.xht --fail-above 5% --outstanding-above 0%\n"

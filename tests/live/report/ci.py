@@ -290,6 +290,14 @@ def compared():
     expect(subprocess.run(words, stdout=subprocess.DEVNULL).returncode == 0, "totals need no names")
     refused = subprocess.run([*words, "--by", "function"], stderr=subprocess.PIPE, text=True)
     expect(refused.returncode == 2 and "before.xht has no names for grown" in refused.stderr, f"status {refused.returncode}: {refused.stderr}")
+    # What a stack had before is not known then, so none seems to be new.
+    words[-1] = "0%"
+    told = subprocess.run(words, stdout=subprocess.PIPE, text=True)
+    expect(told.returncode == 1 and "before.xht has no names for grown" in told.stdout and "the largest ones" in told.stdout and ", before" not in told.stdout, told.stdout)
+    answer = json.loads(subprocess.run([*words, "--format", "json"], stdout=subprocess.PIPE, text=True).stdout)
+    stacks = [stack for limit in answer["limits"] for stack in limit.get("stacks", [])]
+    expect(answer["without_names"] == {"trace": "before.xht", "image": "grown"} and stacks and not any("before" in stack for stack in stacks), f"{answer}")
+    words[-1] = "400%"
     shutil.copy("grown", "before/grown")
     subprocess.run([XHEAP, "symbols", "before.xht"], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     shutil.copy("after/grown", "before/grown")

@@ -384,6 +384,13 @@ def checks():
     run = subprocess.run([XHEAP, "check", "losses.xht", "plain.xht", "--fail-above", "1%", "--by", "function", "--least", "1", "--format", "json"], stdout=subprocess.PIPE, text=True)
     expect(run.returncode == 1, f"check with --fail-above: status {run.returncode}")
     check("check.json", json.loads(run.stdout), "check with --fail-above")
+    # The program of the first trace was built over.
+    for size in ("1", "2"):
+        pathlib.Path("built.c").write_text(f"#include <stdlib.h>\nint main(void) {{ void *volatile p = malloc({size}); (void)p; return 0; }}\n")
+        subprocess.run([os.environ.get("CC", "cc"), "-Wl,--build-id", "-o", "built", "built.c"], check=True)
+        xheap("record", "-q", "-o", f"built{size}.xht", "./built")
+    run = subprocess.run([XHEAP, "check", "built1.xht", "built2.xht", "--fail-above", "1%", "--format", "json"], stdout=subprocess.PIPE, text=True)
+    check("check.json", json.loads(run.stdout), "check without names")
 
 
 # ---- sessions ----
