@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The reasons for which the kernel refuses tracing. */
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
+#include <sys/ptrace.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -29,6 +31,12 @@ static unsigned yama_forbids(pid_t pid)
 	return scope <= ALL && (is_own || scope == ALL) ? scope : 0;
 }
 
+/* Return whether this process may not even ask for it: no process has this number, as the kernel would say. */
+static bool filter_forbids(void)
+{
+	return ptrace(PTRACE_SEIZE, INT_MAX, NULL, NULL) != 0 && errno != ESRCH;
+}
+
 int inject_cannot_trace_thread(pid_t pid, pid_t tid, int error, struct diag *diag)
 {
 	int64_t tracer = proc_status_value(tid, "TracerPid");
@@ -43,6 +51,11 @@ int inject_cannot_trace_thread(pid_t pid, pid_t tid, int error, struct diag *dia
 				 (int)pid);
 	if (error != EPERM && error != EACCES)
 		return diag_fail(diag, error, "process %d cannot be traced: %s", (int)pid, strerror(error));
+	if (filter_forbids())
+		return diag_fail(diag, EPERM,
+				 "process %d may not be traced: a seccomp filter of xheap's own process forbids ptrace; "
+				 "a container gets the right by --cap-add SYS_PTRACE",
+				 (int)pid);
 	unsigned scope = yama_forbids(pid);
 	if (scope)
 		return diag_fail(diag, EPERM, "process %d may not be traced: kernel.yama.ptrace_scope is %u: %s",

@@ -190,6 +190,13 @@ def test_quiet():
             expect("next:" not in errors and "tracing cost" not in errors, f"{how} {command}: {errors}")
 
 
+def test_filter_of_xheap():
+    """A seccomp filter that forbids ptrace, as a container may have, is named, and not the process's privileges."""
+    for words in (("-o", TRACE, "true"), ("-o", TRACE, "-p", str(os.getpid()))):
+        status, _, errors = run(os.path.join(PROGRAMS, "denied"), "ptrace", XHEAP, "record", *words)
+        expect(status == 2 and "a seccomp filter of xheap's own process forbids ptrace; a container gets the right by --cap-add SYS_PTRACE" in errors, f"{words}: {status}: {errors}")
+
+
 def test_shared_memory_read_only():
     """The message names the way out."""
     if os.geteuid() or subprocess.run(["unshare", "--mount", "true"], stderr=subprocess.DEVNULL).returncode:
@@ -204,4 +211,4 @@ def test_shared_memory_read_only():
 
 
 if __name__ == "__main__":
-    sys.exit(run_tests(test_found_at_the_exec, test_as_a_child, test_by_descriptor, test_failed_execs, test_in_a_session, test_hard_limits, test_soft_limits, test_limits_of_data, test_quiet, test_shared_memory_read_only))
+    sys.exit(run_tests(test_found_at_the_exec, test_as_a_child, test_by_descriptor, test_failed_execs, test_in_a_session, test_hard_limits, test_soft_limits, test_limits_of_data, test_quiet, test_filter_of_xheap, test_shared_memory_read_only))
