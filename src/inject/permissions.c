@@ -53,8 +53,8 @@ int inject_cannot_trace_thread(pid_t pid, pid_t tid, int error, struct diag *dia
 		return diag_fail(diag, error, "process %d cannot be traced: %s", (int)pid, strerror(error));
 	if (filter_forbids())
 		return diag_fail(diag, EPERM,
-				 "process %d may not be traced: a seccomp filter of xheap's own process forbids ptrace; "
-				 "a container gets the right by --cap-add SYS_PTRACE",
+				 "process %d may not be traced: a seccomp filter of xheap's own process forbids "
+				 "ptrace; a container gets the right by --cap-add SYS_PTRACE",
 				 (int)pid);
 	unsigned scope = yama_forbids(pid);
 	if (scope)
