@@ -221,6 +221,11 @@ static void processes_make(struct summary *summary, uint64_t top, struct kept_su
 		process_measure(summary, &summary->processes[i]);
 	if (!is_known)
 		kept_survey_processes(kept, summary->processes, summary->process_count);
+	/* They were chosen by what their peaks may be at most. */
+	for (size_t i = 0; i < summary->process_count; i++)
+		if (summary->processes[i].has_peak)
+			summary->processes[i].rank_bytes = summary->processes[i].peak_bytes;
+	qsort(summary->processes, summary->process_count, sizeof(*summary->processes), process_compare);
 }
 
 /* ---- all of it ---- */

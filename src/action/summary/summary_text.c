@@ -367,8 +367,12 @@ static void mapped_put(const struct summary_screen *screen)
 	char line[SUMMARY_LINE_BYTES];
 	if (mapped <= summary->source->window->totals.peak_bytes)
 		return;
-	snprintf(line, sizeof(line), "Not in it: %s of memory that pid %s maps by itself, %s", text_bytes(mapped).data,
-		 text_pid(summary->source->table->dictionary->processes[summary->resident->process].pid).data,
+	const struct trace_process *process =
+		&summary->source->table->dictionary->processes[summary->resident->process];
+	const char *image = process->image ? text_file_name(process->image) : "";
+	snprintf(line, sizeof(line), "Not in it: %s of memory that %.100s%spid %s%s maps by itself, %s",
+		 text_bytes(mapped).data, text_shown(image), *image ? " (" : "", text_pid(process->pid).data,
+		 *image ? ")" : "",
 		 summary_maps_old_arenas(summary)
 			 ? "also arenas that Python took before the attach: which, and by what lines, is not known."
 			 : "not by an allocator. Its stacks are not recorded.");
