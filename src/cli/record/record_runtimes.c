@@ -64,10 +64,9 @@ static bool agent_find(void)
 	slash[1] = 0;
 	for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
 		snprintf(path, sizeof(path), "%s%slibxheap-java.so", own, places[i]);
-		if (strlen(path) < PATH_MAX && access(path, R_OK) == 0) {
-			strcat(strcpy(agent_option, AGENT_OPTION), path);
+		strcpy(agent_option, AGENT_OPTION);
+		if (access(path, R_OK) == 0 && realpath(path, agent_option + strlen(AGENT_OPTION)))
 			return true;
-		}
 	}
 	return false;
 }
