@@ -144,7 +144,8 @@ def upgraded():
     try:
         for number in range(3):
             for program in PROGRAMS_OF_XHEAP:
-                shutil.copy(program, installed / "new")
+                # By a process of its own: a child of the threads would hold what is open here, and nobody may execute that.
+                subprocess.run(["cp", program, installed / "new"], check=True)
                 os.rename(installed / "new", installed / program.name)
             with Watching("--deadline", "5000", xheap=installed / "xheap"):
                 state_in_force()
