@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Sessions from the shell: start, update, query, sessions, flush, stop, launch, with processes that run."""
+import contextlib
 import fcntl
 import json
 import os
@@ -51,9 +52,13 @@ def on_terminal(columns, *words):
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     subprocess.run([XHEAP, *words], stdin=subprocess.DEVNULL, stdout=theirs, check=True)
     os.close(theirs)
-    text = os.read(ours, 1 << 16).decode().replace("\r\n", "\n")
+    text = b""
+    # It comes in pieces, and an error is the end.
+    with contextlib.suppress(OSError):
+        while piece := os.read(ours, 1 << 16):
+            text += piece
     os.close(ours)
-    return text
+    return text.decode().replace("\r\n", "\n")
 
 
 def check_threads(name, trace):
