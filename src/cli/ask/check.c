@@ -112,29 +112,11 @@ static struct budget_nameless nameless_find(const struct action_input *all)
 	return (struct budget_nameless){image ? all->sources[lacking].path : NULL, image};
 }
 
-static int names_check(const struct action_input *all)
+static int refuse_functions(const struct budget_nameless *nameless)
 {
-	struct budget_nameless nameless = nameless_find(all);
-	if (!nameless.path)
-		return CLI_OK;
 	return cli_fail("--by function: %s has no names for %s, and others have: store them by xheap symbols %s while "
 			"the program is the one that was recorded",
-			nameless.path, nameless.image, nameless.path);
-}
-
-/* Make the check. Its stacks tell which names are missing; then they are found once more, without those before. */
-static int check_make(struct check_answer *answer, struct diag *diag)
-{
-	struct budget_check begun = answer->check;
-	int error = budget_check_make(&answer->check, diag);
-	if (error || !begun.baseline)
-		return error;
-	begun.nameless = nameless_find(&answer->analysis.input);
-	if (!begun.nameless.path || !answer->check.counts[VERDICT_OVER])
-		return 0;
-	budget_check_fini(&answer->check);
-	answer->check = begun;
-	return budget_check_make(&answer->check, diag);
+			nameless->path, nameless->image, nameless->path);
 }
 
 static int answer_make(void *context, struct diag *diag)
@@ -154,13 +136,20 @@ static int answer_make(void *context, struct diag *diag)
 					      .takes_incomplete = options->takes_incomplete,
 					      .is_strict = options->is_strict,
 					      .stacks_max = (uint32_t)options->stacks};
-	/* One set of wrappers for all runs. */
+	/* One set of wrappers for all runs. They are looked for in all stacks, which have their names then. */
 	action_input_settle(all);
+	struct budget_nameless *nameless = &answer->check.nameless;
+	if (has_baseline)
+		*nameless = nameless_find(all);
 	bool is_made = has_baseline || options->output.is_new;
 	int error = is_made ? budget_make(answer->budget, options, all, diag) : 0;
-	if (!error && has_baseline && options->by == BY_FUNCTION)
-		error = names_check(all);
-	return error ? error : check_make(answer, diag);
+	if (!error && nameless->path && options->by == BY_FUNCTION)
+		error = refuse_functions(nameless);
+	error = error ? error : budget_check_make(&answer->check, diag);
+	/* No stack is shown then. */
+	if (!error && answer->check.counts[VERDICT_OK] == answer->budget->limit_count)
+		nameless->path = nameless->image = NULL;
+	return error;
 }
 
 static void answer_undo(void *context)
