@@ -172,6 +172,18 @@ static int64_t status_number(pid_t pid, const char *name, int base, int64_t miss
 	return value;
 }
 
+int proc_beside(char *path, size_t size, const char *name)
+{
+	ssize_t length = readlink("/proc/self/exe", path, size);
+	char *slash = length > 0 ? memrchr(path, '/', (size_t)length) : NULL;
+	if (!slash)
+		return length < 0 ? -errno : -ENOENT;
+	if ((size_t)length == size || (size_t)(slash + 1 - path) + strlen(name) >= size)
+		return -ENAMETOOLONG;
+	strcpy(slash + 1, name);
+	return 0;
+}
+
 int64_t proc_status_value(pid_t pid, const char *name)
 {
 	return status_number(pid, name, 10, -1);

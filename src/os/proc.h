@@ -55,6 +55,10 @@ void proc_thread_name(pid_t pid, pid_t tid, char *name, size_t size);
 /** Write the path of the executed file; "" if it is unknown. */
 void proc_image(pid_t pid, char *text, size_t size);
 
+/** Write the path of a file, by its name from the directory of the program that this process executes. Return 0, or a
+    negative errno. */
+int proc_beside(char *path, size_t size, const char *name);
+
 /** Return the number after "NAME:" in /proc/PID/status, or -1. */
 int64_t proc_status_value(pid_t pid, const char *name);
 

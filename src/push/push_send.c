@@ -14,16 +14,14 @@
 
 #include "os/fd.h"
 #include "os/monotonic.h"
+#include "os/proc.h"
 
 /* The sender lies beside the command. */
 static int sender_path(char path[PATH_MAX], struct diag *diag)
 {
-	static const char name[] = "xheap-send";
-	const ssize_t length = readlink("/proc/self/exe", path, PATH_MAX - sizeof(name) - 1);
-	if (length <= 0)
-		return diag_errno(diag, "cannot find xheap-send");
-	path[length] = 0;
-	strcpy(strrchr(path, '/') + 1, name);
+	int error = proc_beside(path, PATH_MAX, "xheap-send");
+	if (error)
+		return diag_fail(diag, -error, "cannot find xheap-send: %s", strerror(-error));
 	if (access(path, X_OK))
 		return diag_errno(diag, "cannot run %s, which was built with libcurl", path);
 	return 0;

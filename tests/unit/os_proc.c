@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -542,6 +543,23 @@ static void kills_are_those_of_the_cgroup_with_the_memory(void **state)
 	assert_false(cgroups_kills("4:memory:/\n", directory, &kills));
 }
 
+/* A file beside this program is named by this program's own path. */
+static void a_file_beside_the_program_has_its_path(void **state)
+{
+	char own[PATH_MAX], path[PATH_MAX];
+	(void)state;
+	proc_image(getpid(), own, sizeof(own));
+	const char *name = strrchr(own, '/') + 1;
+	assert_int_equal(proc_beside(path, sizeof(path), name), 0);
+	assert_string_equal(path, own);
+	assert_int_equal(proc_beside(path, sizeof(path), ""), 0);
+	assert_int_equal(strlen(path), name - own);
+	/* There is room for the program's path and its end, or for nothing. */
+	assert_int_equal(proc_beside(path, strlen(own) + 1, name), 0);
+	for (size_t size = 1; size <= strlen(own); size++)
+		assert_int_equal(proc_beside(path, size, ""), -ENAMETOOLONG);
+}
+
 int main(int argc, char **argv)
 {
 	const char *how = getenv("PROC_TEST_STAYS");
@@ -552,6 +570,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(odd_names_do_not_shift_the_fields_of_stat),
 		cmocka_unit_test(ones_own_numbers_are_right),
+		cmocka_unit_test(a_file_beside_the_program_has_its_path),
 		cmocka_unit_test(a_child_is_listed_until_it_is_reaped),
 		cmocka_unit_test(a_command_line_is_one_line_whatever_it_holds),
 		cmocka_unit_test(a_command_line_that_was_written_over_ends_somewhere),

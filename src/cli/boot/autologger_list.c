@@ -24,13 +24,9 @@ enum { COMMAND_LINE_BYTES = 8192, PATH_BYTES = 4096 };
 /* Write the word for the kernel's command line: init=PATH. */
 static void init_word(char *word, size_t size)
 {
-	char own[PATH_BYTES];
-	ssize_t length = readlink("/proc/self/exe", own, sizeof(own) - 1);
-	own[length > 0 ? length : 0] = 0;
-	char *slash = strrchr(own, '/');
-	if (slash)
-		*slash = 0;
-	snprintf(word, size, "init=%s/" AUTOLOGGER_FIRST_PROGRAM, length > 0 ? own : "/usr/bin");
+	char path[PATH_BYTES];
+	bool is_known = !proc_beside(path, sizeof(path), AUTOLOGGER_FIRST_PROGRAM);
+	snprintf(word, size, "init=%s", is_known ? path : "/usr/bin/" AUTOLOGGER_FIRST_PROGRAM);
 }
 
 /* Return whether the kernel was started with the word. */

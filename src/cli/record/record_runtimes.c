@@ -4,7 +4,6 @@
 #include <fnmatch.h>
 #include <limits.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,6 +13,7 @@
 #include "base/text.h"
 #include "cli/cli.h"
 #include "cli/record/record.h"
+#include "os/proc.h"
 #include "query/library_frames.h"
 
 enum { OPTIONS_MAX = 3 };
@@ -54,20 +54,12 @@ static const struct named_runtime java_with_agent = {
    with '='. */
 static bool agent_find(void)
 {
-	static const char *const places[] = {"", XHEAP_LIBRARIES "/xheap/"};
-	char own[PATH_MAX], path[2 * PATH_MAX];
-	const ssize_t length = readlink("/proc/self/exe", own, sizeof(own) - 1);
-	own[length > 0 ? length : 0] = 0;
-	char *slash = strrchr(own, '/');
-	if (!slash || strchr(own, '='))
-		return false;
-	slash[1] = 0;
-	for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
-		snprintf(path, sizeof(path), "%s%slibxheap-java.so", own, places[i]);
-		strcpy(agent_option, AGENT_OPTION);
-		if (access(path, R_OK) == 0 && realpath(path, agent_option + strlen(AGENT_OPTION)))
-			return true;
-	}
+	static const char *const places[] = {"libxheap-java.so", XHEAP_LIBRARIES "/xheap/libxheap-java.so"};
+	char path[PATH_MAX], *found = agent_option + strlen(AGENT_OPTION);
+	strcpy(agent_option, AGENT_OPTION);
+	for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++)
+		if (!proc_beside(path, sizeof(path), places[i]) && access(path, R_OK) == 0 && realpath(path, found))
+			return !strchr(found, '=');
 	return false;
 }
 

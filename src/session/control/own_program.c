@@ -31,12 +31,8 @@ static int check(int fd, mode_t type, const char *directory, const char *name, s
 int own_program_open(const char *name, struct diag *diag)
 {
 	char path[PATH_MAX];
-	ssize_t length = readlink(RUNNING, path, sizeof(path) - 1);
-	path[length > 0 ? length : 0] = 0;
-	char *slash = strrchr(path, '/');
-	if (!slash)
+	if (proc_beside(path, sizeof(path), ""))
 		return diag_fail(diag, ENOENT, "cannot find %s: the place of the running program is unknown", name);
-	slash[1] = 0;
 	int directory = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	int error = check(directory, S_IFDIR, path, "", diag);
 	int program = error ? -1 : openat(directory, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
