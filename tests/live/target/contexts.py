@@ -17,6 +17,7 @@ from live import PROGRAMS, SOAK, XHEAP, attach, expect, for_preload, run_tests, 
 from protobuf import fields, many, numbers
 
 ROUNDS = 2000 if SOAK else 150
+RUNS_MAX = 5
 SAMPLE = "16K"  # no block of 4 MiB is missed: exp(-256)
 HEAP, BLOCKS = "@$cursession.TTD.Data.Heap()", "@$cursession.TTD.Data.Allocations()"
 
@@ -198,14 +199,17 @@ def in_pushes():
 def of_signal_handlers():
     """A handler has its own, also inside a heap call, whose block has that of before."""
     wanted = {10000: ("-", "-"), 20000: ("01" + "00" * 15, "02" + "00" * 7), 30000: ("03" + "00" * 15, "04" + "00" * 7)}
-    subprocess.run([XHEAP, "record", "-q", "-o", "signals.xht", "--sample", "500", "--", os.path.join(PROGRAMS, "contexts_signals")], stdout=subprocess.DEVNULL, check=True)
-    rows = ask("signals.xht", f"{HEAP}.Where(h => h.Size >= 10000).Select(h => new {{ h.Size, h.TraceId, h.SpanId, Of = h.Thread.Name }})")
-    found = collections.Counter((int(row["Size"]), ids(row), "(signal)" in row["Of"]) for row in rows)
-    expect(all(wanted.get(size) == context for size, context, _ in found), f"contexts {found}")
-    inside = sum(count for (_, _, is_inside), count in found.items() if is_inside)
-    # All of them may have come inside of a call.
-    expect(inside >= 20 and len(found) >= 3, f"contexts {found}")
-    return f"{inside} calls of handlers inside of others, of {len(rows)}"
+    # All handlers of a run may come inside of a call.
+    for _ in range(RUNS_MAX):
+        subprocess.run([XHEAP, "record", "-q", "-o", "signals.xht", "--sample", "500", "--", os.path.join(PROGRAMS, "contexts_signals")], stdout=subprocess.DEVNULL, check=True)
+        rows = ask("signals.xht", f"{HEAP}.Where(h => h.Size >= 10000).Select(h => new {{ h.Size, h.TraceId, h.SpanId, Of = h.Thread.Name }})")
+        found = collections.Counter((int(row["Size"]), ids(row), "(signal)" in row["Of"]) for row in rows)
+        expect(all(wanted.get(size) == context for size, context, _ in found), f"contexts {found}")
+        inside = sum(count for (_, _, is_inside), count in found.items() if is_inside)
+        expect(inside >= 20, f"contexts {found}")
+        if len(found) >= 4:
+            return f"{inside} calls of handlers inside of others, of {len(rows)}"
+    raise AssertionError(f"no handler outside of a call in {RUNS_MAX} runs: contexts {found}")
 
 
 def of_no_sample():
