@@ -131,7 +131,7 @@ bool heap_cull_matches(struct heap_cull *cull, struct heap_names *names, uint32_
 	bool is_nameless = name->is_interpreter || heap_name_is_offset(name);
 	bool is_called = name->is_entry || (frame->is_in_java && frame->has_method) ||
 			 (name->is_interpreted || name->is_bundled
-				  ? !name->is_apart && heap_names_frame(names, frame->parent)->has_user
+				  ? !name->has_own_row && heap_names_frame(names, frame->parent)->has_user
 				  : is_nameless && frame->has_managed);
 	return (cull->with_entries && is_called) || heap_patterns_match(&cull->lists, names, node) ||
 	       heap_patterns_match(&cull->frames, names, node) ||
@@ -143,7 +143,7 @@ bool heap_cull_folds(struct heap_cull *cull, struct heap_names *names, uint32_t 
 	const struct heap_name *name = heap_names_name(names, heap_names_frame(names, node)->name);
 	if (name->is_mark)
 		return false;
-	return name->is_entry || (name->is_library && !name->is_apart) ||
+	return name->is_entry || (name->is_library && !name->has_own_row) ||
 	       (cull && heap_cull_matches(cull, names, node));
 }
 

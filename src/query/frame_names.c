@@ -243,7 +243,7 @@ static uint32_t name_of_symbol(struct heap_names *names, uint32_t image, const s
 	name->is_interpreter |=
 		is_extension(names, image) || (name->is_jit && library_is_runtime_code(frame->function));
 	name->is_interpreted = name->is_jit && library_is_interpreted(frame->function);
-	name->is_apart = name->is_interpreted && names->tree->has_inlined_jit;
+	name->has_own_row = name->is_interpreted && names->tree->has_inlined_jit;
 	name->is_bundled = is_of_python || (name->is_jit && library_of_runtime(image_name, frame->function));
 	if (!heap_name_is_managed(name))
 		short_frames_place(&names->tree->shorts, id, frame->function, frame->file, frame->line);

@@ -417,8 +417,8 @@ static uint32_t need_frame(struct writer *writer, uint32_t id)
 	row.image = need_image(writer, row.image);
 	put_row(writer, FRAMES, frame, &row);
 	if (id < writer->frame_functions_capacity && writer->frame_functions[id].count) {
-		const struct frame_functions *own_ones = &writer->frame_functions[id];
-		put_symbol(writer, own - 1, &writer->dictionary.functions[own_ones->first], own_ones->count);
+		const struct frame_functions *taken = &writer->frame_functions[id];
+		put_symbol(writer, own - 1, &writer->dictionary.functions[taken->first], taken->count);
 	}
 	return own - 1;
 }

@@ -364,15 +364,17 @@ static void mapped_put(const struct summary_screen *screen)
 {
 	const struct summary *summary = screen->summary;
 	const uint64_t mapped = summary_mapped_bytes(summary);
-	char line[SUMMARY_LINE_BYTES];
+	char line[SUMMARY_LINE_BYTES], who[SUMMARY_LINE_BYTES / 4];
 	if (mapped <= summary->source->window->totals.peak_bytes)
 		return;
 	const struct trace_process *process =
 		&summary->source->table->dictionary->processes[summary->resident->process];
-	const char *image = process->image ? text_file_name(process->image) : "";
-	snprintf(line, sizeof(line), "Not in it: %s of memory that %.100s%spid %s%s maps by itself, %s",
-		 text_bytes(mapped).data, text_shown(image), *image ? " (" : "", text_pid(process->pid).data,
-		 *image ? ")" : "",
+	const struct text pid = text_pid(process->pid);
+	if (process->image && *process->image)
+		snprintf(who, sizeof(who), "%.100s (pid %s)", text_shown(text_file_name(process->image)), pid.data);
+	else
+		snprintf(who, sizeof(who), "pid %s", pid.data);
+	snprintf(line, sizeof(line), "Not in it: %s of memory that %s maps by itself, %s", text_bytes(mapped).data, who,
 		 summary_maps_old_arenas(summary)
 			 ? "also arenas that Python took before the attach: which, and by what lines, is not known."
 			 : "not by an allocator. Its stacks are not recorded.");
@@ -427,18 +429,19 @@ static void java_put(const struct summary_screen *screen, enum summary_list_id i
 				  "inside of those that call them, too. With java -Xcomp -XX:-Inline each has its own, "
 				  "and Java is slower (docs/jit.md).",
 				  "");
-	else if (is_interpreted)
-		summary_words_put(screen, 2,
-				  is_inlined ? "Interpreter: all methods that Java interprets, which have no names. "
-					       "With java -Xcomp each has its own (docs/jit.md)."
-					     : "Interpreter: all methods that Java interprets, which have no names. "
-					       "With java -Xcomp -XX:-Inline each has its own (docs/jit.md).",
-				  "");
-	else if (is_compiled)
+	else if (is_interpreted) {
+		char line[SUMMARY_LINE_BYTES];
+		snprintf(line, sizeof(line),
+			 "Interpreter: all methods that Java interprets, which have no names. With java -Xcomp%s each "
+			 "has its own (docs/jit.md).",
+			 is_inlined ? "" : " -XX:-Inline");
+		summary_words_put(screen, 2, line, "");
+	} else if (is_compiled) {
 		summary_words_put(screen, 2,
 				  "Java puts methods into those that call them: the true one may be inside. With java "
 				  "-XX:-Inline each has its own row, and Java is slower (docs/jit.md).",
 				  "");
+	}
 }
 
 static void peak_put(const struct summary_screen *screen)

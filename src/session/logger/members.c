@@ -426,7 +426,8 @@ static void serve(struct logger *logger)
 
 void members_read_memory(struct logger *logger)
 {
-	/* On a busy machine one reading may take as long as all others may together elsewhere. */
+	/* Readings begin for a quarter of a second. Each that has begun is waited for, which takes long on a busy
+	   machine only. */
 	enum { BEGIN_MS = 250, READ_MS = 2000 };
 	uint64_t begin_until_ns = monotonic_now_ns() + BEGIN_MS * NS_PER_MS;
 	for (struct target *target = logger->targets; target; target = target->next)
