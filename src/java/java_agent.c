@@ -283,7 +283,7 @@ static bool agent_begin(jvm_machine machine, jvm_tools *tools)
 	uint8_t capabilities[JVM_CAPABILITY_BYTES] = {[JVM_CAPABILITY_BYTE] = JVM_CAPABILITY_BIT};
 	if (JVM_CALL(jvm_get_env, machine, tools, JVM_TOOLS_VERSION) ||
 	    JVM_CALL(jvm_add_capabilities, *tools, capabilities)) {
-		fprintf(stderr, "xheap: no names of Java's methods: this JVM tells no agent what it compiles\n");
+		fprintf(stderr, "xheap: no names of Java's methods: this JVM has no events of compiled methods\n");
 		return false;
 	}
 	callbacks[JVM_METHOD_COMPILED - JVM_EVENT_FIRST] = (const void *)method_compiled;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /**
- * What the agent uses of a JVM's tool interface, JVM TI 1.0: places in its tables of functions, which stay the same in
- * each version. (The headers of a JDK declare all of it, and are no small dependency.)
+ * The part of a JVM's tool interface, JVM TI 1.0, that the agent uses: places in its tables of functions, which stay
+ * the same in each version. (The headers of a JDK declare all of it, and are no small dependency.)
  * From: JVM Tool Interface Version 17.0.0, chapters "Functions", "Events" and "Compiled Method Load";
  * jvmticmlr.h of OpenJDK for what follows a method's code.
  */
@@ -54,7 +54,7 @@ typedef int jvm_set_callbacks(jvm_tools tools, const void *callbacks, int bytes)
 typedef int jvm_generate_events(jvm_tools tools, int event);
 typedef int jvm_add_capabilities(jvm_tools tools, const void *capabilities);
 
-/** What follows a method's code: a chain of records. */
+/** A record of a chain, which the JVM hands over with a compiled method. */
 struct jvm_record {
 	int kind;
 	int major, minor;
@@ -77,7 +77,8 @@ struct jvm_inlined {
 	const struct jvm_place *places;
 };
 
-/** What a JVM calls of a library that it loads as it starts, and of one that is loaded later. */
+/** The JVM calls the first one of a library that it loads as it starts, and the second one of a library that it loads
+    later. */
 __attribute__((visibility("default"))) int Agent_OnLoad(jvm_machine machine, const char *options, void *reserved);
 __attribute__((visibility("default"))) int Agent_OnAttach(jvm_machine machine, const char *options, void *reserved);
 

@@ -44,7 +44,8 @@ static const struct named_runtime {
 };
 
 /* Options of Java where its agent is installed: names come at once, with those of methods that were put into others.
-   Methods are interpreted, and have no names, until they were called 20 times in place of 200. */
+   Methods are interpreted, and have no names, until they were called 20 times in place of 200. Java 8 knows no such
+   option. */
 #define AGENT_OPTION "-agentpath:"
 static char agent_option[sizeof(AGENT_OPTION) + PATH_MAX];
 static const struct named_runtime java_with_agent = {

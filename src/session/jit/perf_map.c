@@ -66,7 +66,7 @@ static const char *plain_path(const char *file)
 	return strncmp(file, "file://", 7) ? file : file + 7;
 }
 
-/* What V8's names begin with; the first three are functions. */
+/* The beginnings of V8's names; the first three are functions. */
 static const char *const v8_kinds[] = {"JS:", "LazyCompile:", "Function:", "Script:", "Eval:", "Module:"};
 enum { V8_FUNCTIONS = 3, V8_KINDS = sizeof(v8_kinds) / sizeof(*v8_kinds) };
 

@@ -33,7 +33,7 @@ struct jit_names {
 	struct jit_name items[JIT_DEPTH_MAX];
 };
 
-/** Divide "OUTER->INNER", a text of at most JIT_NAMES_BYTES, as agents of JVMs write what a compiler put into a method;
+/** Divide "OUTER->INNER", a text of at most JIT_NAMES_BYTES, as Java's agent writes what a compiler put into a method;
     perf_map_name() for each of them. Of more than JIT_DEPTH_MAX the first one and the last ones are there. */
 void perf_map_names(struct jit_names *names, const char *text, size_t bytes);
 
