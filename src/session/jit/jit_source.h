@@ -6,26 +6,16 @@
  *     jit_source_follow()   open the file once it is there, and read what is new in it: some MiB at a time
  *     jit_source_find()     whose code an address is, and was: the name is read from the file then
  *
- * The file is a stranger's. It counts if it is a regular file of the process's user, of a local file system, was
- * written since the process began, and has this name behind all links. Nothing here waits.
+ * Nothing here waits.
  */
 #ifndef XHEAP_SESSION_JIT_SOURCE_H
 #define XHEAP_SESSION_JIT_SOURCE_H
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/types.h>
 
+#include "session/jit/jit_files.h"
 #include "session/jit/perf_map.h"
-
-/** The process whose code it is. */
-struct jit_process {
-	pid_t pid;        /**< in this process's namespace */
-	pid_t inner;      /**< in its own; 0: as it is found then */
-	uid_t user;       /**< its user, if that cannot be asked any more; (uid_t)-1: unknown */
-	int64_t since_ns; /**< of the real-time clock: when it began to be recorded */
-	bool is_ours;     /**< it is in this process's pid namespace */
-};
 
 /** Times, [from_ticks, until_ticks). */
 struct jit_span {
@@ -34,9 +24,6 @@ struct jit_span {
 
 /** The names of a process's code. */
 struct jit_source;
-
-/** Return the process as it is now. inner: 0: unknown. */
-struct jit_process jit_process_of(pid_t pid, pid_t inner);
 
 /** Make a source; its file is not searched for yet. */
 struct jit_source *jit_source_new(const struct jit_process *process);
