@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What runtimes write about the code that they compile: the input is a perf map, a jitdump, and memory that begins with
- * the descriptor of a list for debuggers, whose lines are those of a perf map. Ranges lie in the memory
+ * What runtimes write about the code that they compile: the input is a perf map, a jitdump, a log of V8's, and memory
+ * that begins with the descriptor of a list for debuggers, whose lines are those of a perf map. Ranges lie in the memory
  * of a program and are not empty, names lie in what was read and hold no control characters, and an address has at most
  * one range, which it lies in.
  */
@@ -16,6 +16,7 @@
 #include "session/jit/jit_ranges.h"
 #include "session/jit/jitdump.h"
 #include "session/jit/perf_map.h"
+#include "session/jit/v8_log.h"
 
 #define ADDRESS_MAX (UINT64_C(1) << 47)
 
@@ -118,6 +119,33 @@ static void take_list(const uint8_t *bytes, size_t size)
 	close(memory.fd);
 }
 
+static void take_log(const char *text, size_t size)
+{
+	struct v8_log log = {.names = NULL};
+	static struct jit_name name;
+	for (size_t at = 0; at < size;) {
+		const char *end = memchr(text + at, '\n', size - at);
+		size_t length = end ? (size_t)(end - text) - at : size - at;
+		uint32_t functions[JIT_DEPTH_MAX];
+		struct v8_line line;
+		v8_log_take(&log, text + at, length, at, &line);
+		if (line.kind == V8_CODE) {
+			check(line.size && line.start < ADDRESS_MAX && line.size <= ADDRESS_MAX - line.start);
+			check(line.name.place + line.name.bytes <= size);
+			v8_log_name(&name, text + line.name.place, line.name.bytes);
+			check(strlen(name.function) < JIT_NAME_BYTES && strlen(name.file) < JIT_NAME_BYTES);
+		} else if (line.kind == V8_INNER) {
+			check(line.inner < log.inner_count);
+			const struct v8_inner *inner = &log.inner[line.inner];
+			check(inner->count && inner->first + inner->count <= log.inner_name_count);
+			check(v8_log_inner(text + inner->place, inner->bytes, length, functions, JIT_DEPTH_MAX) <=
+			      JIT_DEPTH_MAX);
+		}
+		at += length + 1;
+	}
+	v8_log_fini(&log);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	/* A copy without a byte behind it. */
@@ -127,6 +155,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	take_map((const char *)copy, size);
 	take_dump(copy, size);
 	take_list(copy, size);
+	take_log((const char *)copy, size);
 	free(copy);
 	return 0;
 }

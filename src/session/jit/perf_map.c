@@ -7,7 +7,7 @@
 
 enum { ADDRESS_BITS = 47 };
 
-static int hex_digit(char c)
+int jit_hex_digit(char c)
 {
 	return c >= '0' && c <= '9'   ? c - '0'
 	       : c >= 'a' && c <= 'f' ? c - 'a' + 10
@@ -21,8 +21,8 @@ static const char *take_number(const char *at, const char *end, uint64_t *number
 	unsigned digits = 0;
 	if (end - at > 2 && at[0] == '0' && (at[1] == 'x' || at[1] == 'X'))
 		at += 2;
-	for (*number = 0; at < end && hex_digit(*at) >= 0; at++, digits++)
-		*number = *number << 4 | (uint64_t)hex_digit(*at);
+	for (*number = 0; at < end && jit_hex_digit(*at) >= 0; at++, digits++)
+		*number = *number << 4 | (uint64_t)jit_hex_digit(*at);
 	return digits && digits <= 16 && at < end && *at == ' ' ? at + 1 : NULL;
 }
 

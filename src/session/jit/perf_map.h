@@ -37,6 +37,9 @@ struct jit_names {
     perf_map_name() for each of them. Of more than JIT_DEPTH_MAX the first one and the last ones are there. */
 void perf_map_names(struct jit_names *names, const char *text, size_t bytes);
 
+/** Return what a hexadecimal digit is, or -1. */
+int jit_hex_digit(char c);
+
 /** Give the name another file and line. */
 void jit_name_place(struct jit_name *name, const char *file, uint32_t line);
 
