@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/jit/jit_files.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +18,8 @@
 #include "os/local_files.h"
 #include "os/monotonic.h"
 #include "os/proc.h"
+
+enum { DESCRIPTORS_MAX = 1024 /* of a process, that are looked at */ };
 
 static int64_t realtime_ns(const struct timespec *time)
 {
@@ -126,4 +130,36 @@ int jit_dump_open(const struct jit_process *process)
 	free(maps);
 	fd_close(&root);
 	return fd;
+}
+
+/* Whether the process's descriptor leads to a file of /tmp without a name. */
+static bool is_nameless(const struct jit_process *process, const char *descriptor)
+{
+	static const char beginning[] = "/tmp/", end[] = " (deleted)";
+	char link[sizeof(beginning) + NAME_MAX + sizeof(end)];
+	ssize_t length = readlink(proc_path(process->pid, "fd/%s", descriptor).text, link, sizeof(link) - 1);
+	link[length > 0 ? length : 0] = 0;
+	return !strncmp(link, beginning, strlen(beginning)) && text_ends_with(link, end);
+}
+
+void jit_nameless_open(const struct jit_process *process, bool (*take)(void *of, int fd, const struct stat *status),
+		       void *of)
+{
+	int directory = proc_open(process->pid, "fd", O_RDONLY | O_DIRECTORY);
+	DIR *descriptors = directory < 0 ? NULL : fdopendir(directory);
+	const struct dirent *entry;
+	for (int i = 0; descriptors && i < DESCRIPTORS_MAX && (entry = readdir(descriptors)); i++) {
+		struct stat status;
+		if (!is_nameless(process, entry->d_name))
+			continue;
+		int found = open(proc_path(process->pid, "fd/%s", entry->d_name).text, O_PATH | O_CLOEXEC);
+		int fd = found < 0 ? -1 : found_open(process, found, process->pid, &status);
+		if (fd >= 0 && !take(of, fd, &status))
+			fd_close(&fd);
+		fd_close(&found);
+	}
+	if (descriptors)
+		closedir(descriptors);
+	else
+		fd_close(&directory);
 }

@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 /** The process whose code it is. */
@@ -33,5 +34,10 @@ int jit_map_open(const struct jit_process *process);
 
 /** Open its jitdump. Return a descriptor, or -1. */
 int jit_dump_open(const struct jit_process *process);
+
+/** Call `take` with each file that the process has open and that has no name, as a temporary one in /tmp has none, with
+    its descriptor, which is closed then unless `take` returns true, and with its status. */
+void jit_nameless_open(const struct jit_process *process, bool (*take)(void *of, int fd, const struct stat *status),
+		       void *of);
 
 #endif

@@ -15,6 +15,7 @@
 #include "session/jit/jit_list.h"
 #include "session/jit/jit_ranges.h"
 #include "session/jit/jitdump.h"
+#include "session/jit/v8_logs.h"
 
 enum {
 	CHUNK_BYTES = 1 << 20,        /* read at a time */
@@ -38,6 +39,7 @@ struct jit_source {
 	struct jit_ranges ranges;
 	int fd; /* of the file; -1: not found yet */
 	enum { PERF_MAP, JITDUMP, LIST } kind;
+	struct v8_logs logs; /* what they say comes first, for a perf map knows nothing of inner functions */
 	struct jit_list list; /* its lines are written to a file of this process, as those of a perf map */
 	uint64_t offset, searched_ns, pause_ns;
 	char tail[TAIL_BYTES]; /* before the offset */
@@ -260,6 +262,7 @@ void jit_source_free(struct jit_source *source)
 	fd_close(&source->fd);
 	jit_list_close(&source->list);
 	jit_ranges_fini(&source->ranges);
+	v8_logs_fini(&source->logs);
 	free(source);
 }
 
@@ -282,7 +285,8 @@ static void file_read_on(struct jit_source *source, bool is_last)
 	tail_read(source, source->tail);
 }
 
-void jit_source_follow(struct jit_source *source, uint64_t ticks, bool is_last)
+/* Follow the file that is no log of V8's. */
+static void file_follow(struct jit_source *source, bool is_last)
 {
 	if (source->fd < 0)
 		file_search(source, is_last);
@@ -296,6 +300,13 @@ void jit_source_follow(struct jit_source *source, uint64_t ticks, bool is_last)
 	if (source->is_full)
 		jit_ranges_fini(&source->ranges);
 	source->generation += source->offset != before;
+}
+
+void jit_source_follow(struct jit_source *source, uint64_t ticks, bool is_last)
+{
+	file_follow(source, is_last);
+	/* After the other file: what that one has is in the logs then. */
+	source->generation += v8_logs_follow(&source->logs, &source->process, source->read_ticks, is_last);
 	source->read_ticks = ticks;
 }
 
@@ -304,17 +315,30 @@ uint32_t jit_source_generation(const struct jit_source *source)
 	return source->generation;
 }
 
+/* Times at which the answer is the range, of which one is `ticks`. */
+static struct jit_span span_of(const struct jit_range *range, const struct jit_range *latest, uint64_t ticks)
+{
+	return (struct jit_span){range->from_ticks, range->number == latest->number ? UINT64_MAX : ticks + 1};
+}
+
 bool jit_source_find(struct jit_source *source, uint64_t address, uint64_t ticks, struct jit_names *names,
 		     struct jit_span *span)
 {
 	char text[JIT_NAMES_BYTES];
 	/* The call ends where the code of other functions may begin. */
-	const struct jit_range *range = jit_ranges_find(&source->ranges, address - 1, ticks);
-	size_t bytes = range && range->bytes < sizeof(text) ? range->bytes : sizeof(text);
+	const struct jit_range *range = v8_logs_find(&source->logs, address - 1, ticks), *latest;
+	if (range) {
+		latest = v8_logs_find(&source->logs, address - 1, UINT64_MAX);
+		*span = span_of(range, latest, ticks);
+		v8_logs_names(&source->logs, range, address - 1, names);
+		return true;
+	}
+	range = jit_ranges_find(&source->ranges, address - 1, ticks);
 	if (!range)
 		return false;
-	bool is_latest = range->number == jit_ranges_find(&source->ranges, address - 1, UINT64_MAX)->number;
-	*span = (struct jit_span){range->from_ticks, is_latest ? UINT64_MAX : ticks + 1};
+	latest = jit_ranges_find(&source->ranges, address - 1, UINT64_MAX);
+	*span = span_of(range, latest, ticks);
+	size_t bytes = range->bytes < sizeof(text) ? range->bytes : sizeof(text);
 	bytes = file_read(source->fd, text, bytes, range->place);
 	perf_map_names(names, text, bytes);
 	/* V8 has the file in its names, and damaged ones in its lines. */

@@ -208,14 +208,15 @@ static size_t plain_text(char *to, const char *text, size_t bytes)
 {
 	size_t length = 0;
 	for (size_t i = 0; i < bytes;) {
-		size_t digits = text[i] != '\\' || i + 1 == bytes ? 0 : text[i + 1] == 'x' ? 2 : text[i + 1] == 'u' ? 4 : 0;
+		bool is_escape = text[i] == '\\' && i + 1 < bytes;
+		size_t digits = !is_escape ? 0 : text[i + 1] == 'x' ? 2 : text[i + 1] == 'u' ? 4 : 0;
 		uint32_t code;
 		if (digits && i + 2 + digits <= bytes && hex_take(text + i + 2, digits, &code)) {
 			length += put_utf8(to + length, code);
 			i += 2 + digits;
 			continue;
 		}
-		i += text[i] == '\\' && i + 1 < bytes && text[i + 1] == '\\';
+		i += is_escape && text[i + 1] == '\\';
 		to[length++] = text[i++];
 	}
 	return length;
@@ -291,7 +292,7 @@ unsigned v8_log_inner(const char *text, size_t bytes, uint64_t offset, uint32_t 
 	struct inner_row rows[INNER_MAX];
 	if (divide(text, bytes, fields) <= INNER)
 		return 0;
-	uint32_t row_count = rows_read(fields[INNER], rows), row = row_at(fields[POSITIONS], offset), before = row_count;
+	uint32_t row = row_at(fields[POSITIONS], offset), before = rows_read(fields[INNER], rows);
 	unsigned count = 0;
 	/* Each row is put into one before it. */
 	for (; row < before && count < most; row = rows[row].into) {
