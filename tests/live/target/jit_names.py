@@ -150,6 +150,31 @@ def dumped():
     expect(found == {1000: ("Shop.java!Shop.load(int)", "jit", 17), 1001: ("[jit]!plain", "jit", 0), 2000: ("[jit]!Shop.other()", "jit", 0), 2001: ("[jit]!plain", "jit", 0)}, found)
 
 
+def logged():
+    """Names of V8's logs, which come before those of the map: what was put into code, at its place, by several isolates; and lines that are damaged or too long."""
+    runtime = Runtime("logged.xht", is_attached=True)
+    runtime.do("make 0", "make 1", "make 2", "make 3", *[f"name {i} JS:*map{i} /srv/shop.js:{i + 1}:1" for i in range(4)])
+    runtime.do("log 0 1 code-creation,JS,2,1,@,64,remember /srv/shop.js:4:18,0xa0,~", "log 0 0 code-creation,JS,13,1,@,64,serve /srv/shop.js:5:15,0xc0,*", "log 0 0 code-source-info,@,81,1,2,C0O1C14O5I0C16O1,F0O1,S0xa0")
+    runtime.do("log 1 2 code-creation,JS,13,1,@,64,turn /srv/work.js:7:1,0xa0,*", "log 1 2 code-source-info,@,81,1,2,C0O1I7,F0O1,S0xdd", *[f"log 1 3 {line}" for line in ("", "x" * 2900, "code-creation,JS,13,1,@,0,none", "code-source-info,@,,,,,,,,,")])
+    runtime.do(*[f"call {i} {1000 + i}" for i in range(4)])
+    runtime.wait_taken(8)
+    # Another function lies there then, and nothing is put into it.
+    runtime.do("make 0", "log 0 0 code-creation,JS,13,1,@,64,later /srv/shop.js:9:1,0xee,*", "call 0 2000")
+    found = runtime.end()
+    expect(found == {1000: ("shop.js!remember;shop.js!serve", "jit", 4), 1001: ("shop.js!remember", "jit", 4), 1002: ("work.js!turn", "jit", 7), 1003: ("shop.js!map3", "jit", 4), 2000: ("shop.js!later", "jit", 9)}, found)
+    # A line of several MiB, and a file that is mostly a hole.
+    runtime = Runtime("holes.xht", is_attached=True)
+    runtime.do("make 0", "log 0 0 code-creation,JS,2,1,@,64,first /srv/shop.js:4:18,0xa0,~", "call 0 1000")
+    runtime.wait_taken(2)
+    log = next(path for path in glob.glob(f"/proc/{runtime.pid}/fd/*") if os.readlink(path).startswith("/tmp/") and os.readlink(path).endswith(" (deleted)"))
+    with open(log, "ab") as file:
+        file.write(b"script-source,1," + b"s" * 3000000 + b"\n")
+    os.truncate(log, 1 << 40)
+    runtime.do("call 0 1001")
+    found = runtime.end()
+    expect(found == {1000: ("shop.js!first", "jit", 4), 1001: ("shop.js!first", "jit", 4)}, found)
+
+
 def listed():
     """Names of the code objects that a runtime keeps for gdb, at the time at which the code was theirs."""
     runtime = Runtime("listed.xht", is_attached=True)
@@ -392,7 +417,7 @@ for (let i = 0; i < 3000; i++) total += cart.serve(i);
 console.log(process.pid);
 """)
     run = subprocess.run([XHEAP, "record", "-o", "node.xht", "--jit-names", "node", "cart.js"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    expect(run.returncode == 0 and "--jit-names: node runs with --perf-basic-prof --interpreted-frames-native-stack" in run.stderr, run.stderr)
+    expect(run.returncode == 0 and "--jit-names: node runs with --perf-basic-prof --interpreted-frames-native-stack --log-code " in run.stderr, run.stderr)
     os.unlink(f"/tmp/perf-{int(run.stdout)}.map")
     rows = told("heap", "node.xht", "-frames", "-inclusive", "-size", "20000", "20008")["actions"][0]["rows"]
     found = {(row["frame"].get("image"), row["frame"]["symbol"]): (row["total_count"], row["frame"].get("kind")) for row in rows}
@@ -408,6 +433,56 @@ console.log(process.pid);
     expect(facts["unwindless_stacks"] < facts["event_count"] / 1000, f"{facts['unwindless_stacks']} of {facts['event_count']} stacks end early")
     lines = {row["frame"]: row["line"] for row in dump("node.xht", "-stacks") if row["frame"].startswith("cart.js!")}
     expect(lines["cart.js!allocate"] == "2" and lines["cart.js!load"] == "3", lines)
+
+
+NODE_POOL = """'use strict';
+const { Worker, isMainThread, workerData } = require('worker_threads');
+const kept = [];
+function picture() { return Buffer.allocUnsafeSlow(4242); }
+function sound(i) { return Buffer.allocUnsafeSlow(5353); }
+function serve(i) { kept[i % 64] = i % 2 == 0 ? picture() : sound(i); }
+let done = 0;
+function turn() {
+  for (let i = 0; i < 2000; i++) serve(i);
+  done += 2000;
+  if (done < 60000) setTimeout(turn, 10);
+}
+if (isMainThread) console.log(process.pid);
+if (isMainThread && process.argv[2]) new Worker(__filename); else turn();
+"""
+
+
+def nodes():
+    """Each node there is, once."""
+    found = {os.path.realpath(path) for path in [shutil.which("node"), shutil.which("nodejs"), *glob.glob("/usr/bin/node*")] if path}
+    return sorted(path for path in found if os.path.basename(path).startswith("node") and os.access(path, os.X_OK))
+
+
+def of_nodes_inner():
+    """Functions that V8 puts into others are frames of their own, in the first thread and in a worker, whose log is another one."""
+    if not nodes():
+        return "node is not installed"
+    pathlib.Path("pool.js").write_text(NODE_POOL)
+    for node in nodes():
+        for words in ([], ["worker"]):
+            run = subprocess.run([XHEAP, "record", "-o", "inner.xht", "--jit-names", node, "pool.js", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            expect(run.returncode == 0 and "--logfile=+, and writes" in run.stderr, f"{node}: {run.stderr}")
+            os.unlink(f"/tmp/perf-{int(run.stdout)}.map")
+            expect_inner("inner.xht", f"{node} {words}", 25000, OF_NODE)
+            rows = told("heap", "inner.xht", "-stacks", "-noDefaultCull")["actions"][0]["rows"]
+            inner = {frame.get("symbol") for row in rows for frame in row["stack"] if frame.get("inlined")}
+            expect({"picture", "sound"} <= inner, f"{node} {words}: these are put into others: {inner}")
+            expect("may be of" not in xheap("report", "inner.xht"), f"{node} {words}: a guess")
+    return ", ".join(nodes())
+
+
+def without_tmp():
+    """node ends where it cannot write its map, and would write its log to its output: it is not started."""
+    full = ["unshare", "--mount", "sh", "-c", "mount -t tmpfs -o nr_inodes=1 none /tmp && exec \"$@\"", "sh"]
+    if not nodes() or subprocess.run([*full, "true"], stderr=subprocess.DEVNULL).returncode:
+        return "without node, or the right to mount"
+    run = subprocess.run([*full, XHEAP, "record", "-o", "full.xht", "--jit-names", "node", "-e", "console.log(1)"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    expect(run.returncode == 2 and run.stdout == "" and "cannot write a file in /tmp (No space left on device)" in run.stderr, f"{run.returncode}: {run.stdout}{run.stderr}")
 
 
 def of_java():
@@ -467,15 +542,26 @@ def javas():
     return sorted(path for path in found if os.access(path, os.X_OK))
 
 
-def expect_inner(trace, word, least):
+class Names:
+    """Of the functions of a program that allocates pictures and sounds, and keeps the last ones."""
+
+    def __init__(self, serve, picture, sound):
+        self.serve, self.picture, self.sound = serve, picture, sound
+
+
+OF_JAVA = Names("Pool.serve(int)", "Pool.picture(byte[], java.lang.String[][])", "Pool.sound(long)")
+OF_NODE = Names("serve", "picture", "sound")
+
+
+def expect_inner(trace, word, least, names=OF_JAVA):
     """The function below serve() is the one that asks for blocks of this size, wherever the compiler has put it."""
-    for size, function, other in ((4242, "Pool.picture(byte[], java.lang.String[][])", "Pool.sound(long)"), (5353, "Pool.sound(long)", "Pool.picture(byte[], java.lang.String[][])")):
+    for size, function, other in ((4242, names.picture, names.sound), (5353, names.sound, names.picture)):
         below = {}
         for row in told("heap", trace, "-stacks", "-noDefaultCull", "-size", str(size), str(size + 24))["actions"][0]["rows"]:
             symbols = [frame.get("symbol") for frame in row["stack"]]
             expect(other not in symbols, f"{word}: {other} asks for {size} bytes: {symbols}")
-            if "Pool.serve(int)" in symbols[1:]:
-                name = symbols[symbols.index("Pool.serve(int)") - 1]
+            if names.serve in symbols[1:]:
+                name = symbols[symbols.index(names.serve) - 1]
                 below[name] = below.get(name, 0) + row["total_count"]
         expect(below.pop("Interpreter", 0) < 3000 and set(below) == {function} and below[function] > least, f"{word}: {size} bytes: {below}")
 
@@ -533,4 +619,4 @@ def hostile_maps():
 
 
 if __name__ == "__main__":
-    sys.exit(run_tests(named, late, far, moved, forked, dumped, listed, lists, contained, refused, large, of_llvm, of_llvm_without, of_luajit, of_ruby, of_pypy, of_php, of_dotnet, of_node, of_java, of_javas_agent, of_loaded_agent, hostile_maps))
+    sys.exit(run_tests(named, late, far, moved, forked, dumped, logged, listed, lists, contained, refused, large, of_llvm, of_llvm_without, of_luajit, of_ruby, of_pypy, of_php, of_dotnet, of_node, of_nodes_inner, without_tmp, of_java, of_javas_agent, of_loaded_agent, hostile_maps))
