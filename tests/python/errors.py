@@ -200,12 +200,16 @@ def check_fork():
 
 def check_library():
     """The package is imported without a library, and says what is missing when it is needed."""
+    # On a machine where xheap is installed its library is found.
+    is_installed = run("import ctypes; ctypes.CDLL('libxheap.so.0')", LD_LIBRARY_PATH="")[0] == 0
     opened = f"import xheap\ntry:\n    xheap.open({str(PLAIN)!r})\nexcept xheap.LibraryError as error:\n    print('LibraryError', error)"
     for environment, words in (
         ({"XHEAP_LIBRARY": "/nosuch/libxheap.so.0"}, ["/nosuch/libxheap.so.0", "XHEAP_LIBRARY"]),
         ({"XHEAP": "nosuch", "LD_LIBRARY_PATH": ""}, ["libxheap.so.0", "of a tree, build/xheap", "XHEAP_LIBRARY"]),
         ({"XHEAP_LIBRARY": "libc.so.6"}, ["libc.so.6", "version", str(layouts.XHEAP_API_VERSION)]),
     ):
+        if is_installed and "XHEAP" in environment:
+            continue
         status, said = run(opened, **environment)
         expect(status == 0 and said.startswith("LibraryError") and all(word in said for word in words), f"{environment}: {status} {said}")
     status, said = run(f"import xheap; t = xheap.open({str(PLAIN)!r}); t.report()", XHEAP="nosuch", XHEAP_LIBRARY=os.path.join(os.environ["BUILD"], "src/api/libxheap.so.0"))
