@@ -13,20 +13,37 @@
 
 enum { WHOLE_PERCENT = 90, NOTABLE_PERCENT = 5, TOLD = 3 };
 
+/* Return whether one of the functions at the code address of the stack node `at` is the frame `node`: others may have
+   been put into it. */
+static bool has_frame(struct heap_names *names, const struct trace_dictionary *dictionary, uint32_t at, uint32_t node)
+{
+	uint32_t end = heap_names_stack(names, dictionary->nodes[at].parent), own = heap_names_stack(names, at);
+	while (own != end && own != node)
+		own = heap_names_frame(names, own)->parent;
+	return own == node;
+}
+
+/* Return the line at which the code address has a function of this name; 0: it has none, or no line. */
+static uint32_t address_line(struct heap_names *names, uint32_t frame, uint32_t name)
+{
+	uint32_t count = 0, line = 0;
+	const struct heap_address_function *function = heap_names_address(names, frame, &count);
+	for (uint32_t i = 0; i < count; i++)
+		if (function[i].name == name)
+			line = function[i].line;
+	return line;
+}
+
 /* Return the line of the frame `node` in the stack of a site; 0: it is not known. */
 static uint32_t site_line(const struct summary *summary, uint32_t site, uint32_t node)
 {
 	struct heap_names *names = action_names(summary->input);
 	const struct trace_dictionary *dictionary = summary->source->table->dictionary;
-	uint32_t name = heap_names_frame(names, node)->name, line = 0, count = 0,
+	uint32_t name = heap_names_frame(names, node)->name, line = 0,
 		 at = summary->source->table->sites[site].stack;
-	while (at && heap_names_stack(names, at) != node)
-		at = dictionary->nodes[at].parent;
-	const struct heap_address_function *function =
-		at ? heap_names_address(names, dictionary->nodes[at].frame, &count) : NULL;
-	for (uint32_t i = 0; i < count; i++)
-		if (function[i].name == name)
-			line = function[i].line;
+	for (; at && !line; at = dictionary->nodes[at].parent)
+		if (has_frame(names, dictionary, at, node))
+			line = address_line(names, dictionary->nodes[at].frame, name);
 	return line;
 }
 

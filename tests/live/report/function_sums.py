@@ -145,4 +145,29 @@ def commands():
         expect("293.0 KiB" in rows[rows.index("Callers"):].splitlines()[3], f"{width}: {lines[0]}: {rows}")
 
 
-sys.exit(run_tests(several_stacks, one_stack, without_name, package, short_lived_of_several_stacks, large_and_small_stacks, of_a_library, of_many, commands))
+INLINED = """#include <string>
+#include <vector>
+struct row { std::string text; std::vector<long> numbers; };
+static std::vector<row *> kept;
+__attribute__((noipa)) void observe(int i) {
+  row *made = new row;
+  made->text = std::string("a text that is not short, and its number: ") + std::to_string(i);
+  made->numbers.resize(2000); // most
+  kept.push_back(made);
+}
+int main() { for (int i = 0; i < 500; i++) observe(i); }
+"""
+
+
+def lines_around_inlined():
+    """Bytes that a library's code takes, which the compiler has put into a function, are those of the function's line."""
+    with open("rows.cc", "w") as file:
+        file.write(INLINED)
+    subprocess.run([os.environ.get("CXX", "c++"), "-O2", "-g", "-o", "rows", "rows.cc"], check=True)
+    xheap("record", "-q", "-o", "rows.xht", "./rows")
+    most = 1 + next(i for i, line in enumerate(INLINED.splitlines()) if line.endswith("// most"))
+    said = xheap("report", "rows.xht")
+    expect(re.search(rf"  rows!observe  rows.cc:{most}$", said, re.MULTILINE), said)
+
+
+sys.exit(run_tests(several_stacks, lines_around_inlined, one_stack, without_name, package, short_lived_of_several_stacks, large_and_small_stacks, of_a_library, of_many, commands))
