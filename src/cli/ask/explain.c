@@ -132,6 +132,8 @@ static int trace_show(struct explain_options *options, char *path)
 	request.asked = &options->filter.asked;
 	request.cull = &cull;
 	request.tells_outside = true;
+	/* Two calls of one function may be of two lines. */
+	request.with_lines = true;
 	request.session = options->input.session;
 	request.layout = layout_options_settle(&options->layout, options->output != NULL);
 	heap_cull_use_default(&cull);

@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -468,4 +469,28 @@ def addresses():
 
 
 build()
-sys.exit(run_tests(faults, others, without_memory, survived, dropped, recordings, uses, cores, in_gdb, sampled, addresses))
+LINES = """#include <stdlib.h>
+__attribute__((noipa)) static char *make(int n) { return malloc(n); }
+__attribute__((noipa)) static void drop(char *p) { free(p); __asm__(""); }
+__attribute__((noipa)) static void handle(int k) {
+  char *p = make(300 + k); // allocated
+  if (k == 7) drop(p); // freed
+  __asm__ volatile("" ::: "memory");
+  drop(p); // again
+  __asm__("");
+}
+int main(void) { for (int i = 0; i < 9; i++) handle(i); return 0; }
+"""
+
+
+def lines():
+    """Each call of one function has its own line."""
+    pathlib.Path("lines.c").write_text(LINES)
+    subprocess.run(["cc", "-O2", "-g", "-o", "lines", "lines.c"], check=True)
+    xheap("record", "-q", "-o", "lines.xht", "./lines", status=None)
+    at = {word: 1 + next(i for i, line in enumerate(LINES.splitlines()) if line.endswith(f"// {word}")) for word in ("allocated", "freed", "again")}
+    found = [int(line) for line in re.findall(r"^    (?:lines!)?handle  lines.c:(\d+)$", xheap("explain", "lines.xht"), re.MULTILINE)]
+    expect(found == [at["again"], at["allocated"], at["freed"]], f"{at}: {xheap('explain', 'lines.xht')}")
+
+
+sys.exit(run_tests(faults, others, lines, without_memory, survived, dropped, recordings, uses, cores, in_gdb, sampled, addresses))
