@@ -441,6 +441,25 @@ static void format_tell(const struct heap_answer *answer)
 			text_count(blocks).data, format->name, text_count(EXPORT_BLOCKS_MAX).data);
 }
 
+/* A picture of what is left at the end is taken for one of the peak, when nothing says which it is. */
+static void peak_tell(const struct heap_answer *answer)
+{
+	enum { PERCENT = 100, EQUAL_PERCENT = 95 };
+	const struct heap_options *options = answer->options;
+	const struct export_format *format = &export_formats[options->format];
+	const struct heap_window *window = answer->analysis.sources[0].window;
+	const struct heap_numbers *totals = &window->totals;
+	bool is_folded = options->format == REPORT_FOLDED;
+	bool has_other_key = is_folded && options->parts[0].sort != action_sort_find(action_stacks.sort);
+	bool has_no_peaks = is_folded || (format->lacks && !strncmp(format->lacks, "peaks", strlen("peaks")));
+	bool is_less = totals->outstanding_bytes / EQUAL_PERCENT < totals->peak_bytes / PERCENT;
+	if (answer->comparison || !has_no_peaks || has_other_key || window->is_moment || !is_less)
+		return;
+	cli_say("%s: of %s that are not freed; %s%s has the peak, %s", format->name,
+		text_bytes(totals->outstanding_bytes).data, is_folded ? "-stacks sp" : "-at ",
+		is_folded ? "" : text_exact_time(window->peak_at_ns).data, text_bytes(totals->peak_bytes).data);
+}
+
 static int answer_show(struct heap_answer *answer)
 {
 	const struct heap_options *options = answer->options;
@@ -452,8 +471,10 @@ static int answer_show(struct heap_answer *answer)
 	const struct answer_form form = {.wants_pager = options->format == REPORT_TEXT, .is_gzip = is_gzip(options)};
 	status = asking_print(&answer->analysis, options->output, form, print, answer);
 	cli_progress_end();
-	if (status == CLI_OK)
+	if (status == CLI_OK) {
 		format_tell(answer);
+		peak_tell(answer);
+	}
 	if (status == CLI_OK && comparison)
 		status = comparison->judge(comparison->context, &answer->report.diff);
 	/* The function of -callers need not be on both sides. */
