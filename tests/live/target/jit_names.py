@@ -478,10 +478,11 @@ def of_nodes_inner():
 
 def without_tmp():
     """node ends where it cannot write its map, and would write its log to its output: it is not started."""
-    full = ["unshare", "--mount", "sh", "-c", "mount -t tmpfs -o nr_inodes=1 none /tmp && exec \"$@\"", "sh"]
+    # The build may lie in /tmp.
+    full = ["unshare", "--mount", "sh", "-c", f"mount --bind '{BUILD}' /mnt && mount -t tmpfs -o nr_inodes=1 none /tmp && exec \"$@\"", "sh"]
     if not nodes() or subprocess.run([*full, "true"], stderr=subprocess.DEVNULL).returncode:
         return "without node, or the right to mount"
-    run = subprocess.run([*full, XHEAP, "record", "-o", "full.xht", "--jit-names", "node", "-e", "console.log(1)"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    run = subprocess.run([*full, "/mnt/xheap", "record", "-o", "full.xht", "--jit-names", "node", "-e", "console.log(1)"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     expect(run.returncode == 2 and run.stdout == "" and "cannot write a file in /tmp (No space left on device)" in run.stderr, f"{run.returncode}: {run.stdout}{run.stderr}")
 
 
