@@ -15,6 +15,7 @@
 #include "base/threads.h"
 #include "match/match.h"
 #include "os/monotonic.h"
+#include "query/symbol_roots.h"
 #include "table/index_cache.h"
 #include "table/index_file.h"
 #include "trace/code_rows.h"
@@ -203,6 +204,7 @@ static struct symbols *symbols_settle(struct opened_trace *opened)
 		symbols_leave_files(opened->symbols);
 	if (opened->options.without_separate)
 		symbols_leave_separate(opened->symbols);
+	symbol_roots_add(opened->symbols, trace_dictionary(opened->trace));
 	return opened->symbols;
 }
 

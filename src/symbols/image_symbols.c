@@ -2,6 +2,7 @@
 #include "symbols/image_symbols.h"
 
 #include <elfutils/libdwelf.h>
+#include <fcntl.h>
 #include <gelf.h>
 #include <lzma.h>
 #include <stdio.h>
@@ -13,6 +14,9 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "os/fd.h"
+#include "os/local_files.h"
+#include "os/proc.h"
 
 enum { IMAGE_PATH_MAX = 4096, MINI_MAX_BYTES = 512 << 20, MINI_LZMA_BYTES = 256 << 20, VDSO_MAX_BYTES = 4 * 4096 };
 
@@ -275,6 +279,28 @@ static void mini_open(struct image *image)
 		file_open_memory(&image->mini, memory, size);
 }
 
+/* Open the file that a process sees at the path. It is a stranger's: only files of local file systems are opened. */
+static bool file_open_in(struct image_file *file, pid_t pid, const char *path)
+{
+	struct stat status;
+	int root = open(proc_path(pid, "root").text, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int found = root < 0 ? -1 : local_find(root, path);
+	bool is_open = found >= 0 && local_is(found, pid) && file_open_fd(file, file_open_found(found, &status));
+	fd_close(&found);
+	fd_close(&root);
+	return is_open;
+}
+
+/* Open the image in the root directory of a process, where its build-id alone says that it is the right one. */
+static void main_open_elsewhere(struct image *image, const char *path, const struct build_id *build_id,
+				const struct image_places *places)
+{
+	for (size_t i = 0; i < places->process_count && path[0] == '/' && build_id->size && !image->main.elf; i++)
+		if (file_open_in(&image->main, places->processes[i], path) &&
+		    !file_has_build_id(&image->main, build_id))
+			file_close(&image->main);
+}
+
 static void main_open(struct image *image, const char *path, const struct build_id *build_id)
 {
 	bool is_vdso = !strcmp(path, "[vdso]") || !strcmp(path, "linux-vdso.so.1");
@@ -366,18 +392,21 @@ void image_init(struct image *image)
 	*image = (struct image){image_no_file, image_no_file, image_no_file, image_no_file, NULL, NULL};
 }
 
-void image_open(struct image *image, const char *path, const struct build_id *build_id, struct debuginfod *debuginfod,
-		bool with_separate)
+void image_open(struct image *image, const char *path, const struct build_id *build_id,
+		const struct image_places *places)
 {
 	image_init(image);
 	elf_version(EV_CURRENT);
 	main_open(image, path, build_id);
+	if (!image->main.elf)
+		main_open_elsewhere(image, path, build_id, places);
 	struct build_id id = build_id->size ? *build_id : file_build_id(&image->main);
 	if (file_has_dwarf(&image->main))
 		image->dwarf = dwarf_open(image->main.elf);
-	else if (find_debug(image, path, &id, debuginfod) && with_separate && file_has_dwarf(&image->debug))
+	else if (find_debug(image, path, &id, places->debuginfod) && places->with_separate &&
+		 file_has_dwarf(&image->debug))
 		image->dwarf = dwarf_open(image->debug.elf);
-	if (image->dwarf && !shared_open(image, debuginfod)) {
+	if (image->dwarf && !shared_open(image, places->debuginfod)) {
 		dwarf_end(image->dwarf);
 		image->dwarf = NULL;
 	}

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/stat.h>
+#include <sys/types.h>
 
 #include "symbols/debuginfod.h"
 
@@ -36,11 +37,18 @@ struct image {
 /** Set all files to "none". */
 void image_init(struct image *image);
 
+/** Where else files are looked for. */
+struct image_places {
+	struct debuginfod *debuginfod;
+	const pid_t *processes; /**< in whose root directories the image may lie, as in a container's */
+	size_t process_count;
+	bool with_separate; /**< the debug information of separate files is opened: unpacking it takes tens of ms */
+};
+
 /** Open the files of the image at `path` with this build-id. A missing file is no error: its pointer is NULL. A file
-    with another build-id than the recorded one counts as missing. Of a separate debug file, the debug information is
-    only opened if `with_separate`: unpacking it takes tens of milliseconds. */
-void image_open(struct image *image, const char *path, const struct build_id *build_id, struct debuginfod *debuginfod,
-		bool with_separate);
+    with another build-id than the recorded one counts as missing. */
+void image_open(struct image *image, const char *path, const struct build_id *build_id,
+		const struct image_places *places);
 /** Return whether the file at the path has this build-id, and store its status. */
 bool image_is_there(const char *path, const struct build_id *build_id, struct stat *status);
 /** Close all files. */

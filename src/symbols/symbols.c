@@ -22,6 +22,8 @@ struct answer {
 	size_t count;
 };
 
+enum { PROCESSES_MAX = 16 };
+
 /** An image as it was looked up last; answers are kept. */
 struct symbols_image {
 	struct image image;
@@ -48,6 +50,8 @@ struct symbols {
 	struct name_memo names; /**< of functions, by symbol */
 	struct name_memo files; /**< of sources, as whole paths */
 	struct debuginfod *debuginfod;
+	pid_t processes[PROCESSES_MAX];
+	size_t process_count;
 	bool without_files, without_separate;
 	/* With the lock: what was found. */
 	pthread_mutex_t lock;
@@ -96,6 +100,12 @@ void symbols_leave_files(struct symbols *symbols)
 void symbols_leave_separate(struct symbols *symbols)
 {
 	symbols->without_separate = true;
+}
+
+void symbols_add_process(struct symbols *symbols, pid_t pid)
+{
+	if (symbols->process_count < PROCESSES_MAX)
+		symbols->processes[symbols->process_count++] = pid;
 }
 
 static bool is_file(const struct image_file *file, const struct stat *status)
@@ -154,12 +164,14 @@ static struct symbols_image *symbols_image_new(struct symbols *symbols, const ch
 {
 	struct symbols_image *image = memory_zeroed(1, sizeof(*image));
 	struct table *table = &image->table;
+	const struct image_places places = {symbols->debuginfod, symbols->processes, symbols->process_count,
+					    !symbols->without_separate};
 	size_t full = 0;
 
 	if (symbols->without_files)
 		image_init(&image->image);
 	else
-		image_open(&image->image, path, build_id, symbols->debuginfod, !symbols->without_separate);
+		image_open(&image->image, path, build_id, &places);
 	Elf *const elfs[] = {image->image.main.elf, image->image.debug.elf, image->image.mini.elf};
 	for (size_t i = 0; i < sizeof(elfs) / sizeof(*elfs) && !table->code_count; i++)
 		if (elfs[i])

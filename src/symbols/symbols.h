@@ -3,9 +3,9 @@
  * From an address of an image file to the names of the code at it: functions, inlined ones included, files and lines.
  *
  * Sources are read in this order. First the debug information and symbols of the file itself, if its build-id is the
- * recorded one. Then a separate debug file by build-id or debuglink: below each directory of the colon-separated
- * XHEAP_DEBUG_PATH, below /usr/lib/debug, then from debuginfod if DEBUGINFOD_URLS is set. Last, the mini debug
- * information in .gnu_debugdata.
+ * recorded one; if it is not there, of the file that a process in a container sees. Then a separate debug file by
+ * build-id or debuglink: below each directory of the colon-separated XHEAP_DEBUG_PATH, below /usr/lib/debug, then from
+ * debuginfod if DEBUGINFOD_URLS is set. Last, the mini debug information in .gnu_debugdata.
  *
  * An uncertain name is left out. Several threads may use a struct symbols; one at a time searches.
  */
@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/stat.h>
+#include <sys/types.h>
 
 /** Opened images, and all results so far. */
 struct symbols;
@@ -34,6 +35,10 @@ void symbols_leave_files(struct symbols *symbols);
 /** Read the symbols of separate debug files, but not their debug information: functions have their names, and inlined
  *  functions of such images have no frame. Not after the first search. */
 void symbols_leave_separate(struct symbols *symbols);
+
+/** Look for an image that is not at its path at that path below the root directory of this process, too, as of one in a
+ *  container, while it runs. Of some processes; further ones are left out. Not after the first search. */
+void symbols_add_process(struct symbols *symbols, pid_t pid);
 
 /** One function at an address. The texts belong to struct symbols. */
 struct symbol_frame {

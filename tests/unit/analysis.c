@@ -153,6 +153,12 @@ void symbols_leave_separate(struct symbols *symbols)
 	(void)symbols;
 }
 
+void symbols_add_process(struct symbols *symbols, pid_t pid)
+{
+	(void)symbols;
+	(void)pid;
+}
+
 size_t symbols_resolve(struct symbols *symbols, const char *image, const uint8_t *build_id, size_t build_id_size,
 		       uint64_t offset, bool is_return_address, const struct symbol_frame **frames)
 {

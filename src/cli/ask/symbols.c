@@ -22,6 +22,7 @@
 #include "cli/input.h"
 #include "cli/option_parser.h"
 #include "os/monotonic.h"
+#include "query/symbol_roots.h"
 #include "symbols/package.h"
 #include "symbols/symbols.h"
 #include "trace/code_rows.h"
@@ -55,6 +56,7 @@ struct work {
 	uint32_t job_count, next; /* next: the first that nobody has taken */
 	uint32_t done;            /* addresses */
 	bool with_cache;
+	bool is_second; /* the trace has images that had no symbols when they were searched first */
 };
 
 struct symbols_options {
@@ -84,17 +86,35 @@ static void job_begin(struct work *work, size_t *capacity, uint32_t image, bool 
 				    .found = memory_zeroed(JOB_FRAMES, sizeof(struct found_file))};
 }
 
+/* Return which frames have symbols in the trace: none of an image without symbols, which may have some now. For the
+   caller to free. */
+static bool *stored_frames(struct work *work, const struct trace_dictionary *dictionary)
+{
+	bool *is_stored = memory_zeroed(dictionary->frame_count, sizeof(*is_stored));
+	bool *is_nameless = memory_zeroed((size_t)dictionary->image_count + 1, sizeof(*is_nameless));
+	for (uint32_t i = 0; i < dictionary->named_count; i++)
+		if (dictionary->nameds[i].image < dictionary->image_count)
+			is_nameless[dictionary->nameds[i].image] = dictionary->nameds[i].by == TRACE_NAMED_BY_NOTHING;
+	for (uint32_t i = 0; i < dictionary->symbol_count; i++) {
+		uint32_t frame = dictionary->symbols[i].frame, image = dictionary->frames[frame].image;
+		is_stored[frame] = image >= dictionary->image_count || !is_nameless[image];
+	}
+	for (uint32_t i = 0; i < dictionary->image_count; i++)
+		work->is_second |= is_nameless[i];
+	free(is_nameless);
+	return is_stored;
+}
+
 /* Jobs for the frames that have no symbols yet, of one image each. */
 static void work_make(struct work *work, const struct trace_dictionary *dictionary, bool is_again)
 {
-	bool *is_stored = memory_zeroed(dictionary->frame_count, sizeof(*is_stored));
 	/* the one that is being filled */
 	uint32_t *job_of = memory_resize(NULL, dictionary->image_count, sizeof(*job_of));
 	size_t capacity = 0;
 	*work = (struct work){.dictionary = dictionary};
+	bool *is_stored = is_again ? memory_zeroed(dictionary->frame_count, sizeof(*is_stored))
+				   : stored_frames(work, dictionary);
 	memset(job_of, 0xff, dictionary->image_count * sizeof(*job_of));
-	for (uint32_t i = 0; i < dictionary->symbol_count && !is_again; i++)
-		is_stored[dictionary->symbols[i].frame] = true;
 	for (uint32_t i = 0; i < dictionary->frame_count; i++) {
 		uint32_t image = dictionary->frames[i].image;
 		if (image >= dictionary->image_count || is_stored[i])
@@ -211,8 +231,10 @@ static int work_do(struct work *work, struct symbol_worker *workers, unsigned co
 {
 	assert(count > 0);
 	unsigned started = 0;
-	for (unsigned i = 0; i < count; i++)
+	for (unsigned i = 0; i < count; i++) {
 		workers[i] = (struct symbol_worker){.work = work, .symbols = symbols_new()};
+		symbol_roots_add(workers[i].symbols, work->dictionary);
+	}
 	while (started < count && thread_begin(&workers[started].thread, worker_run, &workers[started]))
 		started++;
 	if (!started)
@@ -352,6 +374,15 @@ static int set_path(void *context, char *word)
 	return input_take_path(&((struct symbols_options *)context)->input, word);
 }
 
+/* Whether any of the images has symbols. */
+static bool has_found(const struct work *work)
+{
+	bool has_symbols = false;
+	for (uint32_t i = 0; i < work->job_count; i++)
+		has_symbols |= work->jobs[i].has_symbols;
+	return has_symbols;
+}
+
 static int symbols_add(const struct symbols_options *options, const char *path,
 		       const struct trace_dictionary *dictionary)
 {
@@ -368,7 +399,7 @@ static int symbols_add(const struct symbols_options *options, const char *path,
 		cli_say("%s has its symbols already; -again finds them anew", path);
 	} else {
 		work_do(&work, workers, count);
-		status = trace_replace(&work, path);
+		status = work.is_second && !has_found(&work) ? CLI_OK : trace_replace(&work, path);
 		if (status == CLI_OK)
 			summary_print(&work, path, (int64_t)monotonic_now_ns() - began_ns);
 		if (status == CLI_OK && work.with_cache)

@@ -96,6 +96,50 @@ def test_root():
     check(done, "ok\n", ["sh", "churn"])
 
 
+HOLDING = """#include <stdlib.h>
+#include <unistd.h>
+static void *volatile kept;
+__attribute__((noipa)) static void hold_block(void) { kept = malloc(4242); __asm__(""); }
+int main(void) { for (;;) { hold_block(); usleep(1000); } }
+"""
+
+
+def symbols_of(trace):
+    done = subprocess.run([XHEAP, "heap", trace, "-frames", "-size", "4242", "4243", "--format", "json"], stdout=subprocess.PIPE, check=True, text=True, timeout=LONG_SECONDS)
+    return {row["frame"].get("symbol") for row in json.loads(done.stdout)["actions"][0]["rows"]}
+
+
+def test_names():
+    """Names are those of the file that a process behind another root sees, while it runs; xheap symbols keeps them. What lies there in its place later is neither waited for nor believed."""
+    root = pathlib.Path("named")
+    inside = root / "usr/bin/holding"
+    inside.parent.mkdir(parents=True)
+    pathlib.Path("holding.c").write_text(HOLDING)
+    subprocess.run(["cc", "-g", "-O1", "-o", inside, "holding.c"], check=True)
+    for library in libraries(inside):
+        (root / library[1:]).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(library, root / library[1:])
+    process = subprocess.Popen([*OUTER, "chroot", root, "/usr/bin/holding"], stdin=subprocess.DEVNULL)
+    try:
+        wait_for("the program", lambda: os.readlink(f"/proc/{process.pid}/exe").endswith("/holding"))
+        subprocess.run([XHEAP, "record", "-q", "-o", TRACE, "-p", str(process.pid), "--duration", "1s"], check=True, stderr=subprocess.DEVNULL)
+        expect(symbols_of(TRACE) == {"hold_block"}, f"while it runs: {symbols_of(TRACE)}")
+        shutil.copy(TRACE, "kept.xht")
+        subprocess.run([XHEAP, "symbols", "-noCache", "kept.xht"], check=True, stderr=subprocess.DEVNULL)
+        inside.unlink()
+        for kind in ("pipe", "another program"):
+            if kind == "pipe":
+                os.mkfifo(inside)
+            else:
+                inside.unlink()
+                subprocess.run(["cc", "-g", "-O2", "-o", inside, "holding.c"], check=True)
+            expect("hold_block" not in symbols_of(TRACE), f"{kind}: {symbols_of(TRACE)}")
+    finally:
+        process.kill()
+        process.wait()
+    expect(symbols_of("kept.xht") == {"hold_block"}, f"kept: {symbols_of('kept.xht')}")
+
+
 def test_descriptors():
     """None of ours stays open, also when the region had to be handed over."""
     script = "exec python3 -c 'import os; print(sorted(map(int, os.listdir(\"/proc/self/fd\")))[:-1])'"
@@ -175,4 +219,4 @@ allowed = subprocess.run([*OUTER, "--pid", "--fork", "--mount-proc", "true"], st
 if allowed.returncode:
     print(f"no namespaces here: {allowed.stderr.strip()}")
     sys.exit(SKIP)
-sys.exit(run_tests(test_pids, test_threads, test_mounts, test_root, test_descriptors, test_same_pids, test_unknown_pids, test_proc_of_others))
+sys.exit(run_tests(test_pids, test_threads, test_mounts, test_root, test_names, test_descriptors, test_same_pids, test_unknown_pids, test_proc_of_others))
