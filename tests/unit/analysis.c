@@ -36,7 +36,7 @@ enum { EVENTS = 40000, BLOCKS = 300, STACKS = 24, FUNCTIONS = 4096, ROUNDS = 3 }
 
 /* The large trace, the times at which it is cancelled, and the processor time that it may go on. */
 enum { LARGE_EVENTS = 800000, LARGE_BLOCKS = 200000, LARGE_STACKS = 60000, LARGE_THREADS = 60, STOPS = 12 };
-#ifdef __SANITIZE_ADDRESS__
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define STOP_NS INT64_C(500000000)
 #else
 #define STOP_NS INT64_C(50000000)

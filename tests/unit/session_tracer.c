@@ -54,11 +54,7 @@ static void make_text(char *path, size_t size)
 /* Ask for pid to be held, where identity is what the logger took before it found out who had sent the message. */
 static void hold(pid_t pid, struct identity identity, bool is_meant)
 {
-	struct session_options options;
-	struct doorbell doorbell = {0};
-	struct session_clock clock = {0};
 	struct region_message message = {.state = message_word(MESSAGE_POSTED, 1)};
-	struct session_directory directory = {.place = -1, .fd = -1};
 	struct tracer_task request = {.pid = pid,
 				      .tid = pid,
 				      .identity = identity,
@@ -67,12 +63,17 @@ static void hold(pid_t pid, struct identity identity, bool is_meant)
 				      .message_tid = 1,
 				      .region_path = ""};
 	struct tracer_result result;
-	session_options_init(&options);
 	make_text(request.path, sizeof(request.path));
-	/* A tracer lives as long as its logger: nothing frees it, and these stay known. */
+	/* A tracer lives as long as its logger: nothing frees it, and what it was given stays. */
+	static struct session_options options;
+	static struct doorbell doorbell;
+	static struct session_clock clock;
+	static struct session_directory directory = {.place = -1, .fd = -1};
 	static struct tracer *tracers[TRACERS_MAX];
 	static unsigned tracer_count;
 	assert_true(tracer_count < TRACERS_MAX);
+	if (!tracer_count)
+		session_options_init(&options);
 	struct tracer *tracer = tracers[tracer_count++] = tracer_new(&options, &directory, NULL, &clock, &doorbell);
 	assert_true(tracer_start(tracer, &request));
 	for (int i = 0;
