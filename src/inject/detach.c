@@ -39,6 +39,7 @@
 
 #include "inject/jumps.h"
 #include "inject/thread_stacks.h"
+#include "os/join.h"
 #include "os/monotonic.h"
 #include "os/proc.h"
 #include "recorder/recorder.h"
@@ -423,11 +424,8 @@ int inject_detach(struct inject_detaching *detaching, struct diag *diag)
 	detaching->rest = (struct inject_rest){.bytes = 0};
 	if (pthread_create(&thread, NULL, detach_run, &run) != 0)
 		return diag_fail(diag, EAGAIN, "cannot start a thread to detach from process %d", (int)detaching->pid);
-	struct timespec until = monotonic_at(monotonic_now_ns() + MEANWHILE_NS);
-	while (detaching->meanwhile && pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &until) == ETIMEDOUT) {
+	while (detaching->meanwhile && !join_within(thread, MEANWHILE_NS))
 		detaching->meanwhile(detaching->cookie);
-		until = monotonic_at(monotonic_now_ns() + MEANWHILE_NS);
-	}
 	if (!detaching->meanwhile)
 		pthread_join(thread, NULL);
 	return run.error;

@@ -16,14 +16,14 @@
 
 #include <cmocka.h>
 
-#ifdef __SANITIZE_ADDRESS__
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 size_t __sanitizer_get_current_allocated_bytes(void);
 #endif
 
 /* Bytes that malloc has given out. */
 static size_t used_bytes(void)
 {
-#ifdef __SANITIZE_ADDRESS__
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 	return __sanitizer_get_current_allocated_bytes();
 #else
 	return mallinfo2().uordblks;

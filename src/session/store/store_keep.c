@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "os/join.h"
 #include "os/monotonic.h"
 #include "os/proc.h"
 #include "session/store/pieces.h"
@@ -209,14 +210,12 @@ static void tell_progress(struct store *store)
 static void fold_join(struct store *store)
 {
 	enum { LOOK_NS = 20000000 };
-	struct timespec until;
 	if (pthread_equal(store->keep->thread, pthread_self()))
 		return;
 	do {
 		say_busy(store);
 		tell_progress(store);
-		until = monotonic_at(monotonic_now_ns() + LOOK_NS);
-	} while (pthread_clockjoin_np(store->keep->thread, NULL, CLOCK_MONOTONIC, &until) == ETIMEDOUT);
+	} while (!join_within(store->keep->thread, LOOK_NS));
 }
 
 /* Take what became of folding, if there is something or it is waited for. */
