@@ -31,6 +31,7 @@ static const struct {
 
 struct xheap_allocations {
 	struct xheap_trace *trace;
+	const struct heap_table *table; /* the trace's when this was opened; another thread may change that */
 	struct api_request question;
 	struct heap_scan scan;
 	bool has_scan;
@@ -75,7 +76,7 @@ static void values_narrow(void *to, size_t bytes, const uint64_t *values, const 
 
 static void rows_take(struct xheap_allocations *allocations, const struct heap_rows *rows)
 {
-	const struct column_rows from = column_rows_of(allocations->trace->table, rows);
+	const struct column_rows from = column_rows_of(allocations->table, rows);
 	uint8_t picks[PACK_ROWS], absent[PACK_ROWS];
 	uint64_t room[PACK_ROWS];
 	uint32_t count = rows_pick(allocations, rows, picks);
@@ -163,7 +164,8 @@ static int open_work(void *context, struct diag *diag)
 	const struct heap_scan_plan plan = {
 		range.from_ns, range.to_ns, INT64_MAX, PACK_ALL | PACK_DETAILS, question->analysis.sources[0].filter,
 		NULL};
-	heap_scan_begin(&allocations->scan, opening->trace->table, &plan, NULL);
+	allocations->table = opening->trace->table;
+	heap_scan_begin(&allocations->scan, allocations->table, &plan, NULL);
 	allocations->has_scan = true;
 	return 0;
 }
