@@ -326,7 +326,7 @@ def explained(program):
     writes_cores = not set("|/") & set(pathlib.Path("/proc/sys/kernel/core_pattern").read_text())
     for fault in ("double", "beyond", "after"):
         # A sanitizer in xheap would take the cores from its children, too.
-        run("sh", "-c", f"ulimit -c unlimited; export ASAN_OPTIONS=$ASAN_OPTIONS:disable_coredump=0; exec {XHEAP} record -q -o {fault}.xht ./crash {fault}")
+        run("sh", "-c", f"ulimit -c unlimited; export ASAN_OPTIONS=$ASAN_OPTIONS:disable_coredump=0 TSAN_OPTIONS=$TSAN_OPTIONS:disable_coredump=0; exec {XHEAP} record -q -o {fault}.xht ./crash {fault}")
         cores = list(pathlib.Path(".").glob("core*")) if writes_cores else []
         expect(len(cores) == writes_cores, f"{fault}: cores {cores}")
         asked += [(f"{fault}.xht", cores[0].rename(f"{fault}.core") if cores else None, None, None, 0)]
