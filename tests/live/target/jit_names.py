@@ -458,21 +458,30 @@ def nodes():
     return sorted(path for path in found if os.path.basename(path).startswith("node") and os.access(path, os.X_OK))
 
 
+def node_pool(node, words):
+    """Record the program, in which no row may be another function's. Return the functions that were put into others."""
+    run = subprocess.run([XHEAP, "record", "-o", "inner.xht", "--jit-names", node, "pool.js", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    expect(run.returncode == 0 and "--logfile=+, and writes" in run.stderr, f"{node}: {run.stderr}")
+    os.unlink(f"/tmp/perf-{int(run.stdout)}.map")
+    expect_inner("inner.xht", f"{node} {words}", 25000, OF_NODE)
+    expect("may be of" not in xheap("report", "inner.xht"), f"{node} {words}: a guess")
+    rows = told("heap", "inner.xht", "-stacks", "-noDefaultCull")["actions"][0]["rows"]
+    return {frame.get("symbol") for row in rows for frame in row["stack"] if frame.get("inlined")}
+
+
 def of_nodes_inner():
-    """Functions that V8 puts into others are frames of their own, in the first thread and in a worker, whose log is another one."""
+    """Functions that V8 puts into others are frames of their own, in the first thread and in a worker, whose log is another one. On a busy machine V8 may compile others first."""
     if not nodes():
         return "node is not installed"
     pathlib.Path("pool.js").write_text(NODE_POOL)
     for node in nodes():
         for words in ([], ["worker"]):
-            run = subprocess.run([XHEAP, "record", "-o", "inner.xht", "--jit-names", node, "pool.js", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-            expect(run.returncode == 0 and "--logfile=+, and writes" in run.stderr, f"{node}: {run.stderr}")
-            os.unlink(f"/tmp/perf-{int(run.stdout)}.map")
-            expect_inner("inner.xht", f"{node} {words}", 25000, OF_NODE)
-            rows = told("heap", "inner.xht", "-stacks", "-noDefaultCull")["actions"][0]["rows"]
-            inner = {frame.get("symbol") for row in rows for frame in row["stack"] if frame.get("inlined")}
+            inner = set()
+            for _ in range(5):
+                inner |= node_pool(node, words)
+                if {"picture", "sound"} <= inner:
+                    break
             expect({"picture", "sound"} <= inner, f"{node} {words}: these are put into others: {inner}")
-            expect("may be of" not in xheap("report", "inner.xht"), f"{node} {words}: a guess")
     return ", ".join(nodes())
 
 
