@@ -174,7 +174,8 @@ char *heap_names_text(const struct heap_names *names, uint32_t node, uint32_t en
 /** Order two stacks as strcmp() orders their texts, heap_names_text(node, 0). */
 int heap_names_compare(const struct heap_names *names, uint32_t one, uint32_t other);
 
-/** Return the file names of images that have frames in the stacks named so far but no symbols; in order, each once. */
+/** Return the file names of images that have frames in the stacks named so far but no symbols; in order, each once.
+    Valid until the next call for these names. */
 const char *const *heap_names_without_symbols(struct heap_names *names, size_t *count);
 
 /** Return whether an image with this file name has frames in the stacks named so far. */

@@ -95,10 +95,13 @@ static const char *image_named_in_part(const struct action_input *all, unsigned 
 {
 	for (*lacking = 0; *lacking < all->source_count; ++*lacking) {
 		size_t count;
-		const char *const *images = heap_names_without_symbols(all->sources[*lacking].names, &count);
+		struct heap_names *names = all->sources[*lacking].names;
+		const char *const *images = heap_names_without_symbols(names, &count);
+		/* A trace that is named twice has its names once. */
 		for (size_t i = 0; i < count; i++)
 			for (unsigned k = 0; k < all->source_count; k++)
-				if (k != *lacking && heap_names_has_image(all->sources[k].names, images[i]) &&
+				if (all->sources[k].names != names &&
+				    heap_names_has_image(all->sources[k].names, images[i]) &&
 				    !lacks_symbols(&all->sources[k], images[i]))
 					return images[i];
 	}
