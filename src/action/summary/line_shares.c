@@ -18,7 +18,8 @@ enum { WHOLE_PERCENT = 90, NOTABLE_PERCENT = 5, TOLD = 3 };
 static bool has_frame(struct heap_names *names, const struct trace_dictionary *dictionary, uint32_t at, uint32_t node)
 {
 	uint32_t end = heap_names_stack(names, dictionary->nodes[at].parent), own = heap_names_stack(names, at);
-	while (own != end && own != node)
+	/* Frames of managed code need not lie below those of the native caller: 0 ends all. */
+	while (own && own != end && own != node)
 		own = heap_names_frame(names, own)->parent;
 	return own == node;
 }
