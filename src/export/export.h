@@ -18,7 +18,8 @@ enum export_flag {
 	EXPORT_BINARY = 1 << 4,  /**< no text: never for a terminal */
 	EXPORT_EACH_BLOCK = 1 << 5, /**< it has the blocks one by one */
 	EXPORT_SUMS_MANY = 1 << 6,  /**< above EXPORT_BLOCKS_MAX blocks it has sums of them */
-	EXPORT_GZIP = 1 << 7        /**< it is a file of gzip by itself (export/compression.h) */
+	EXPORT_GZIP = 1 << 7,       /**< it is a file of gzip by itself (export/compression.h) */
+	EXPORT_OF_END = 1 << 8      /**< it has what is not freed, unless another moment or key is asked for */
 };
 
 enum { EXPORT_BLOCKS_MAX = 2000000 };
@@ -28,13 +29,13 @@ enum { EXPORT_BLOCKS_MAX = 2000000 };
 	X(TEXT, "text", EXPORT_CAVEATS, report_text) \
 	X(CSV, "csv", EXPORT_ONE_ACTION, report_csv) \
 	X(JSON, "json", EXPORT_CAVEATS, report_json) \
-	X(FOLDED, "folded", EXPORT_ALL_STACKS, report_collapsed)
+	X(FOLDED, "folded", EXPORT_ALL_STACKS | EXPORT_OF_END, report_collapsed)
 
 /** The formats of other tools, which are over one source: X(id, name, flags, writer, the tool, what it cannot say) */
 #define TOOL_FORMATS(X) \
-	X(PPROF, "pprof", EXPORT_ALL_STACKS | EXPORT_LINES | EXPORT_BINARY | EXPORT_GZIP, export_pprof, \
-	  "pprof and what reads its profiles: Pyroscope, Parca", "peaks, lifetimes or times") \
-	X(OTLP, "otlp", EXPORT_ALL_STACKS | EXPORT_LINES | EXPORT_BINARY, export_otlp, \
+	X(PPROF, "pprof", EXPORT_ALL_STACKS | EXPORT_LINES | EXPORT_BINARY | EXPORT_GZIP | EXPORT_OF_END, \
+	  export_pprof, "pprof and what reads its profiles: Pyroscope, Parca", "peaks, lifetimes or times") \
+	X(OTLP, "otlp", EXPORT_ALL_STACKS | EXPORT_LINES | EXPORT_BINARY | EXPORT_OF_END, export_otlp, \
 	  "a Collector of OpenTelemetry: POST it to /v1development/profiles", "peaks, lifetimes or times") \
 	X(SPEEDSCOPE, "speedscope", EXPORT_ALL_STACKS, export_speedscope, "speedscope", "lifetimes or times") \
 	X(CALLGRIND, "callgrind", EXPORT_ALL_STACKS | EXPORT_LINES, export_callgrind, \

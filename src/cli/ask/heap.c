@@ -451,9 +451,8 @@ static void peak_tell(const struct heap_answer *answer)
 	const struct heap_numbers *totals = &window->totals;
 	bool is_folded = options->format == REPORT_FOLDED;
 	bool has_other_key = is_folded && options->parts[0].sort != action_sort_find(action_stacks.sort);
-	bool has_no_peaks = is_folded || (format->lacks && !strncmp(format->lacks, "peaks", strlen("peaks")));
 	bool is_less = totals->outstanding_bytes / EQUAL_PERCENT < totals->peak_bytes / PERCENT;
-	if (answer->comparison || !has_no_peaks || has_other_key || window->is_moment || !is_less)
+	if (answer->comparison || !(format->flags & EXPORT_OF_END) || has_other_key || window->is_moment || !is_less)
 		return;
 	cli_say("%s: of %s that are not freed; %s%s has the peak, %s", format->name,
 		text_bytes(totals->outstanding_bytes).data, is_folded ? "-stacks sp" : "-at ",
