@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/** Waiting for a thread, and doing something else meanwhile. */
+/** Waiting for a thread for a limited time. */
 #ifndef XHEAP_OS_JOIN_H
 #define XHEAP_OS_JOIN_H
 
@@ -14,7 +14,7 @@
 static inline bool join_within(pthread_t thread, uint64_t ns)
 {
 #ifdef __SANITIZE_THREAD__
-	/* It knows nothing of the other call, and takes what the thread wrote for a race. */
+	/* ThreadSanitizer does not know pthread_clockjoin_np(), and takes what the thread wrote for a race. */
 	uint64_t until_ns = monotonic_now_ns() + ns;
 	while (pthread_tryjoin_np(thread, NULL) != 0) {
 		if (monotonic_now_ns() > until_ns)

@@ -29,7 +29,7 @@ struct heap_name {
 	/** of the own code of CPython, or of a runtime that compiles, which is folded in traces with managed frames */
 	bool is_interpreter;
 	bool is_interpreted; /**< stands for all functions that a runtime interprets and does not name */
-	bool has_own_row;       /**< it is that where all compiled functions have names: none of them stands for it */
+	bool has_own_row;    /**< it is that where all compiled functions have names: none of them stands for it */
 	bool is_bundled;     /**< managed, of the modules or packages that come with the runtime */
 	bool is_library;     /**< of a library that all programs have (query/library_frames.h); as the short forms */
 };

@@ -27,14 +27,14 @@ struct v8_name {
 	uint32_t bytes;
 };
 
-/** What a compiler put into a piece of code: a line of the log, and whom its functions are. */
+/** The functions that the compiler put into a piece of code: the line of the log that has them, and their names. */
 struct v8_inner {
 	uint64_t place; /**< of the line */
 	uint32_t bytes;
 	uint32_t first, count; /**< of struct v8_log.inner_names */
 };
 
-/** What is known of a log's functions. Zero it to begin. */
+/** The functions of a log. Zero it to begin. */
 struct v8_log {
 	struct map functions; /**< FUNCTION: of which name */
 	struct v8_name *names, *inner_names;
@@ -42,7 +42,7 @@ struct v8_log {
 	size_t name_count, name_capacity, inner_name_count, inner_name_capacity, inner_count, inner_capacity;
 };
 
-/** What a line says about code. */
+/** A line of the log, read. */
 struct v8_line {
 	enum v8_line_kind { V8_OTHER, V8_CODE, V8_INNER } kind;
 	uint64_t start, size; /**< size: of V8_CODE */

@@ -79,7 +79,8 @@ static void line_take(struct v8_logs *logs, uint32_t number, const char *text, s
 	logs->is_full |= !jit_ranges_add(&logs->ranges, &open_log->last);
 }
 
-/* Take the lines of a text that lies at the log's offset, which goes on. Return false if nothing could be taken. */
+/* Take the lines of a text that lies at the log's offset, and move the offset behind them. Return false if none is
+   whole. */
 static bool lines_take(struct v8_logs *logs, uint32_t number, const char *text, size_t bytes, uint64_t ticks)
 {
 	struct v8_open_log *open_log = &logs->items[number];
@@ -111,11 +112,20 @@ static uint64_t log_follow(struct v8_logs *logs, uint32_t number, char *text, ui
 	return open_log->offset - before;
 }
 
+static bool has_more(const struct v8_logs *logs)
+{
+	struct stat status;
+	bool is_more = false;
+	for (uint32_t i = 0; i < logs->count && !is_more; i++)
+		is_more = fstat(logs->items[i].fd, &status) == 0 && (uint64_t)status.st_size > logs->items[i].offset;
+	return is_more;
+}
+
 bool v8_logs_follow(struct v8_logs *logs, const struct jit_process *process, uint64_t ticks, bool is_last)
 {
 	if (!is_last)
 		search(logs, process);
-	if (!logs->count || logs->is_full)
+	if (logs->is_full || !has_more(logs))
 		return false;
 	uint64_t before = logs->bytes, end = is_last ? READ_BYTES_MAX : before + FOLLOW_BYTES;
 	end = end < READ_BYTES_MAX ? end : READ_BYTES_MAX;
