@@ -364,6 +364,40 @@ const char *text_file_name(const char *path)
 	return slash && slash[1] ? slash + 1 : path;
 }
 
+/* Return how many digits lie there. */
+static size_t digits_size(const char *text, size_t size)
+{
+	size_t count = 0;
+	while (count < size && text[count] >= '0' && text[count] <= '9')
+		count++;
+	return count;
+}
+
+/* Whether a version begins there, which goes up to the end: "1", "v1.4" or "1.4-rc2", and no "64bit". */
+static bool is_version(const char *text, size_t size)
+{
+	const size_t v = size && *text == 'v', digits = digits_size(text + v, size - v), end = v + digits;
+	return digits && (end == size || text[end] == '-' ||
+			  (text[end] == '.' && digits_size(text + end + 1, size - end - 1)));
+}
+
+size_t text_unversioned_size(const char *name, size_t size)
+{
+	static const char library[] = ".so";
+	enum { LIBRARY = sizeof(library) - 1 };
+	const char *so = memmem(name, size, library, LIBRARY);
+	const size_t end = so ? (size_t)(so - name) + LIBRARY : 0;
+	/* The first number of a library says what it is compatible with. */
+	if (so && end < size && name[end] == '.' && digits_size(name + end + 1, size - end - 1))
+		return end + 1 + digits_size(name + end + 1, size - end - 1);
+	if (so && end == size)
+		return size;
+	for (size_t at = 1; at + 1 < size; at++)
+		if ((name[at] == '-' || name[at] == '.') && is_version(name + at + 1, size - at - 1))
+			return at;
+	return size;
+}
+
 bool text_ends_with(const char *text, const char *end)
 {
 	const size_t length = strlen(text), end_length = strlen(end);

@@ -99,6 +99,10 @@ const char *text_plural(uint64_t count);
 /** Return the part of a path after its last slash. */
 const char *text_file_name(const char *path);
 
+/** Return how much of a file's name is left without its version: "web-1.4", "python3.11" and "libc++.so.1.0" are "web",
+    "python3" and "libc++.so.1". */
+size_t text_unversioned_size(const char *name, size_t size);
+
 /** Return whether the text ends with another one. */
 bool text_ends_with(const char *text, const char *end);
 

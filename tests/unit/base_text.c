@@ -47,6 +47,35 @@ static void test_numbers(void **state)
 	assert_string_equal(text_duration(INT64_MAX).data, "292 years 171 days");
 }
 
+static void test_versions_of_files(void **state)
+{
+	static const struct {
+		const char *name, *without;
+	} files[] = {{"web-1.4", "web"},
+		     {"web-1.5-rc2+g12", "web"},
+		     {"web-v3", "web"},
+		     {"web-2", "web"},
+		     {"python3.11", "python3"},
+		     {"libstdc++.so.6.0.30", "libstdc++.so.6"},
+		     {"libc.so.6", "libc.so.6"},
+		     {"libfoo-2.31.so", "libfoo-2.31.so"},
+		     {"ld-linux-x86-64.so.2", "ld-linux-x86-64.so.2"},
+		     {"qemu-x86_64", "qemu-x86_64"},
+		     {"a-64bit", "a-64bit"},
+		     {"app.py", "app.py"},
+		     {"web2", "web2"},
+		     {"7z", "7z"},
+		     {"-1", "-1"},
+		     {"web-", "web-"},
+		     {"", ""}};
+	(void)state;
+	for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++)
+		assert_int_equal(text_unversioned_size(files[i].name, strlen(files[i].name)), strlen(files[i].without));
+	/* Only so many bytes are the name. */
+	assert_int_equal(text_unversioned_size("web-1.4", 4), 4);
+	assert_int_equal(text_unversioned_size("lib.so.12", 8), 8);
+}
+
 static void test_lists(void **state)
 {
 	static const char *const words[] = {"one", "two", "three"};
@@ -274,6 +303,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_numbers),
+		cmocka_unit_test(test_versions_of_files),
 		cmocka_unit_test(test_lists),
 		cmocka_unit_test(test_parsing),
 		cmocka_unit_test(test_json),
