@@ -52,13 +52,15 @@ static void put_text(struct sink *out, const char *text)
 
 /* ---- stacks ---- */
 
-/* Nodes that differ in offsets, lines or directories only are one stack, in this trace and in those of other hosts. */
+/* Nodes that differ in offsets, lines, directories or versions of files only are one stack, in this trace and in those
+   of other hosts. */
 static uint64_t frame_id(const struct export_frame *frame, uint64_t caller)
 {
 	const char *image = text_file_name(frame->image);
 	const struct {
 		uint64_t caller, text, image;
-	} identity = {caller, XXH3_64bits(frame->text, strlen(frame->text)), XXH3_64bits(image, strlen(image))};
+	} identity = {caller, XXH3_64bits(frame->text, strlen(frame->text)),
+		      XXH3_64bits(image, text_unversioned_size(image, strlen(image)))};
 	return XXH3_64bits(&identity, sizeof(identity));
 }
 

@@ -86,7 +86,8 @@ void fleet_summing_free(struct fleet_summing *summing)
 
 /* ---- frames ---- */
 
-/* "web!parse", or "web+0x1234": a function without a name has that of its image already. */
+/* "web!parse" in all versions of the program, or "web-1.4+0x1234": a function without a name has that of its image
+   already, and is that of one version. */
 static uint32_t frame_intern(struct fleet_summing *summing, const struct pushed_frame *frame)
 {
 	char label[1024];
@@ -99,6 +100,7 @@ static uint32_t frame_intern(struct fleet_summing *summing, const struct pushed_
 	}
 	const bool has_image = image.size && !(function.size > image.size && function.data[image.size] == '+' &&
 					       !memcmp(function.data, image.data, image.size));
+	image.size = text_unversioned_size(image.data, image.size);
 	const int length = snprintf(label, sizeof(label), "%.*s%s%.*s", has_image ? (int)image.size : 0, image.data,
 				    has_image ? "!" : "", (int)function.size, function.data);
 	if (length < (int)sizeof(label))
@@ -130,9 +132,15 @@ static bool label_matches(const char *label, const char *pattern)
 		return function_matches(function, pattern);
 	if (!end)
 		return false;
-	char *image = strndup(label, (size_t)(end - label)), *of = strndup(pattern, (size_t)(asked - pattern));
-	const bool is_match =
-		image && of && heap_glob(of, image) && (!asked[1] || function_matches(function, asked + 1));
+	const size_t asked_size = (size_t)(asked - pattern);
+	char *image = strndup(label, (size_t)(end - label)), *of = strndup(pattern, asked_size);
+	bool is_match = image && of && heap_glob(of, image);
+	/* The file's own name is as good. */
+	if (of && split && !is_match) {
+		of[text_unversioned_size(of, asked_size)] = 0;
+		is_match = image && heap_glob(of, image);
+	}
+	is_match = is_match && (!asked[1] || function_matches(function, asked + 1));
 	free(image);
 	free(of);
 	return is_match;

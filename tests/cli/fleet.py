@@ -224,6 +224,21 @@ def check_frames():
         expect(found == hosts, f"{frame}: hosts {found}, not {hosts}")
 
 
+def check_file_versions():
+    """A function is the same one in all versions of its file: a version's program has another name, and its libraries, too. Code without a name is of one file."""
+    place = room("file versions")
+    for version, kept, own in (("1.4", 10, 5), ("1.5", 200, 6)):
+        stacks = Stacks([("libshop.so.2.0." + own * "1" + "!price", f"web-{version}!quote", f"web-{version}!main"), (f"web-{version}+0x12f0", f"web-{version}!main")])
+        for host in range(4):
+            write(place, stacks, [(1, 9, 1, kept), (1, 9, 1, own)], version=version, host=f"h{version}.{host}")
+    rows = {tuple(row["stack"]): row for row in ask("diff", place, "--after", "1.5", "--before", "1.4")["rows"]}
+    price = rows.pop(("libshop.so.2!price", "web!quote", "web!main"))
+    expect((price["state"], price["change_per_host"], price["hosts_before"], price["hosts_after"]) == ("grew", 190, 4, 4), price)
+    expect({stack: row["state"] for stack, row in rows.items()} == {("web-1.5+0x12f0", "web!main"): "new", ("web-1.4+0x12f0", "web!main"): "gone"}, rows)
+    for frame, hosts in (("web!quote", 8), ("web-1.5!quote", 8), ("WEB-9!quote", 8), ("web-1.5!", 8), ("web-1.5!+0x12f0", 0), ("web-1.5+0x12f0", 4), ("other-1.5!quote", 0)):
+        expect(ask("hosts", place, frame)["row_count"] == hosts, f"{frame}: {ask('hosts', place, frame)['row_count']} hosts")
+
+
 def check_growth():
     """On ten hosts, a stack that grows by 2 MiB a minute in a sample is named by its rate; one that only changes up and down is not."""
     place, chance, stacks = room("growth"), random.Random(11), Stacks(STACKS[-2:])
@@ -386,5 +401,5 @@ def check_words():
         expect(subprocess.run([XHEAP, "fleet", "top", place], stdout=full, stderr=subprocess.PIPE).returncode == 2, "a full disk")
 
 
-for check in (check_words, check_frames, check_twice, check_clocks, check_damage, check_growth, check_page, check_versions, check_sums):
+for check in (check_words, check_frames, check_file_versions, check_twice, check_clocks, check_damage, check_growth, check_page, check_versions, check_sums):
     check()

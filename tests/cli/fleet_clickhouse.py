@@ -291,6 +291,21 @@ def check_real(shard):
     expect(ask("hosts", place, "steps!kept", "--service", "steps")["rows"][0]["outstanding_bytes"] == found["steps!kept"][0], found)
 
 
+def check_file_versions(shard):
+    """A stack is the same one in versions of a program whose files have other names."""
+    place = shard.place("files")
+    run("fleet", "init", place)
+    for version in ("1.4", "1.5"):
+        shutil.copy("steps", f"steps-{version}")
+        subprocess.run([XHEAP, "record", "-q", "-o", f"{version}.xht", "--", f"./steps-{version}"], input="\n" * (2 if version == "1.5" else 1), stdout=subprocess.DEVNULL, check=True, text=True)
+        run("fleet", "load", place, f"{version}.xht", "--service", "steps", "--version", version, "--host", f"h{version}")
+    wait_for(lambda: shard.ask("SELECT count() FROM pushes", database="files") == "2\n")
+    for by, name in (("function", "steps!kept"), ("stack", ["steps!kept", "steps!main"])):
+        rows = ask("top", place, "--by", by)["rows"]
+        kept = [row["total_bytes"] for row in rows if row[by][:len(name)] == name]
+        expect(kept == [3 * 2000 * 3000], rows)
+
+
 def check_named(shard):
     """A row that is not shown, behind many that shrank, is named if it grew too much."""
     both, count = Both("named", [shard], False), len(STACKS.stacks)
@@ -525,6 +540,7 @@ def main():
         with running(*(Shard(i, found[i], found[2:4]) for i in range(2))) as shards:
             check_words(shards[0])
             check_real(shards[0])
+            check_file_versions(shards[0])
             check_time(shards[0])
             check_named(shards[0])
             check_same("same", shards)
