@@ -225,14 +225,14 @@ _xheap_fleet() {
 		return
 	fi
 	case $2 in
-	--by) [ "${COMP_WORDS[2]}" = top ] && _xheap_reply "stack function service host" "$1" || _xheap_reply "stack function" "$1" ;;
+	--by) [ "${COMP_WORDS[2]}" = diff ] && _xheap_reply "stack function service" "$1" || _xheap_reply "stack function service host" "$1" ;;
 	--format) _xheap_reply "text csv json" "$1" ;;
 	--token-file | --html) COMPREPLY=($(compgen -f -- "$1")) ;;
-	--after | --before | --fail-above | --last | --timeout | --service | --host | --version | --top | --width | --cluster | --keep) ;;
+	--after | --before | --fail-above | --last | --until | --timeout | --service | --host | --version | --top | --width | --cluster | --keep) ;;
 	*)
 		case $1 in
 		-*)
-			local options="--last --service --host --version --token-file --timeout --top --format --width --fullNames --help"
+			local options="--last --until --service --host --version --token-file --timeout --top --format --width --fullNames --help"
 			case ${COMP_WORDS[2]} in
 			top) options="--by --html $options" ;;
 			growth) options="--by $options" ;;

@@ -78,6 +78,7 @@ complete -c xheap -n '__fish_seen_subcommand_from fleet' -l after -x -d 'The ver
 complete -c xheap -n '__fish_seen_subcommand_from fleet' -l before -x -d 'The version to compare with'
 complete -c xheap -n '__fish_seen_subcommand_from fleet' -l fail-above -x -d 'Fail if a row grew by more than this per host'
 complete -c xheap -n '__fish_seen_subcommand_from fleet' -l last -x -d 'Only pushes of so long a time'
+complete -c xheap -n '__fish_seen_subcommand_from fleet' -l until -x -d 'As it was then'
 complete -c xheap -n '__fish_seen_subcommand_from fleet' -l service -x -d 'Only this service'
 complete -c xheap -n '__fish_seen_subcommand_from fleet' -l host -x -d 'Only this host'
 complete -c xheap -n '__fish_seen_subcommand_from fleet' -l version -x -d 'Only this version'

@@ -83,15 +83,17 @@ static void epochs_sort(struct database_following *following)
 
 /* ---- queries ---- */
 
-enum epoch_value { EPOCH, VERSION, BEGIN, WHOLE, END, MADE };
+enum epoch_value { EPOCH, VERSION, BEGIN, WHOLE, LAST, END, MADE };
 
 static void list_write(const struct database_following *following, size_t first, size_t end, enum epoch_value value,
 		       struct sink *sql)
 {
 	for (size_t i = first; i < end; i++) {
 		const struct followed_epoch *epoch = &following->epochs[i];
-		const uint64_t values[] = {epoch->epoch->id,    epoch->version, epoch->epoch->arrived,
-					   epoch->epoch->whole, epoch->end,     epoch->is_made};
+		const uint64_t values[] = {[EPOCH] = epoch->epoch->id,      [VERSION] = epoch->version,
+					   [BEGIN] = epoch->epoch->arrived, [WHOLE] = epoch->epoch->whole,
+					   [LAST] = epoch->epoch->last,     [END] = epoch->end,
+					   [MADE] = epoch->is_made};
 		sink_format(sql, "%c%" PRIu64, i > first ? ',' : '[', values[value]);
 	}
 	sink_put(sql, ']');
@@ -145,8 +147,15 @@ static void rows_write(const struct database_following *following, size_t first,
 	clickhouse_quote(sql, following->epochs[end - 1].service);
 	sink_text(sql, " AND epoch IN (SELECT toUInt64(arrayJoin(");
 	list_write(following, first, end, EPOCH, sql);
-	sink_text(sql,
-		  following->epochs[first].is_twice ? "))) ORDER BY arrived LIMIT 1 BY stack, epoch, push)" : "))))");
+	sink_text(sql, ")))");
+	if (following->question->until_ns) {
+		sink_text(sql, " AND push <= transform(epoch, ");
+		list_write(following, first, end, EPOCH, sql);
+		sink_text(sql, ", ");
+		list_write(following, first, end, LAST, sql);
+		sink_text(sql, ", toUInt64(0))");
+	}
+	sink_text(sql, following->epochs[first].is_twice ? " ORDER BY arrived LIMIT 1 BY stack, epoch, push)" : ")");
 }
 
 static char *query_make(const struct database_following *following, size_t first, size_t end)

@@ -11,17 +11,29 @@
 
 /* A whole push comes each hour; what waited for the network comes later. */
 enum { WHOLE_SECONDS = 2 * 3600 };
+#define NS_OF_SECOND UINT64_C(1000000000)
 
 /* ---- the question ---- */
+
+/* Seconds since 1970. */
+static uint64_t until_seconds(const struct fleet_question *question)
+{
+	return (uint64_t)question->until_ns / NS_OF_SECOND;
+}
 
 void clickhouse_in_time(struct sink *sql, const char *column, const struct fleet_question *question,
 			uint64_t seconds_before, uint64_t divisor)
 {
-	const uint64_t seconds = question->last_ns / UINT64_C(1000000000) + seconds_before;
-	if (question->last_ns)
-		sink_format(sql, "%s >= intDiv(toUInt32(now()) - %" PRIu64 ", %" PRIu64 ")", column, seconds, divisor);
-	else
+	const uint64_t seconds = question->last_ns / NS_OF_SECOND + seconds_before;
+	const uint64_t until = until_seconds(question);
+	if (!question->last_ns)
 		sink_text(sql, "1");
+	else if (question->until_ns)
+		sink_format(sql, "%s >= %" PRIu64, column, until > seconds ? (until - seconds) / divisor : 0);
+	else
+		sink_format(sql, "%s >= intDiv(toUInt32(now()) - %" PRIu64 ", %" PRIu64 ")", column, seconds, divisor);
+	if (question->until_ns)
+		sink_format(sql, " AND %s <= %" PRIu64, column, until / divisor);
 }
 
 static void filter_write(struct sink *sql, const char *column, const char *text)
@@ -63,10 +75,14 @@ static char *sessions_sql(const struct fleet_question *question, bool is_all, bo
 	else
 		sink_text(&sql, "toUInt64(count() - uniqExact(push))");
 	sink_format(&sql,
-		    ", toUInt64(minIf(push, %s)), argMinIf(a_time, push, %s), argMaxIf(a_time, push, %s), max(period), "
-		    "argMax(bytes, push), argMax(objects, push), argMax(a_variance, push), toUInt64(sumIf(made, %s)), "
-		    "toUInt64(sumIf(made_count, %s)) FROM (SELECT %s FROM pushes WHERE ",
-		    in_time, in_time, in_time, in_time, in_time, is_once ? PUSHES_ONCE : PUSHES_AS_THEY_LIE);
+		    ", toUInt64(minIf(push, %s)), argMinIf(a_time, push, %s), argMaxIf(a_time, push, %s), "
+		    "argMinIf(bytes, push, %s), argMinIf(objects, push, %s), argMinIf(a_variance, push, %s), "
+		    "max(period), argMax(bytes, push), argMax(objects, push), argMax(a_variance, push), "
+		    "toUInt64(sumIf(made, %s)), toUInt64(sumIf(made_count, %s)) FROM (SELECT %s FROM pushes WHERE ",
+		    in_time, in_time, in_time, in_time, in_time, in_time, in_time, in_time,
+		    is_once ? PUSHES_ONCE : PUSHES_AS_THEY_LIE);
+	if (question->until_ns)
+		sink_format(&sql, "arrived <= %" PRIu64 " AND ", until_seconds(question));
 	if (is_all)
 		sink_text(&sql, "1");
 	else
@@ -101,6 +117,9 @@ static void epoch_read(struct clickhouse_sessions *sessions)
 	epoch->first = clickhouse_number(answer);
 	epoch->first_ns = (int64_t)clickhouse_number(answer);
 	epoch->until_ns = (int64_t)clickhouse_number(answer);
+	epoch->first_bytes = clickhouse_number(answer);
+	epoch->first_objects = clickhouse_number(answer);
+	epoch->first_variance = clickhouse_real(answer);
 	epoch->period_bytes = clickhouse_number(answer);
 	epoch->inuse_bytes = clickhouse_number(answer);
 	epoch->inuse_objects = clickhouse_number(answer);

@@ -23,6 +23,8 @@ struct clickhouse_epoch {
 	uint64_t in_time, twice; /**< pushes of the time asked for; how often they came again */
 	uint64_t first;          /**< the number of the first of them, with its time, and the last time */
 	int64_t first_ns, until_ns;
+	uint64_t first_bytes, first_objects; /**< that were in use then */
+	double first_variance;
 	uint64_t period_bytes;
 	uint64_t inuse_bytes, inuse_objects; /**< at the last push */
 	double variance;

@@ -56,6 +56,7 @@ struct fleet_question {
 	const char *before, *after;           /**< diff: versions. before NULL: all others of the same service */
 	const char *frame;                    /**< hosts: a part of a frame's name, as -requireFrames takes it */
 	int64_t now_ns;                       /**< since 1970 */
+	int64_t until_ns;                     /**< only pushes up to this moment, which is the present; 0: all */
 	uint64_t last_ns;                     /**< only pushes of so long a time; 0: of any time */
 	uint64_t top;                         /**< rows at most */
 	bool has_limit;                       /**< rows that are not shown may be named in a message */

@@ -61,6 +61,23 @@ struct query_branch {
 
 /* ---- services, hosts, versions ---- */
 
+/* Growth is from the first push to the last one. */
+static void growth_add(struct database *database, const struct clickhouse_session *session)
+{
+	const struct clickhouse_epoch *first = session->first, *last = session->last;
+	if (!first)
+		return;
+	const uint64_t before[PUSHED_VALUES] = {[PUSHED_INUSE_OBJECTS] = first->first_objects,
+						[PUSHED_INUSE_SPACE] = first->first_bytes};
+	const uint64_t after[PUSHED_VALUES] = {[PUSHED_INUSE_OBJECTS] = last->inuse_objects,
+					       [PUSHED_INUSE_SPACE] = last->inuse_bytes};
+	fleet_summing_totals(
+		database->summing, before, first->first_variance,
+		&(struct fleet_share){.side = FLEET_BEFORE, .has_use = true, .rate = -session->rate});
+	fleet_summing_totals(database->summing, after, last->variance,
+			     &(struct fleet_share){.side = FLEET_AFTER, .has_use = true, .rate = session->rate});
+}
+
 static void totals_add(struct database *database, const struct clickhouse_session *session)
 {
 	const bool has_made = database->question->asked == FLEET_TOP;
@@ -128,7 +145,7 @@ static uint32_t service_of(const struct query_branch *branch)
 /* ---- lists ---- */
 
 /* Values of entries. The keeper is the first entry of those that add up to one: of the host, or of the session. */
-enum value { EPOCH, KEEPER, KIND, SESSION, RATE, FIRST_PUSH };
+enum value { EPOCH, KEEPER, KIND, SESSION, RATE, FIRST_PUSH, LAST_PUSH };
 
 static uint64_t keeper_of(const struct query_branch *branch, const struct counted_epoch *entry)
 {
@@ -156,6 +173,9 @@ static void item_write(const struct query_branch *branch, const struct counted_e
 		break;
 	case FIRST_PUSH:
 		sink_format(sql, "%" PRIu64, entry->epoch->first);
+		break;
+	case LAST_PUSH:
+		sink_format(sql, "%" PRIu64, entry->epoch->last);
 		break;
 	}
 }
@@ -237,7 +257,13 @@ static void from_write(const struct query_branch *branch, struct sink *sql)
 		sink_format(sql, " AND stack IN (SELECT toUInt64(arrayJoin(%s)))", database->stacks);
 	sink_text(sql, " AND epoch IN (SELECT toUInt64(arrayJoin(");
 	list_write(branch, branch->uses, EPOCH, sql);
-	sink_text(sql, branch->is_twice ? "))) LIMIT 1 BY stack, epoch, push)" : ")))");
+	sink_text(sql, ")))");
+	/* The steps of later ones lie there, too. */
+	if (database->question->until_ns) {
+		sink_text(sql, " AND push <= ");
+		value_write(branch, branch->uses, LAST_PUSH, "toUInt64(0)", sql);
+	}
+	sink_text(sql, branch->is_twice ? " LIMIT 1 BY stack, epoch, push)" : "");
 }
 
 static const char *group_column(const struct database *database)
@@ -730,7 +756,9 @@ static int question_ask(struct database *database, struct diag *diag)
 		return hosts_ask(database, diag);
 	for (size_t i = 0; i < database->sessions.count; i++) {
 		session_begin(database, &database->sessions.items[i]);
-		if (!is_of_stacks)
+		if (!is_of_stacks && database->question->asked == FLEET_GROWTH)
+			growth_add(database, &database->sessions.items[i]);
+		else if (!is_of_stacks)
 			totals_add(database, &database->sessions.items[i]);
 	}
 	/* Of stacks there are no rows yet, but the sessions of each service are counted. */

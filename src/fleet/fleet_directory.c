@@ -214,8 +214,11 @@ static struct push *push_find(struct push *pushes, size_t count, bool is_newest,
 /* Whether a push is of the time that was asked for; newest_ns: of the last one of its session. */
 static bool is_in_time(const struct fleet_question *question, const struct push *push, int64_t newest_ns)
 {
-	const int64_t now_ns = newest_ns > question->now_ns ? newest_ns : question->now_ns;
-	return !question->last_ns || (uint64_t)now_ns - (uint64_t)push->head.pushed_ns <= question->last_ns;
+	const int64_t fast_ns = newest_ns > question->now_ns ? newest_ns - question->now_ns : 0;
+	const int64_t asked_ns = question->until_ns ? question->until_ns : question->now_ns;
+	const int64_t before_ns = asked_ns + fast_ns - push->head.pushed_ns;
+	return (before_ns >= 0 || !question->until_ns) &&
+	       (!question->last_ns || before_ns < 0 || (uint64_t)before_ns <= question->last_ns);
 }
 
 /* Keep the pushes of the time that was asked for. Return how many. */
@@ -394,7 +397,7 @@ static bool session_follow(struct directory *directory, struct push *pushes, siz
 			use_replace(directory, &use, 0, false);
 			break;
 		}
-	for (size_t i = first; i < count; i++)
+	for (size_t i = first; i < count && is_in_time(directory->question, &pushes[i], newest->pushed_ns); i++)
 		if (!push_read(directory, &pushes[i]))
 			use_replace(directory, &use,
 				    fleet_series_moment(directory->series, pushes[i].head.pushed_ns),

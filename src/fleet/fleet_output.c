@@ -136,7 +136,9 @@ enum { COLUMN_TOTAL = sizeof(columns) / sizeof(*columns) };
 
 static bool has_column(const struct fleet_output *output, const struct fleet_column *column)
 {
-	return column->asked >> output->question->asked & 1;
+	/* Where a row is a service, its name is there. */
+	const bool is_there = output->question->by == FLEET_BY_SERVICE && column->text == service;
+	return column->asked >> output->question->asked & 1 && !is_there;
 }
 
 /* People need no column of errors that are all 0. */
@@ -246,6 +248,8 @@ static void text_head(const struct fleet_output *output, struct sink *out)
 	if (is_sample(answer))
 		sink_format(out, "  a sample: one byte of each %s is chosen; numbers are estimates\n",
 			    text_bytes(answer->period_bytes).data);
+	if (output->question->until_ns)
+		sink_format(out, "  as of %s: later pushes do not count\n", time_text(output->question->until_ns).data);
 	if (answer->old_sessions)
 		sink_format(out, "  %s session%s left out: no push of the time asked for\n",
 			    text_count(answer->old_sessions).data, text_plural(answer->old_sessions));
@@ -268,6 +272,12 @@ static void text_totals(const struct fleet_output *output, struct sink *out)
 			    text_bytes(totals[FLEET_TOTAL_BYTES]).data, text_count(totals[FLEET_TOTAL_COUNT]).data);
 }
 
+static bool has_few_hosts(const struct fleet_answer *answer)
+{
+	enum { FEW_HOSTS = 10 };
+	return answer->hosts_of[FLEET_BEFORE] < FEW_HOSTS || answer->hosts_of[FLEET_AFTER] < FEW_HOSTS;
+}
+
 static void text_heading(const struct fleet_output *output, struct sink *out)
 {
 	const struct fleet_answer *answer = output->answer;
@@ -286,6 +296,13 @@ static void text_heading(const struct fleet_output *output, struct sink *out)
 			    "  %s of %s rows changed by more than chance; \"spread\": no more than hosts differ%s\n",
 			    text_count(answer->judged).data, text_count(answer->row_count).data,
 			    asked == FLEET_GROWTH ? "; each version by itself" : "");
+	if (asked == FLEET_DIFF && answer->row_count && !answer->judged && has_few_hosts(answer))
+		sink_text(out, "  of few hosts, a change is hard to tell from chance; xheap fleet growth sees one that "
+			       "goes on in each\n");
+	/* Programs that ended have nothing in use. */
+	if (answer->pushes && asked != FLEET_HOSTS && !answer->totals[FLEET_OUTSTANDING_BYTES])
+		sink_text(out, "  nothing is in use at the last push of each session; --until TIME asks about a "
+			       "moment before it\n");
 	if (answer->shown < answer->row_count)
 		sink_format(out, "  the first %s of %s rows\n", text_count(answer->shown).data,
 			    text_count(answer->row_count).data);
@@ -389,6 +406,8 @@ static void json_filters(struct json *json, const struct fleet_question *questio
 	json_known_text(json, "after", question->after);
 	if (question->last_ns)
 		json_count(json, "last_ns", question->last_ns);
+	if (question->until_ns)
+		json_number(json, "until_ns", question->until_ns);
 	json_end_object(json);
 }
 

@@ -244,12 +244,17 @@ static size_t command_words(struct page_making *making, const char *verb, const 
 	const char *last = question->last_ns ? arena_format(&making->arena, "%.9gs",
 							    (double)question->last_ns / (double)NS_OF_SECOND)
 					     : NULL;
+	/* As the option takes it: in UTC. */
+	const char *until = question->until_ns
+				    ? arena_format(&making->arena, "%sZ", time_text(making, question->until_ns))
+				    : NULL;
 	const struct {
 		const char *option, *value;
 	} filters[] = {{"--service", question->service},
 		       {"--version", question->version},
 		       {"--host", question->host},
-		       {"--last", last}};
+		       {"--last", last},
+		       {"--until", until}};
 	size_t count = 0;
 	words[count++] = "xheap";
 	words[count++] = "fleet";

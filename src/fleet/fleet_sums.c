@@ -202,12 +202,12 @@ static size_t key_make(struct fleet_summing *summing, const struct pushed_sample
 			summing->key[count++] = summing->frame_map[sample->frames[i]];
 		break;
 	case FLEET_BY_SERVICE:
-		summing->key[count++] = summing->service;
+		summing->key[count++] = fleet_is_by_service(summing->question) ? summing->kind : summing->service;
 		break;
 	case FLEET_BY_HOST:
 		summing->key[count++] = summing->host;
-		/* Of one frame, a row says which service has it. */
-		if (!summing->question->frame)
+		/* Of one frame, and of growth, a row says which service has it. */
+		if (!summing->question->frame && summing->question->asked != FLEET_GROWTH)
 			break;
 		/* fall through */
 	case FLEET_BY_VERSION:
@@ -435,7 +435,8 @@ static void row_make(struct fleet_summing *summing, struct fleet_answer *answer,
 	const char *service = text_of(answer, &summing->service_names, group->service);
 	memcpy(row->sides, group->sides, sizeof(row->sides));
 	for (int side = 0; side < FLEET_SIDES; side++)
-		row->sides[side].population = fleet_is_by_service(question)
+		row->sides[side].population = question->by == FLEET_BY_HOST ? 1
+					      : fleet_is_by_service(question)
 						      ? service_of(summing, group->kind)->hosts[side]
 						      : group->sides[side].hosts;
 	row->change_sum = group->change_sum;

@@ -162,6 +162,42 @@ def check_clocks():
     expect(len(versions) == 1 and versions[0]["hosts"] == 4 and versions[0]["first_ns"] == now - 780 * MINUTE, versions)
 
 
+def check_until():
+    """As of a moment, each question has the answer that it had then, also of a host whose clock is fast; and a page, too."""
+    all_of, then, late = room("until"), room("then"), room("late")
+    chance, now = random.Random(13), time.time_ns() // 10 ** 9 * 10 ** 9
+    for host, shift in (("one", 0), ("two", 0), ("fast", 1440), ("over", 0)):
+        for index in range(60):
+            values = [(5, 100 + index, 1, 1000 * (index + 1) if host == "one" else chance.randrange(10 ** 6)), (1, 7, 1, 1 + chance.randrange(10 ** 4))]
+            # The programs of one host end with the last push.
+            if host == "over" and index == 59:
+                values = [None, None]
+            for place in (all_of,) + (then,) * (index < 30) + (late,) * (20 <= index < 30):
+                write(place, ONE, values, version="2" if host == "one" else "1", host=host, start=now + (shift - 60) * MINUTE, index=index)
+    moment = (now - 30 * MINUTE) // 10 ** 9 + 20
+    words = [("--until", time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(moment))), ("--until", time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(moment))), ("--until", "1780s")]
+    same = ("rows", "totals", "hosts", "sessions", "pushes", "judged", "from_ns", "until_ns", "old_sessions")
+    for question, *more in (("top",), ("top", "--by", "host"), ("growth",), ("growth", "--by", "host"), ("growth", "--by", "service"), ("diff", "--after", "2"), ("versions",), ("hosts", "web!")):
+        wanted, wanted_late = ask(question, then, *more), ask(question, late, *more)
+        for option in words:
+            found = ask(question, all_of, *more, *option)
+            expect(all(found[key] == wanted[key] for key in same), f"{question} {more} {option}: {found} {wanted}")
+        found = ask(question, all_of, *more, *words[0], "--last", "590s")
+        # When a session began is said of all of it.
+        expect(all(found[key] == wanted_late[key] for key in same), f"{question} {more}: the last minutes before: {found} {wanted_late}")
+    for option, place in ((words[0], then), ((*words[0], "--last", "590s"), late)):
+        facts, _, live, _ = page_of(all_of, *option)
+        wanted, _, live_then, _ = page_of(place)
+        expect(facts["totals"]["outstanding_bytes"] == wanted["totals"]["outstanding_bytes"] and {key: row[-1] for key, row in live.items()} == {key: row[-1] for key, row in live_then.items()}, facts["totals"])
+        expect(facts["fleet"][-1] == words[0][1].replace("T", " ") and facts["fleet"][-2] == "--until", facts["fleet"])
+    expect(ask("top", all_of, "--until", "3h")["old_sessions"] == 4, "before the first push")
+    # What ended has nothing in use; that is said with the way to what it had.
+    said = run("fleet", "top", all_of, "--host", "over").stdout
+    expect("nothing is in use at the last push of each session; --until TIME asks about a moment before it" in said, said)
+    said = run("fleet", "top", all_of, "--host", "over", *words[1]).stdout
+    expect("nothing is in use" not in said and f"as of {words[1][1]}: later pushes do not count" in said, said)
+
+
 # ---- versions ----
 
 VERSIONS, LEAKY, HOSTS, COMMON, SIZE = 40, 18, 25, 60, 200
@@ -264,6 +300,21 @@ def check_growth():
     expect(named == [("web!leaked", "1", 10)] and mixed["row_count"] == 4 and mixed["rows"][0] == leak, mixed)
     said = run("fleet", "growth", place).stdout
     expect('1 of 4 rows changed by more than chance; "spread": no more than hosts differ; each version by itself' in said, said)
+    # Which hosts it is on, and which service: the same growth.
+    by_host = ask("growth", place, "--by", "host")["rows"]
+    grown = {row["host"]: row for row in by_host if row["version"] == "1"}
+    expect(set(grown) == {f"h{i}" for i in range(10)} and len(by_host) == 40 and by_host[0] == grown[by_host[0]["host"]], grown)
+    # The other stack of a host changes by up to 16 MiB in half an hour.
+    expect(all(abs(row["growth_per_hour"] - 120 * MIB) < 70 * MIB and 0 < row["error"] < 30 * MIB for row in grown.values()), grown)
+    by_service = {row["version"]: row for row in ask("growth", place, "--by", "service")["rows"]}
+    expect(set(by_service) == {"1", "2"} and by_service["1"]["state"] == "grew" and by_service["2"]["state"] == "spread", by_service)
+    mean = sum(row["growth_per_hour"] for row in by_host if row["version"] == "1") / 10
+    expect(abs(by_service["1"]["growth_per_hour"] / mean - 1) < 1e-9 and by_service["1"]["service"] == "web", by_service)
+    change, = ask("diff", place, "--after", "1", "--by", "service")["rows"]
+    expect(change["service"] == "web" and change["state"] == "grew" and abs(change["change_per_host"] - 58 * MIB) < 10 * MIB, change)
+    expect("web grew by" in run("fleet", "diff", place, "--after", "1", "--by", "service", "--fail-above", "1M", status=1).stderr, "a service that grew")
+    few = run("fleet", "diff", place, "--after", "2", "--host", "h3", status=2).stderr
+    expect("no session of version 2 has pushed" in few, few)
     alone = ask("growth", place, "--host", "h3", "--by", "function")["rows"]
     expect(alone[0]["function"] == "web!leaked" and alone[0]["state"] == "grew" and alone[1]["state"] == "spread", alone)
 
@@ -386,7 +437,8 @@ def check_words():
     write(place, ONE, [(1, 100, 1, 100), None], service="=cmd|' /C calc'!A0", host="a,b\"c")
     for words, said in (
             ([], "versions, sql, init or load is expected"), (["sideways"], "is expected"), (["top"], "the place is missing"), (["top", "nowhere"], "cannot read nowhere: No such file"),
-            (["top", place, "x"], "x: not expected here"), (["top", place, "--last", "soon"], "not a time such as"), (["top", place, "--top", "0"], "not a number above 0"),
+            (["top", place, "x"], "x: not expected here"), (["top", place, "--last", "soon"], "not a time such as"), (["top", place, "--until", "soon"], "not a time such as 10m (ago)"), (["top", place, "--until", "2026-11-30"], "not a time such as"),
+            (["diff", place, "--after", "1", "--by", "host"], "stack, function or service"), (["top", place, "--top", "0"], "not a number above 0"),
             (["top", place, "--by", "colour"], "stack, function, service or host"), (["hosts", place], "the frame is missing"), (["diff", place], "the version is missing"),
             (["diff", place, "--after", "1", "--version", "2"], "exclude each other"), (["diff", place, "--after", "1", "--fail-above", "x"], "fail-above"), (["top", place, "--format", "folded"], "text, csv or json")):
         expect(said in run("fleet", *words, status=2).stderr, f"{words}: {run('fleet', *words, status=2).stderr}")
@@ -401,5 +453,5 @@ def check_words():
         expect(subprocess.run([XHEAP, "fleet", "top", place], stdout=full, stderr=subprocess.PIPE).returncode == 2, "a full disk")
 
 
-for check in (check_words, check_frames, check_file_versions, check_twice, check_clocks, check_damage, check_growth, check_page, check_versions, check_sums):
+for check in (check_words, check_frames, check_file_versions, check_twice, check_clocks, check_until, check_damage, check_growth, check_page, check_versions, check_sums):
     check()

@@ -28,6 +28,13 @@ enum {
 };
 #define NS_OF_SECOND INT64_C(1000000000)
 
+static int64_t present_ns(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_REALTIME, &now);
+	return now.tv_sec * NS_OF_SECOND + now.tv_nsec;
+}
+
 struct fleet_options {
 	struct fleet_question question;
 	const char *operands[OPERANDS_MAX]; /* the place, and a frame */
@@ -70,6 +77,25 @@ static int take_last(void *context, const char *word, struct diag *why)
 	return 0;
 }
 
+/* So long ago, or a time, which --until 's own words in a page have in UTC. */
+static int take_until(void *context, const char *word, struct diag *why)
+{
+	struct fleet_options *options = context;
+	double ago_ms = 0;
+	struct tm parts = {.tm_isdst = -1};
+	const char *end = strptime(word, "%Y-%m-%d", &parts);
+	if (text_parse_duration(word, &ago_ms)) {
+		options->question.until_ns = present_ns() - (int64_t)(ago_ms * NS_OF_MS);
+		return 0;
+	}
+	end = end && (*end == ' ' || *end == 'T') ? strptime(end + 1, "%H:%M:%S", &parts) : NULL;
+	const bool is_utc = end && *end == 'Z';
+	if (!end || end[is_utc])
+		return diag_fail(why, EINVAL, "not a time such as 10m (ago) or \"2027-01-31 18:00:00\"");
+	options->question.until_ns = (is_utc ? timegm(&parts) : mktime(&parts)) * NS_OF_SECOND;
+	return 0;
+}
+
 static int take_timeout(void *context, const char *word, struct diag *why)
 {
 	struct fleet_options *options = context;
@@ -90,13 +116,15 @@ static int take_limit(void *context, const char *word, struct diag *why)
 
 /* ---- the options ---- */
 
-static const struct option_choice top_choices[] = {{"stack", NULL, FLEET_BY_STACK, NULL},
+static const struct option_choice row_choices[] = {{"stack", NULL, FLEET_BY_STACK, NULL},
 						   {"function", NULL, FLEET_BY_FUNCTION, NULL},
 						   {"service", NULL, FLEET_BY_SERVICE, NULL},
 						   {"host", NULL, FLEET_BY_HOST, NULL},
 						   {NULL, NULL, 0, NULL}};
-static const struct option_choice stack_choices[] = {
-	{"stack", NULL, FLEET_BY_STACK, NULL}, {"function", NULL, FLEET_BY_FUNCTION, NULL}, {NULL, NULL, 0, NULL}};
+static const struct option_choice diff_choices[] = {{"stack", NULL, FLEET_BY_STACK, NULL},
+						    {"function", NULL, FLEET_BY_FUNCTION, NULL},
+						    {"service", NULL, FLEET_BY_SERVICE, NULL},
+						    {NULL, NULL, 0, NULL}};
 
 #define AT(member) OPTION_AT(struct fleet_options, member)
 #define BY_ROW(choice_table) \
@@ -106,13 +134,14 @@ static const struct option_choice stack_choices[] = {
 	}
 
 static const struct option top_rows[] = {
-	BY_ROW(top_choices),
+	BY_ROW(row_choices),
 	{"html", .type = VALUE_TEXT, AT(html), .value = "FILE",
 	 .help = "top: write the answer over time as a page, as xheap view makes one of a trace; -: to standard "
 		 "output"},
 	{.type = VALUE_END},
 };
-static const struct option stack_rows[] = {BY_ROW(stack_choices), {.type = VALUE_END}};
+static const struct option diff_rows[] = {BY_ROW(diff_choices), {.type = VALUE_END}};
+static const struct option growth_rows[] = {BY_ROW(row_choices), {.type = VALUE_END}};
 static const struct option version_rows[] = {
 	{"after", .type = VALUE_TEXT, AT(question.after), .value = "VERSION",
 	 .help = "diff: the version that may have grown"},
@@ -126,6 +155,8 @@ static const struct option version_rows[] = {
 static const struct option filter_rows[] = {
 	{"last", .type = VALUE_PARSED, .parse = take_last, .value = "TIME",
 	 .help = "only pushes of so long a time: 15m, 24h (default all)"},
+	{"until", .type = VALUE_PARSED, .parse = take_until, .value = "TIME",
+	 .help = "as it was then: so long ago (10m), or at a time (\"2027-01-31 18:00:00\")"},
 	{"service", .type = VALUE_TEXT, AT(question.service), .value = "NAME", .help = "only this service"},
 	{"host", .type = VALUE_TEXT, AT(question.host), .value = "NAME", .help = "only this host"},
 	{"version", .type = VALUE_TEXT, AT(question.version), .value = "VERSION", .help = "only this version"},
@@ -178,8 +209,8 @@ static const struct option output_rows[] = {
 static const struct option no_rows[] = {{.type = VALUE_END}};
 GRAMMAR(all, "fleet", ROWS(top_rows), ROWS(version_rows), ROWS(init_rows));
 GRAMMAR(top, "fleet top", ROWS(top_rows));
-GRAMMAR(diff, "fleet diff", ROWS(version_rows), ROWS(stack_rows));
-GRAMMAR(growth, "fleet growth", ROWS(stack_rows));
+GRAMMAR(diff, "fleet diff", ROWS(version_rows), ROWS(diff_rows));
+GRAMMAR(growth, "fleet growth", ROWS(growth_rows));
 GRAMMAR(hosts, "fleet hosts", ROWS(no_rows));
 GRAMMAR(versions, "fleet versions", ROWS(no_rows));
 static const struct option_group load_groups[] = {ROWS(load_rows), ROWS(server_rows), {NULL, 0, false}};
@@ -200,8 +231,10 @@ static int answer_judge(const struct fleet_options *options, const struct fleet_
 							       : (double)options->limit.amount;
 		if (row->state == FLEET_IN_SPREAD || row->change <= limit || grown++ >= SAID_MAX)
 			continue;
-		cli_say("%.*s of %s grew by %s per host, by more than %s", (int)strcspn(row->group, "\n"), row->group,
-			row->service, text_bytes((uint64_t)row->change).data, options->limit_word);
+		const bool is_service = options->question.by == FLEET_BY_SERVICE;
+		cli_say("%.*s%s%s grew by %s per host, by more than %s", (int)strcspn(row->group, "\n"), row->group,
+			is_service ? "" : " of ", is_service ? "" : row->service,
+			text_bytes((uint64_t)row->change).data, options->limit_word);
 	}
 	if (grown > SAID_MAX)
 		cli_say("and %zu more", grown - SAID_MAX);
@@ -226,7 +259,6 @@ static int answer_show(const struct fleet_options *options, const struct fleet_a
 static int question_settle(struct fleet_options *options, const char *verb)
 {
 	struct fleet_question *question = &options->question;
-	struct timespec now;
 	if (!options->operand_count)
 		return cli_fail(
 			"fleet %s: the place is missing: a directory of pushed files, or clickhouse+http://HOST", verb);
@@ -248,8 +280,7 @@ static int question_settle(struct fleet_options *options, const char *verb)
 		question->top = options->html                    ? FLEET_SERIES_STACKS
 				: options->format == REPORT_TEXT ? TOP_TEXT
 								 : TOP_DEFAULT;
-	clock_gettime(CLOCK_REALTIME, &now);
-	question->now_ns = now.tv_sec * NS_OF_SECOND + now.tv_nsec;
+	question->now_ns = present_ns();
 	return CLI_OK;
 }
 
@@ -423,4 +454,5 @@ const struct command command_fleet = {
 		"Exit status: 0, or 1 if a row grew by more than --fail-above, 2 for an error.\n\n"
 		"Examples:\n  xheap fleet top profiles --by function --last 1h\n"
 		"  xheap fleet top profiles --html page.html\n"
+		"  xheap fleet growth profiles --by host --until 10m --last 1h\n"
 		"  xheap fleet diff profiles --service web --before 1.4 --after 1.5 --fail-above 64K\n"};
