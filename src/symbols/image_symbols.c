@@ -279,12 +279,23 @@ static void mini_open(struct image *image)
 		file_open_memory(&image->mini, memory, size);
 }
 
+/* Return the part of a path that lies in the root directory of a process. The kernel names files, and that directory,
+   from the root of all of the process's mounts, which may be above. */
+static const char *path_below_root(pid_t pid, const char *path)
+{
+	char root[IMAGE_PATH_MAX];
+	const ssize_t length = readlink(proc_path(pid, "root").text, root, sizeof(root));
+	const bool is_below = length > 1 && (size_t)length < sizeof(root) && !strncmp(path, root, (size_t)length) &&
+			      path[length] == '/';
+	return is_below ? path + length : path;
+}
+
 /* Open the file that a process sees at the path. It is a stranger's: only files of local file systems are opened. */
 static bool file_open_in(struct image_file *file, pid_t pid, const char *path)
 {
 	struct stat status;
 	int root = open(proc_path(pid, "root").text, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	int found = root < 0 ? -1 : local_find(root, path);
+	int found = root < 0 ? -1 : local_find(root, path_below_root(pid, path));
 	bool is_open = found >= 0 && local_is(found, pid) && file_open_fd(file, file_open_found(found, &status));
 	fd_close(&found);
 	fd_close(&root);
