@@ -204,7 +204,7 @@ static struct symbols *symbols_settle(struct opened_trace *opened)
 		symbols_leave_files(opened->symbols);
 	if (opened->options.without_separate)
 		symbols_leave_separate(opened->symbols);
-	symbol_roots_add(opened->symbols, trace_dictionary(opened->trace));
+	symbol_roots_add(opened->symbols, trace_dictionary(opened->trace), 0);
 	return opened->symbols;
 }
 

@@ -3,9 +3,9 @@
 
 #include "trace/process_rows.h"
 
-void symbol_roots_add(struct symbols *symbols, const struct trace_dictionary *dictionary)
+void symbol_roots_add(struct symbols *symbols, const struct trace_dictionary *dictionary, uint32_t first)
 {
-	for (uint32_t i = 0; i < dictionary->process_count; i++) {
+	for (uint32_t i = first; i < dictionary->process_count; i++) {
 		const struct trace_process *process = &dictionary->processes[i];
 		bool has_ended = trace_process_end_is_known(process) && process->end != TRACE_END_DETACHED;
 		if (process->pid && !has_ended)

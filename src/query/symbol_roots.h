@@ -6,7 +6,8 @@
 #include "symbols/symbols.h"
 #include "trace/trace.h"
 
-/** Let the processes of the trace that had not ended be asked for files. Before the first search. */
-void symbol_roots_add(struct symbols *symbols, const struct trace_dictionary *dictionary);
+/** Let the processes of the trace from number `first` on that had not ended be asked for files. Before the first search
+    for an image of theirs. */
+void symbol_roots_add(struct symbols *symbols, const struct trace_dictionary *dictionary, uint32_t first);
 
 #endif

@@ -233,7 +233,7 @@ static int work_do(struct work *work, struct symbol_worker *workers, unsigned co
 	unsigned started = 0;
 	for (unsigned i = 0; i < count; i++) {
 		workers[i] = (struct symbol_worker){.work = work, .symbols = symbols_new()};
-		symbol_roots_add(workers[i].symbols, work->dictionary);
+		symbol_roots_add(workers[i].symbols, work->dictionary, 0);
 	}
 	while (started < count && thread_begin(&workers[started].thread, worker_run, &workers[started]))
 		started++;

@@ -11,8 +11,10 @@
 #include "base/json.h"
 #include "base/threads.h"
 #include "match/follow.h"
+#include "query/symbol_roots.h"
 #include "server/answer/parts.h"
 #include "server/live/live_answer.h"
+#include "trace/reader.h"
 
 enum { FOLLOW_NICE = 10, CELLS_MOST = 1 << 20 };
 
@@ -32,7 +34,8 @@ struct live_trace {
 	struct growing_cells cells;
 	struct row_watch watch;
 	struct symbols *symbols;
-	int error; /* of its last step */
+	uint32_t known_processes; /* that the symbols know */
+	int error;                /* of its last step */
 	struct diag diag;
 	/* For all. */
 	pthread_t thread;
@@ -83,11 +86,14 @@ static void picture_keep(struct live_trace *live, struct sink *json, struct sink
 static int picture_write(struct live_trace *live, const struct matching_sums *sums)
 {
 	struct sink json, cells;
+	const struct trace_dictionary *dictionary = trace_dictionary(heap_follow_trace(live->follow));
 	const struct live_facts facts = {.path = live->path,
 					 .trace = heap_follow_trace(live->follow),
 					 .symbols = live->symbols,
 					 .cells = &live->cells,
 					 .sums = sums};
+	symbol_roots_add(live->symbols, dictionary, live->known_processes);
+	live->known_processes = dictionary->process_count;
 	sink_to_memory(&json);
 	sink_to_memory(&cells);
 	int error = live_answer_write(&facts, &json, &cells, &live->diag);

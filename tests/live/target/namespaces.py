@@ -5,10 +5,12 @@ pid that we see, and go on as it would alone."""
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
 import sys
+import urllib.request
 
 from live import LONG_SECONDS, PROGRAMS, XHEAP, expect, is_reading, run_tests, wait_for
 
@@ -109,6 +111,18 @@ def symbols_of(trace):
     return {row["frame"].get("symbol") for row in json.loads(done.stdout)["actions"][0]["rows"]}
 
 
+def see_page(session, text):
+    """Wait until the page of a session that records has the text."""
+    server = subprocess.Popen([XHEAP, "view", "--no-open", "--session", session], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, env=os.environ | {"XDG_CACHE_HOME": os.path.abspath("empty")})
+    try:
+        origin, token = re.search(r"(http://\S+)#token=(\S+)", server.stdout.readline()).groups()
+        asked = urllib.request.Request(f"{origin}live?trace=0&seen=0", headers={"X-Xheap-Token": token})
+        wait_for(f"{text} in the page", lambda: text in urllib.request.urlopen(asked, timeout=LONG_SECONDS).read())
+    finally:
+        server.kill()
+        server.wait()
+
+
 def test_names():
     """Names are those of the file that a process behind another root sees, while it runs; xheap symbols keeps them. What lies there in its place later is neither waited for nor believed."""
     root = pathlib.Path("named")
@@ -119,11 +133,17 @@ def test_names():
     for library in libraries(inside):
         (root / library[1:]).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(library, root / library[1:])
-    process = subprocess.Popen([*OUTER, "chroot", root, "/usr/bin/holding"], stdin=subprocess.DEVNULL)
+    # Only there this file is at this path, as in a container.
+    os.mkdir("elsewhere")
+    script = 'mount --bind "$1" elsewhere && exec chroot elsewhere /usr/bin/holding'
+    process = subprocess.Popen([*OUTER, "--mount", "sh", "-c", script, "-", root], stdin=subprocess.DEVNULL)
     try:
         wait_for("the program", lambda: os.readlink(f"/proc/{process.pid}/exe").endswith("/holding"))
         subprocess.run([XHEAP, "record", "-q", "-o", TRACE, "-p", str(process.pid), "--duration", "1s"], check=True, stderr=subprocess.DEVNULL)
         expect(symbols_of(TRACE) == {"hold_block"}, f"while it runs: {symbols_of(TRACE)}")
+        subprocess.run([XHEAP, "start", "named", "-q", "-o", "named.xht", "-p", str(process.pid)], check=True, stderr=subprocess.DEVNULL)
+        see_page("named", b'"hold_block"')
+        subprocess.run([XHEAP, "stop", "named", "-q"], check=True)
         shutil.copy(TRACE, "kept.xht")
         subprocess.run([XHEAP, "symbols", "-noCache", "kept.xht"], check=True, stderr=subprocess.DEVNULL)
         inside.unlink()
