@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Calls itself in all ways in which Python code is called, and takes blocks of memory on the way: by memalign(), which Python does not use. Writes, for each block, its
-size and the frames as Python sees them.
+size and the frames as Python sees them. With FILE it takes as many more once that is there.
 
-usage: python_calls.py LOG COUNT [SEED]"""
+usage: python_calls.py LOG COUNT [SEED [FILE]]"""
 import asyncio
 import contextlib
 import ctypes
@@ -10,6 +10,7 @@ import functools
 import gc
 import itertools
 import json
+import os
 import random
 import re
 import sqlite3
@@ -259,10 +260,13 @@ def go(depth, dice):
     mark(depth, dice)
 
 
-def work(count, seed):
-    dice = random.Random(seed)
+def work(count, seed, until):
+    dice, last = random.Random(seed), count
     for i in itertools.count():
-        if next(numbers) > count:
+        number = next(numbers)
+        if until and not os.path.exists(until):
+            last = number + count
+        if number > last:
             break
         go(dice.randrange(7), dice)
         if i % 20 == 0:
@@ -271,12 +275,12 @@ def work(count, seed):
 
 
 def main():
-    count, seed = int(sys.argv[2]), int(sys.argv[3]) if len(sys.argv) > 3 else 1
+    count, seed, until = int(sys.argv[2]), int(sys.argv[3]) if len(sys.argv) > 3 else 1, sys.argv[4] if len(sys.argv) > 4 else None
     sys.setrecursionlimit(5000)
-    threads = [threading.Thread(target=work, args=(count, seed + i)) for i in range(1, THREADS)]
+    threads = [threading.Thread(target=work, args=(count, seed + i, until)) for i in range(1, THREADS)]
     for thread in threads:
         thread.start()
-    work(count, seed)
+    work(count, seed, until)
     for thread in threads:
         thread.join()
     log.close()

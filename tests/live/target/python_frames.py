@@ -117,13 +117,16 @@ def of_objects():
 def of_attached():
     """Of processes that ran before: the first blocks are from before the attach, all others have their frames."""
     for _, path in sorted(interpreters().items()):
-        with subprocess.Popen([path, PROGRAM, "log", str(4 * COUNT)], stdout=subprocess.DEVNULL, env=environment(path)) as process:
+        with subprocess.Popen([path, PROGRAM, "log", str(COUNT), "1", "recorded"], stdout=subprocess.DEVNULL, env=environment(path)) as process:
             wait_for("log", lambda: os.path.exists("log") and os.path.getsize("log"))
-            xheap("record", "-q", "-o", "frames.xht", "-p", process.pid)
+            xheap("start", "frames", "-q", "-o", "frames.xht", "-p", process.pid)
+            pathlib.Path("recorded").touch()
             process.wait()
+        xheap("stop", "frames", "-q")
         found, _ = check("frames.xht", "log", path)
         expect(found > 100, f"{path}: {found} blocks found")
         os.unlink("log")
+        os.unlink("recorded")
 
 
 def library_of(path):
