@@ -288,6 +288,11 @@ def brief():
     return busy(mode="brief", threads=(1, 2, 3))
 
 
+def ending():
+    """Threads are stopped while they end, when what their caches have is in no list any more."""
+    return busy(Stutter, "brief", (1, 2, 3))
+
+
 def forks():
     """A child has its parent's earlier blocks, and may give them back."""
     target = Target(PROGRAM, "forks", 3, 9)
@@ -388,4 +393,4 @@ def sampled():
     expect(doubts["earlier"]["count"] == 0 and doubts["unknown_frees"] == 0, f"{doubts['earlier']}, {doubts['unknown_frees']} unknown frees")
 
 
-sys.exit(run_tests(still, growing, damaged, usable, stale, unusual, tuned, busy, stuttering, brief, forks, kept, let_go, real, skipped, sampled))
+sys.exit(run_tests(still, growing, damaged, usable, stale, unusual, tuned, busy, stuttering, brief, ending, forks, kept, let_go, real, skipped, sampled))
