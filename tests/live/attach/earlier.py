@@ -116,8 +116,9 @@ def compare(target, trace, said):
     """The end of the trace, and of the log. The number of earlier blocks."""
     doubts = told("heap", trace)
     expect("not all blocks" not in said, said)
+    facts = {key: value for key, value in info(trace).items() if value and isinstance(value, int)}
     expect(doubts["unknown_frees"] == 0 and doubts["order_conflicts"] == 0,
-           f"{doubts['unknown_frees']} unknown frees, {doubts['order_conflicts']} order conflicts")
+           f"{doubts['unknown_frees']} unknown frees, {doubts['order_conflicts']} order conflicts; {said} {facts}")
     live = target.log()
     rows = dump(trace, "-allocations")
     found = {int(row["address"], 16): row for row in rows if int(row["pid"]) == target.pid and row["end_kind"] in ("exit", "open", "")}
