@@ -437,7 +437,8 @@ def check_words():
     write(place, ONE, [(1, 100, 1, 100), None], service="=cmd|' /C calc'!A0", host="a,b\"c")
     for words, said in (
             ([], "versions, sql, init or load is expected"), (["sideways"], "is expected"), (["top"], "the place is missing"), (["top", "nowhere"], "cannot read nowhere: No such file"),
-            (["top", place, "x"], "x: not expected here"), (["top", place, "--last", "soon"], "not a time such as"), (["top", place, "--until", "soon"], "not a time such as 10m (ago)"), (["top", place, "--until", "2026-11-30"], "not a time such as"),
+            (["top", place, "x"], "x: not expected here"), (["top", place, "--last", "soon"], "not a time such as"), (["top", place, "--until", "soon"], "not a time such as 10m (ago)"), (["top", place, "--until", "2026-11-30"], "not a time such as"), (["top", place, "--until", "1960-01-01 00:00:00"], "not a time such as"),
+            (["top", place, "--until", "99999d"], "not a time such as"), (["top", place, "--until", "9999999-01-01 00:00:00"], "not a time such as"),
             (["diff", place, "--after", "1", "--by", "host"], "stack, function or service"), (["top", place, "--top", "0"], "not a number above 0"),
             (["top", place, "--by", "colour"], "stack, function, service or host"), (["hosts", place], "the frame is missing"), (["diff", place], "the version is missing"),
             (["diff", place, "--after", "1", "--version", "2"], "exclude each other"), (["diff", place, "--after", "1", "--fail-above", "x"], "fail-above"), (["top", place, "--format", "folded"], "text, csv or json")):

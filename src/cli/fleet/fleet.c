@@ -77,23 +77,29 @@ static int take_last(void *context, const char *word, struct diag *why)
 	return 0;
 }
 
-/* So long ago, or a time, which --until 's own words in a page have in UTC. */
+/* Return the time of a date and a clock, as a page's own commands have it in UTC, in ns since 1970; 0: it is none. */
+static int64_t date_parse(const char *word)
+{
+	struct tm parts = {.tm_isdst = -1};
+	const char *end = strptime(word, "%Y-%m-%d", &parts);
+	end = end && (*end == ' ' || *end == 'T') ? strptime(end + 1, "%H:%M:%S", &parts) : NULL;
+	const bool is_utc = end && *end == 'Z';
+	int64_t time_ns = 0;
+	const time_t seconds = !end || end[is_utc] ? 0 : is_utc ? timegm(&parts) : mktime(&parts);
+	return __builtin_mul_overflow((int64_t)seconds, NS_OF_SECOND, &time_ns) ? 0 : time_ns;
+}
+
 static int take_until(void *context, const char *word, struct diag *why)
 {
 	struct fleet_options *options = context;
+	const double most_ms = (double)present_ns() / NS_OF_MS;
 	double ago_ms = 0;
-	struct tm parts = {.tm_isdst = -1};
-	const char *end = strptime(word, "%Y-%m-%d", &parts);
-	if (text_parse_duration(word, &ago_ms)) {
-		options->question.until_ns = present_ns() - (int64_t)(ago_ms * NS_OF_MS);
-		return 0;
-	}
-	end = end && (*end == ' ' || *end == 'T') ? strptime(end + 1, "%H:%M:%S", &parts) : NULL;
-	const bool is_utc = end && *end == 'Z';
-	if (!end || end[is_utc])
-		return diag_fail(why, EINVAL, "not a time such as 10m (ago) or \"2027-01-31 18:00:00\"");
-	options->question.until_ns = (is_utc ? timegm(&parts) : mktime(&parts)) * NS_OF_SECOND;
-	return 0;
+	options->question.until_ns = !text_parse_duration(word, &ago_ms) ? date_parse(word)
+				     : ago_ms < most_ms ? present_ns() - (int64_t)(ago_ms * NS_OF_MS)
+							: 0;
+	return options->question.until_ns > 0
+		       ? 0
+		       : diag_fail(why, EINVAL, "not a time such as 10m (ago) or \"2027-01-31 18:00:00\"");
 }
 
 static int take_timeout(void *context, const char *word, struct diag *why)
