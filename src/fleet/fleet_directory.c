@@ -32,6 +32,7 @@ struct push {
 	struct pushed_head head;
 	bool is_covered; /* its totals are in those of another one */
 	bool is_bad;     /* it could not be read whole */
+	bool is_over;    /* its programs have ended */
 };
 
 struct directory {
@@ -200,12 +201,12 @@ static bool is_later(const struct pushed_head *one, const struct pushed_head *ot
 	return one->pushed_ns != other->pushed_ns ? one->pushed_ns > other->pushed_ns : one->number > other->number;
 }
 
-/* Return the newest push that was not found bad, or the oldest one of the same start; NULL: there is none. */
+/* Return the newest push that was not found bad or over, or the oldest one of the same start; NULL: there is none. */
 static struct push *push_find(struct push *pushes, size_t count, bool is_newest, const struct push *of)
 {
 	struct push *found = NULL;
 	for (struct push *push = pushes; push < pushes + count; push++)
-		if (!push->is_bad && (!of || push->head.start_ns == of->head.start_ns) &&
+		if (!push->is_bad && !push->is_over && (!of || push->head.start_ns == of->head.start_ns) &&
 		    (!found || is_later(&push->head, &found->head) == is_newest))
 			found = push;
 	return found;
@@ -266,6 +267,29 @@ static int push_add(struct directory *directory, struct push *push, const struct
 		     : fleet_summing_add(directory->summing, directory->reader, push->head.period_bytes, share, diag);
 }
 
+/* Read the last push that has anything in use. Versions are compared, and growth is told, by what programs had until
+   they ended: a version that is replaced by another one has nothing in use any more. NULL: there is none. */
+static struct push *living_read(struct directory *directory, struct push *pushes, size_t count)
+{
+	struct push *push;
+	while ((push = push_find(pushes, count, true, NULL)))
+		if (!push_read(directory, push)) {
+			if (pushed_profile_has_use(directory->reader))
+				break;
+			push->is_over = true;
+		}
+	return push;
+}
+
+static int diff_add(struct directory *directory, struct push *pushes, size_t count, enum fleet_side side,
+		    struct diag *diag)
+{
+	const struct push *last = living_read(directory, pushes, count);
+	return last ? fleet_summing_add(directory->summing, directory->reader, last->head.period_bytes,
+					&(struct fleet_share){.side = side, .has_use = true}, diag)
+		    : 0;
+}
+
 /* Add what the session has in use. If its last push is damaged, the one before has to do. Set *last to it. */
 static int use_add(struct directory *directory, struct push *pushes, size_t count, struct fleet_share share,
 		   struct push **last, struct diag *diag)
@@ -290,22 +314,22 @@ static int made_add(struct directory *directory, struct push *pushes, size_t cou
 	return error == -EBADMSG ? 0 : error;
 }
 
-/* Growth is from the first push to the last one of a start. */
-static int growth_add(struct directory *directory, struct push *pushes, size_t count, struct push *last,
-		      struct diag *diag)
+/* Growth is from the first push of a start that can be read to the last one. */
+static int growth_add(struct directory *directory, struct push *pushes, size_t count, struct diag *diag)
 {
+	struct push *last = living_read(directory, pushes, count), *first;
 	int error = -EBADMSG;
-	while (error == -EBADMSG && last) {
-		struct push *first = push_find(pushes, count, false, last);
-		const double hours =
-			first ? (double)(last->head.pushed_ns - first->head.pushed_ns) / FLEET_NS_OF_HOUR : 0;
-		if (hours <= 0)
+	double rate = 0;
+	while (error == -EBADMSG && last && (first = push_find(pushes, count, false, last)) != last) {
+		const int64_t length_ns = last->head.pushed_ns - first->head.pushed_ns;
+		if (length_ns <= 0)
 			return 0;
-		struct fleet_share share = {.side = FLEET_BEFORE, .has_use = true, .rate = -1 / hours};
+		rate = FLEET_NS_OF_HOUR / (double)length_ns;
+		const struct fleet_share share = {.side = FLEET_BEFORE, .has_use = true, .rate = -rate};
 		error = push_add(directory, first, &share, diag);
-		if (error)
-			continue;
-		share = (struct fleet_share){.side = FLEET_AFTER, .has_use = true, .rate = 1 / hours};
+	}
+	if (!error) {
+		const struct fleet_share share = {.side = FLEET_AFTER, .has_use = true, .rate = rate};
 		error = push_add(directory, last, &share, diag);
 	}
 	return error == -EBADMSG ? 0 : error;
@@ -474,7 +498,9 @@ static int session_add(struct directory *directory, struct push *pushes, size_t 
 	head_count(directory, pushes, count);
 	fleet_summing_session(directory->summing, &last->head, *side);
 	if (asked == FLEET_GROWTH)
-		return growth_add(directory, pushes, count, last, diag);
+		return growth_add(directory, pushes, count, diag);
+	if (asked == FLEET_DIFF)
+		return diff_add(directory, pushes, count, *side, diag);
 	const struct fleet_share share = {.side = *side, .has_use = true, .has_made = asked == FLEET_TOP};
 	int error = use_add(directory, pushes, count, share, &last, diag);
 	if (!error && asked == FLEET_TOP)

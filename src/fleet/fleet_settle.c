@@ -8,7 +8,8 @@
  * blamed for one host that has more of it, and a row of a few sampled blocks is not blamed at all.
  *
  * Thousands of stacks are looked at together, of which one in a hundred lies beyond its 99 % interval by chance. The
- * limit is that of one chance in a thousand that any row is blamed.
+ * limit is that of one chance in a thousand that any row is blamed. Of few hosts this sees little. What all hosts of one
+ * version have, and none of the other, is told by that alone.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -19,6 +20,8 @@
 /* Beyond so many hosts, a side's own deviation is known well enough. */
 enum { HOSTS_MANY = 10 };
 #define CHANCE 0.001
+/* There are so many ways to choose as many of all hosts as have a stack. */
+enum { HOSTS_WAYS = 50 };
 
 /* ---- distributions ---- */
 
@@ -88,6 +91,24 @@ static void diff_settle(struct fleet_row *row)
 			    : 0;
 }
 
+/* Return whether all hosts of the one side have it, and none of the other: no chance where there are enough of them,
+   and their samples had to have it. */
+static bool is_of_one_side(const struct fleet_row *row, enum fleet_side has, double limit)
+{
+	const struct fleet_sums *all = &row->sides[has], *none = &row->sides[!has];
+	const double bytes = (double)all->figures[FLEET_OUTSTANDING_BYTES];
+	double ways = 1;
+	if (none->hosts || !all->hosts || all->hosts != all->population)
+		return false;
+	for (uint64_t i = 1; i <= all->population && ways < HOSTS_WAYS; i++)
+		ways *= (double)(none->population + i) / (double)i;
+	/* So many blocks would be in the sample of the other side, on the average, if it had it, too. */
+	const double blocks = all->variance > 0 ? bytes * bytes / all->variance * (double)none->population /
+							  (double)all->population
+						: INFINITY;
+	return ways >= HOSTS_WAYS && blocks > limit * limit / 2;
+}
+
 /* ---- growth ---- */
 
 /* Hosts differ in how much they grow, which is no chance where it is few sampled blocks that do. Either is enough. */
@@ -106,8 +127,12 @@ static void growth_settle(struct fleet_row *row)
 
 /* ---- all rows ---- */
 
-static enum fleet_state state_of(const struct fleet_row *row, double limit)
+static enum fleet_state state_of(const struct fleet_row *row, enum fleet_kind asked, double limit)
 {
+	if (asked == FLEET_DIFF && is_of_one_side(row, FLEET_AFTER, limit))
+		return FLEET_NEW;
+	if (asked == FLEET_DIFF && is_of_one_side(row, FLEET_BEFORE, limit))
+		return FLEET_GONE;
 	return !(fabs(row->deviation) > limit)   ? FLEET_IN_SPREAD
 	       : !row->sides[FLEET_BEFORE].hosts ? FLEET_NEW
 	       : !row->sides[FLEET_AFTER].hosts  ? FLEET_GONE
@@ -196,7 +221,7 @@ void fleet_answer_settle(struct fleet_answer *answer, const struct fleet_questio
 			growth_settle(row);
 		else
 			row->error = sqrt(row->sides[FLEET_AFTER].variance);
-		row->state = has_change ? state_of(row, limit) : FLEET_IN_SPREAD;
+		row->state = has_change ? state_of(row, question->asked, limit) : FLEET_IN_SPREAD;
 		answer->judged += row->state != FLEET_IN_SPREAD;
 		row->rank = rank_of(row, question->asked);
 		for (int i = 0; i < FLEET_FIGURE_COUNT; i++)

@@ -460,3 +460,13 @@ bool pushed_profile_next(struct pushed_reader *reader, size_t *at, struct pushed
 {
 	return *at < reader->sample_count && sample_read(reader, reader->samples[(*at)++], sample);
 }
+
+bool pushed_profile_has_use(struct pushed_reader *reader)
+{
+	struct pushed_sample sample;
+	size_t at = 0;
+	while (pushed_profile_next(reader, &at, &sample))
+		if (sample.values[PUSHED_INUSE_SPACE] || sample.values[PUSHED_INUSE_OBJECTS])
+			return true;
+	return false;
+}

@@ -66,6 +66,9 @@ int pushed_profile_read(struct pushed_reader *reader, int file, struct diag *dia
     reading. */
 const struct pushed_frame *pushed_profile_frames(const struct pushed_reader *reader, size_t *count);
 
+/** Return whether anything was in use. */
+bool pushed_profile_has_use(struct pushed_reader *reader);
+
 /** Read the next sample of that profile; *at is 0 for the first one. Return false: there is none. */
 bool pushed_profile_next(struct pushed_reader *reader, size_t *at, struct pushed_sample *sample);
 
