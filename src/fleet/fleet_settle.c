@@ -8,8 +8,8 @@
  * blamed for one host that has more of it, and a row of a few sampled blocks is not blamed at all.
  *
  * Thousands of stacks are looked at together, of which one in a hundred lies beyond its 99 % interval by chance. The
- * limit is that of one chance in a thousand that any row is blamed. Of few hosts this sees little. What all hosts of one
- * version have, and none of the other, is told by that alone.
+ * limit is that of one chance in a thousand that any row is blamed. Of few hosts this sees little. What all hosts of
+ * one version have, and none of the other, is told by that alone.
  */
 #include <math.h>
 #include <stdlib.h>
