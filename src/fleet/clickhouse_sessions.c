@@ -78,9 +78,13 @@ static char *sessions_sql(const struct fleet_question *question, bool is_all, bo
 		    ", toUInt64(minIf(push, %s)), argMinIf(a_time, push, %s), argMaxIf(a_time, push, %s), "
 		    "argMinIf(bytes, push, %s), argMinIf(objects, push, %s), argMinIf(a_variance, push, %s), "
 		    "max(period), argMax(bytes, push), argMax(objects, push), argMax(a_variance, push), "
-		    "toUInt64(sumIf(made, %s)), toUInt64(sumIf(made_count, %s)) FROM (SELECT %s FROM pushes WHERE ",
-		    in_time, in_time, in_time, in_time, in_time, in_time, in_time, in_time,
-		    is_once ? PUSHES_ONCE : PUSHES_AS_THEY_LIE);
+		    "toUInt64(sumIf(made, %s)), toUInt64(sumIf(made_count, %s)), ",
+		    in_time, in_time, in_time, in_time, in_time, in_time, in_time, in_time);
+	sink_format(&sql,
+		    "toUInt64(maxIf(push, bytes > 0 AND %s)), argMaxIf(bytes, push, bytes > 0 AND %s), "
+		    "argMaxIf(objects, push, bytes > 0 AND %s), argMaxIf(a_time, push, bytes > 0 AND %s), "
+		    "argMaxIf(a_variance, push, bytes > 0 AND %s) FROM (SELECT %s FROM pushes WHERE ",
+		    in_time, in_time, in_time, in_time, in_time, is_once ? PUSHES_ONCE : PUSHES_AS_THEY_LIE);
 	if (question->until_ns)
 		sink_format(&sql, "arrived <= %" PRIu64 " AND ", until_seconds(question));
 	if (is_all)
@@ -126,6 +130,11 @@ static void epoch_read(struct clickhouse_sessions *sessions)
 	epoch->variance = clickhouse_real(answer);
 	epoch->made_bytes = clickhouse_number(answer);
 	epoch->made_objects = clickhouse_number(answer);
+	epoch->living = clickhouse_number(answer);
+	epoch->living_bytes = clickhouse_number(answer);
+	epoch->living_objects = clickhouse_number(answer);
+	epoch->living_ns = (int64_t)clickhouse_number(answer);
+	epoch->living_variance = clickhouse_real(answer);
 }
 
 /* ---- sessions ---- */
@@ -187,9 +196,30 @@ static void head_count(const struct clickhouse_session *session, struct fleet_an
 	}
 }
 
+/* Let the last push of a session that has anything in use be its last one, as for a directory. Return whether others
+   came behind it. */
+static bool session_cut(struct clickhouse_session *session)
+{
+	struct clickhouse_epoch *epoch = NULL;
+	for (size_t i = 0; i < session->count; i++)
+		if (session->epochs[i].living_bytes && clickhouse_epoch_is_complete(&session->epochs[i]))
+			epoch = &session->epochs[i];
+	if (!epoch)
+		return false;
+	const bool is_cut = epoch->living < epoch->last;
+	session->last = epoch;
+	epoch->count -= epoch->last - epoch->living;
+	epoch->last = epoch->living;
+	epoch->last_ns = epoch->living_ns;
+	epoch->inuse_bytes = epoch->living_bytes;
+	epoch->inuse_objects = epoch->living_objects;
+	epoch->variance = epoch->living_variance;
+	return is_cut;
+}
+
 /* Return whether it counts. The epochs are sorted by time. */
 static bool session_make(struct clickhouse_session *session, const struct fleet_question *question,
-			 struct fleet_answer *answer)
+			 struct fleet_answer *answer, bool *are_cut)
 {
 	const char *version = session->epochs[session->count - 1].version;
 	if (!fleet_version_side(question, version, &session->side))
@@ -210,6 +240,8 @@ static bool session_make(struct clickhouse_session *session, const struct fleet_
 				  "pushes are missing before its last one");
 	if (!session->last)
 		return false;
+	if (fleet_is_by_service(question))
+		*are_cut |= session_cut(session);
 	if (question->asked == FLEET_GROWTH)
 		growth_find(session);
 	head_count(session, answer);
@@ -257,7 +289,7 @@ static void sessions_make(struct clickhouse_sessions *sessions, const struct fle
 		memory_grow(sessions->items, sessions->count, sessions->capacity);
 		struct clickhouse_session *session = &sessions->items[sessions->count];
 		*session = (struct clickhouse_session){.epochs = &sessions->epochs[i], .count = end - i, .host = host};
-		sessions->count += session_make(session, question, answer);
+		sessions->count += session_make(session, question, answer, &sessions->are_cut);
 	}
 	hosts_count(sessions, answer);
 }

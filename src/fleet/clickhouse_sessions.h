@@ -29,6 +29,10 @@ struct clickhouse_epoch {
 	uint64_t inuse_bytes, inuse_objects; /**< at the last push */
 	double variance;
 	uint64_t made_bytes, made_objects; /**< in the time asked for */
+	/** the last push of the time asked for that has anything in use, with its time and that; no bytes: none has */
+	uint64_t living, living_bytes, living_objects;
+	int64_t living_ns;
+	double living_variance;
 };
 
 /** A session that counts. Its epochs, of all of its starts, stand together. */
@@ -51,6 +55,7 @@ struct clickhouse_sessions {
 	size_t epoch_count, epoch_capacity;
 	struct clickhouse_session *items;
 	size_t count, capacity;
+	bool are_cut; /**< pushes of an epoch behind its `last` do not count */
 };
 
 /** Ask for the pushes, and count them in the answer's head. Return 0, or a negative errno with the reason in `diag`. */

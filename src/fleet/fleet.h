@@ -54,7 +54,7 @@ struct fleet_question {
 	enum fleet_by by;
 	const char *service, *host, *version; /**< only of these; NULL: of all */
 	const char *before, *after;           /**< diff: versions. before NULL: all others of the same service */
-	const char *frame;                    /**< hosts: a part of a frame's name, as -requireFrames takes it */
+	const char *frame; /**< hosts, and growth by host: a part of a frame's name, as -requireFrames takes it */
 	int64_t now_ns;                       /**< since 1970 */
 	int64_t until_ns;                     /**< only pushes up to this moment, which is the present; 0: all */
 	uint64_t last_ns;                     /**< only pushes of so long a time; 0: of any time */

@@ -44,8 +44,14 @@ struct database {
 	struct sink sql;             /* the query that is made: its branches so far */
 	unsigned branches;
 	size_t sessions_asked;           /* of the branches, but of those that add up by stack alone */
-	uint64_t (*uses)[PUSHED_VALUES]; /* hosts: of each session; and the variance of its bytes */
-	double *variances;
+	struct frame_use *uses[FLEET_SIDES]; /* of a frame: of each session; growth: at its first push, too */
+	enum fleet_side reading;
+};
+
+/* What a session has in use, and the variance of its bytes. */
+struct frame_use {
+	uint64_t values[PUSHED_VALUES];
+	double variance;
 };
 
 /* The entries of a branch of a query: with these uses, of a service, or of all; of sessions whose pushes came twice, or
@@ -259,7 +265,7 @@ static void from_write(const struct query_branch *branch, struct sink *sql)
 	list_write(branch, branch->uses, EPOCH, sql);
 	sink_text(sql, ")))");
 	/* The steps of later ones lie there, too. */
-	if (database->question->until_ns) {
+	if (database->question->until_ns || database->sessions.are_cut) {
 		sink_text(sql, " AND push <= ");
 		value_write(branch, branch->uses, LAST_PUSH, "toUInt64(0)", sql);
 	}
@@ -666,9 +672,17 @@ static int rows_ask(struct database *database, struct diag *diag)
 
 static void uses_write(const struct query_branch *branch, struct sink *sql)
 {
+	const char *is_first = branch->uses & FIRST ? " * is_0" : "";
+	if (branch->uses & FIRST) {
+		sink_text(sql, "WITH ");
+		is_first_write(branch, sql);
+		sink_text(sql, " AS is_0 ");
+	}
 	sink_text(sql, "SELECT ");
 	value_write(branch, branch->uses, SESSION, "toUInt64(0)", sql);
-	sink_text(sql, " AS session, toUInt64(sum(bytes_step)), toUInt64(sum(objects_step)), sum(variance_step)");
+	sink_format(sql,
+		    " AS session, toUInt64(sum(bytes_step%s)), toUInt64(sum(objects_step%s)), sum(variance_step%s)",
+		    is_first, is_first, is_first);
 	from_write(branch, sql);
 	sink_text(sql, " GROUP BY session");
 }
@@ -678,37 +692,55 @@ static void uses_read(struct database *database, struct clickhouse_answer *answe
 	while (clickhouse_has_more(answer)) {
 		const uint64_t session = clickhouse_number(answer);
 		const uint64_t bytes = clickhouse_number(answer), objects = clickhouse_number(answer);
-		const double variance = clickhouse_real(answer);
+		const double variance = variance_read(answer);
 		if (session >= database->sessions.count)
 			continue;
-		database->uses[session][PUSHED_INUSE_SPACE] = bytes;
-		database->uses[session][PUSHED_INUSE_OBJECTS] = objects;
-		database->variances[session] = bytes ? variance : 0;
+		struct frame_use *use = &database->uses[database->reading][session];
+		use->values[PUSHED_INUSE_SPACE] = bytes;
+		use->values[PUSHED_INUSE_OBJECTS] = objects;
+		use->variance = bytes ? variance : 0;
 	}
+}
+
+static int uses_ask(struct database *database, enum fleet_side side, unsigned uses, struct diag *diag)
+{
+	const struct query_branch all = {.database = database, .end = database->entry_count, .uses = uses};
+	database->reading = side;
+	int error = *database->stacks ? entries_ask(database, all, uses_write, uses_read, diag) : 0;
+	return error ? error : branches_ask(database, uses_read, diag);
+}
+
+static void use_add(struct database *database, size_t session, enum fleet_side side, double rate)
+{
+	const struct frame_use *use = &database->uses[side][session];
+	if (use->values[PUSHED_INUSE_SPACE] || use->values[PUSHED_INUSE_OBJECTS])
+		fleet_summing_totals(database->summing, use->values, use->variance,
+				     &(struct fleet_share){.side = side, .has_use = true, .rate = rate});
 }
 
 static int hosts_ask(struct database *database, struct diag *diag)
 {
-	const struct fleet_share share = {.side = FLEET_AFTER, .has_use = true};
-	const struct query_branch all = {.database = database, .end = database->entry_count, .uses = USED_AFTER};
+	const bool is_growth = database->question->asked == FLEET_GROWTH;
 	const size_t count = database->sessions.count;
 	int error = clickhouse_stacks_find(&database->server, database->summing, &database->stacks, diag);
-	database->uses = memory_zeroed(count + 1, sizeof(*database->uses));
-	database->variances = memory_zeroed(count + 1, sizeof(*database->variances));
-	if (!error && *database->stacks)
-		error = entries_ask(database, all, uses_write, uses_read, diag);
+	for (int side = 0; side < FLEET_SIDES; side++)
+		database->uses[side] = memory_zeroed(count + 1, sizeof(*database->uses[side]));
 	if (!error)
-		error = branches_ask(database, uses_read, diag);
+		error = uses_ask(database, FLEET_AFTER, USED_AFTER, diag);
+	if (!error && is_growth)
+		error = uses_ask(database, FLEET_BEFORE, FIRST, diag);
 	for (size_t i = 0; i < count && !error; i++) {
-		const uint64_t *uses = database->uses[i];
+		const double rate = database->sessions.items[i].rate;
 		session_begin(database, &database->sessions.items[i]);
-		if (uses[PUSHED_INUSE_SPACE] || uses[PUSHED_INUSE_OBJECTS])
-			fleet_summing_totals(database->summing, uses, database->variances[i], &share);
+		if (is_growth && !database->sessions.items[i].first)
+			continue;
+		use_add(database, i, FLEET_BEFORE, -rate);
+		use_add(database, i, FLEET_AFTER, rate);
 	}
 	if (!error)
 		fleet_summing_end(database->summing, database->answer);
-	free(database->uses);
-	free(database->variances);
+	free(database->uses[FLEET_BEFORE]);
+	free(database->uses[FLEET_AFTER]);
 	return error;
 }
 

@@ -300,9 +300,11 @@ static void text_heading(const struct fleet_output *output, struct sink *out)
 		sink_text(out, "  of few hosts, a change is hard to tell from chance; xheap fleet growth sees one that "
 			       "goes on in each\n");
 	/* Programs that ended have nothing in use. */
-	if (answer->pushes && asked != FLEET_HOSTS && !answer->totals[FLEET_OUTSTANDING_BYTES])
-		sink_text(out, "  nothing is in use at the last push of each session; --until TIME asks about a "
-			       "moment before it\n");
+	if (answer->pushes && !fleet_is_by_service(output->question) && !answer->totals[FLEET_OUTSTANDING_BYTES])
+		sink_format(out,
+			    "  nothing%s is in use at the last push of each session; --until TIME asks about a moment "
+			    "before it\n",
+			    asked == FLEET_HOSTS ? " of it" : "");
 	if (answer->shown < answer->row_count)
 		sink_format(out, "  the first %s of %s rows\n", text_count(answer->shown).data,
 			    text_count(answer->row_count).data);

@@ -300,6 +300,11 @@ def check_growth():
     expect(named == [("web!leaked", "1", 10)] and mixed["row_count"] == 4 and mixed["rows"][0] == leak, mixed)
     said = run("fleet", "growth", place).stdout
     expect('1 of 4 rows changed by more than chance; "spread": no more than hosts differ; each version by itself' in said, said)
+    # Of one function, the hosts that have it.
+    hosts = ask("growth", place, "leaked", "--version", "1")["rows"]
+    expect({row["host"] for row in hosts} == {f"h{i}" for i in range(10)} and {row["state"] for row in hosts} <= {"grew", "new"}, hosts)
+    expect(all(abs(row["growth_per_hour"] - 120 * MIB) < 6 * row["error"] < 100 * MIB for row in hosts), hosts)
+    expect(not ask("growth", place, "nosuch")["rows"] and "leave out --by" in run("fleet", "growth", place, "leaked", "--by", "function", status=2).stderr, "a frame that there is not")
     # Which hosts it is on, and which service: the same growth.
     by_host = ask("growth", place, "--by", "host")["rows"]
     grown = {row["host"]: row for row in by_host if row["version"] == "1"}
@@ -317,6 +322,39 @@ def check_growth():
     expect("no session of version 2 has pushed" in few, few)
     alone = ask("growth", place, "--host", "h3", "--by", "function")["rows"]
     expect(alone[0]["function"] == "web!leaked" and alone[0]["state"] == "grew" and alone[1]["state"] == "spread", alone)
+
+
+def check_over():
+    """Programs that have ended: versions are compared, and growth is told, by what they had; what is in use is nothing. Of few hosts, what all of one version have, and none of the other, is new."""
+    place, ended = room("over"), room("over and ended")
+    for version, own in (("1", 0), ("2", 8)):
+        for host in range(4):
+            for index in range(5):
+                values = [(4, 4000, 40 + host, 400000 + 90000 * host * (own > 0)), (9, 900, own, own * 100000 * (index + 1) * (host + 1))]
+                for to in (place, ended):
+                    write(to, ONE, values, version=version, host=f"h{version}.{host}", index=index)
+            write(ended, ONE, [(0, 0, 0, 0), None], version=version, host=f"h{version}.{host}", index=5)
+    write(ended, ONE, [(0, 0, 0, 0), None], version="1", host="h1.0", index=6)
+    for question in (("diff", "--after", "2"), ("growth",), ("growth", "--by", "host"), ("growth", "cache")):
+        expect(ask(question[0], ended, *question[1:])["rows"] == ask(question[0], place, *question[1:])["rows"], f"{question}: {ask(question[0], ended, *question[1:])['rows']}")
+    rows = {row["stack"][0]: row["state"] for row in ask("diff", ended, "--after", "2")["rows"]}
+    expect(rows == {"web!cache": "new", "web!parse": "spread"}, rows)
+    rows = {row["stack"][0]: row["state"] for row in ask("diff", ended, "--after", "1")["rows"]}
+    expect(rows == {"web!cache": "gone", "web!parse": "spread"}, rows)
+    top = ask("top", ended)["totals"]
+    expect(top["outstanding_bytes"] == 0 and top["total_bytes"] == 8 * 5 * 4900, top)
+    # Three hosts of each: either may be chance. So may be a stack that one of the hosts lacks.
+    for host in ("h1.3", "h2.3"):
+        for file in pathlib.Path(place).glob(f"web.{host}.*"):
+            file.unlink()
+    rows = {row["stack"][0]: row["state"] for row in ask("diff", place, "--after", "2")["rows"]}
+    expect(set(rows.values()) == {"spread"}, rows)
+    # The last push, or the first one, is damaged in its middle.
+    files = sorted(pathlib.Path(place).glob("web.h2.0.*"), key=lambda path: int(path.name.split(".")[-3]))
+    for file in (files[0], files[-1]):
+        file.write_bytes(file.read_bytes()[:-20])
+    answer = ask("growth", place, "cache", "--host", "h2.0")
+    expect(answer["missing_count"] == 2 and round(answer["rows"][0]["growth_per_hour"]) == 800000 * 60, answer)
 
 
 # ---- as a page ----
@@ -454,5 +492,5 @@ def check_words():
         expect(subprocess.run([XHEAP, "fleet", "top", place], stdout=full, stderr=subprocess.PIPE).returncode == 2, "a full disk")
 
 
-for check in (check_words, check_frames, check_file_versions, check_twice, check_clocks, check_until, check_damage, check_growth, check_page, check_versions, check_sums):
+for check in (check_words, check_frames, check_file_versions, check_twice, check_clocks, check_until, check_damage, check_growth, check_over, check_page, check_versions, check_sums):
     check()

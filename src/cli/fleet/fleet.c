@@ -270,14 +270,17 @@ static int question_settle(struct fleet_options *options, const char *verb)
 			"fleet %s: the place is missing: a directory of pushed files, or clickhouse+http://HOST", verb);
 	if (question->asked == FLEET_HOSTS && options->operand_count < 2)
 		return cli_fail("fleet hosts: the frame is missing: xheap fleet hosts DIR 'web!parse'");
-	if (question->asked != FLEET_HOSTS && options->operand_count > 1)
+	if (question->asked != FLEET_HOSTS && question->asked != FLEET_GROWTH && options->operand_count > 1)
 		return cli_fail("fleet %s: %s: not expected here", verb, options->operands[1]);
+	if (options->operand_count > 1 && (options->by == FLEET_BY_FUNCTION || options->by == FLEET_BY_SERVICE))
+		return cli_fail("fleet growth: of %s there is a row for each host: leave out --by",
+				options->operands[1]);
 	if (question->asked == FLEET_DIFF && !question->after)
 		return cli_fail("fleet diff: the version is missing: --after VERSION; xheap fleet versions lists them");
 	if (question->asked == FLEET_DIFF && question->version)
 		return cli_fail("fleet diff: --version and --after exclude each other");
 	question->frame = options->operands[1];
-	question->by = question->asked == FLEET_HOSTS      ? FLEET_BY_HOST
+	question->by = question->frame                     ? FLEET_BY_HOST
 		       : question->asked == FLEET_VERSIONS ? FLEET_BY_VERSION
 							   : (enum fleet_by)options->by;
 	if (options->html && (question->by != FLEET_BY_STACK || options->format != REPORT_TEXT))
@@ -429,7 +432,8 @@ static const struct cli_verb verbs[] = {
 	 top_run},
 	{"diff", "PLACE --after VERSION [--before VERSION] [OPTIONS]",
 	 "what a version has more in use per host than another one, beyond chance", &diff_grammar, diff_run},
-	{"growth", "PLACE [OPTIONS]", "what grows from push to push, in which version", &growth_grammar, growth_run},
+	{"growth", "PLACE [FRAME] [OPTIONS]",
+	 "what grows from push to push, in which version; with a frame: on which hosts", &growth_grammar, growth_run},
 	{"hosts", "PLACE FRAME [OPTIONS]", "which hosts have blocks in use of stacks with a frame", &hosts_grammar,
 	 hosts_run},
 	{"versions", "PLACE [OPTIONS]", "services and versions: on how many hosts, since when, how much in use",
@@ -456,9 +460,9 @@ const struct command command_fleet = {
 	.help = "PLACE is what xheap push was given: a directory of the files of any number of hosts (file:DIR), or a\n"
 		"database, clickhouse+http://HOST:8123/DATABASE.\n"
 		"diff and growth mark a row as spread if it changed no more than hosts and samples differ by chance;\n"
-		"growth judges each version of a service by itself.\n"
+		"growth judges each version of a service by itself. Both count what programs had until they ended.\n"
 		"Exit status: 0, or 1 if a row grew by more than --fail-above, 2 for an error.\n\n"
 		"Examples:\n  xheap fleet top profiles --by function --last 1h\n"
 		"  xheap fleet top profiles --html page.html\n"
-		"  xheap fleet growth profiles --by host --until 10m --last 1h\n"
+		"  xheap fleet growth profiles 'web!parse_header' --until 10m --last 1h\n"
 		"  xheap fleet diff profiles --service web --before 1.4 --after 1.5 --fail-above 64K\n"};
