@@ -158,6 +158,30 @@ static void leak_in_a_buffer(void)
 	}
 }
 
+/* Garbage of the same stack, which is collected all at once when much of it is there. */
+static void collected(double rate, double period)
+{
+	double next = period * between(0.2, 1);
+	for (double t = gap(rate); t < life; t += gap(rate)) {
+		while (next < t)
+			next += period * between(0.6, 1.4);
+		block(t, next, 16384);
+	}
+}
+
+static void leak_beside_garbage(void)
+{
+	double rate = ratio(5, 100), period = ratio(0.5, 5);
+	for (double t = gap(rate); t < life; t += gap(rate))
+		block(t, INFINITY, 16384);
+	collected(rate * between(2, 10), period);
+}
+
+static void garbage(void)
+{
+	collected(ratio(20, 1000), ratio(0.2, 6));
+}
+
 /* ---- caches that fill and stop ---- */
 
 static void cache_filled(void)
@@ -203,6 +227,12 @@ static void cache_replacing(double filled_at, bool is_in_order)
 static void cache_in_order(void)
 {
 	cache_replacing(between(1, 25), true);
+}
+
+static void cache_beside_garbage(void)
+{
+	cache_replacing(between(1, 25), chance() < 0.5);
+	collected(ratio(20, 1000), ratio(0.5, 5));
 }
 
 static void cache_at_random(void)
@@ -334,6 +364,9 @@ static const struct {
 	{"leak: sizes of all kinds", leak_of_large, true, 4},
 	{"leak: from 3 s to 20 s on", leak_that_began_late, true, 4},
 	{"leak: a buffer that realloc makes longer", leak_in_a_buffer, true, 4},
+	{"leak: beside garbage that is collected at times", leak_beside_garbage, true, 4},
+	{"cache: beside garbage that is collected at times", cache_beside_garbage, false, 4},
+	{"garbage that is collected at times", garbage, false, 4},
 	{"cache: fills evenly and stops", cache_filled, false, 4},
 	{"cache: ever fewer keys are new", cache_of_keys, false, 4},
 	{"cache: full, the oldest goes", cache_in_order, false, 4},

@@ -14,6 +14,7 @@
 
 #include <assert.h>
 #include <math.h>
+#include <string.h>
 
 enum {
 	BATCHES = 12,       /* over all */
@@ -24,7 +25,8 @@ enum {
 	OLD_LEAST = 6,     /* blocks that old */
 	AT_RISK_LEAST = 5, /* below it, an estimate of survival says nothing */
 	BATCH_LAGS = 2,
-	YOUNG = 2 /* a block counts when it has lived for so many parts: others only make noise */
+	AGED = GROWTH_PARTS / 8, /* parts after which a block is no garbage that waits for a collection */
+	YOUNG = 2                /* a block counts when it has lived for so many parts: others only make noise */
 };
 /* Student's t: 97.5 % of both sides for the interval, and 95 % of one side for the recent part. */
 static const double t_interval = 2.201 /* 11 degrees */, t_recent = 1.895 /* 7 degrees */;
@@ -66,6 +68,22 @@ static int part_of(const struct growth_clock *clock, int64_t time_ns)
 	return part < GROWTH_PARTS ? part : GROWTH_PARTS - 1;
 }
 
+/* Note a block from the time on when it has lived through many collections of garbage. */
+static void old_add(struct growth_series *series, int birth, int end, uint64_t count, uint64_t bytes)
+{
+	const int grown = birth + AGED;
+	if (birth >= 0 && (grown >= end || grown >= GROWTH_PARTS))
+		return;
+	if (birth >= 0) {
+		series->old_bytes[grown] += (int64_t)bytes;
+		series->old_count[grown] += (int64_t)count;
+	}
+	if (end < GROWTH_PARTS) {
+		series->old_bytes[end] -= (int64_t)bytes;
+		series->old_count[end] -= (int64_t)count;
+	}
+}
+
 void growth_add(struct growth_series *series, const struct growth_clock *clock, int64_t birth_ns, int64_t end_ns,
 		uint64_t count, uint64_t bytes)
 {
@@ -79,6 +97,7 @@ void growth_add(struct growth_series *series, const struct growth_clock *clock, 
 		series->bytes[grown] += (int64_t)bytes;
 		series->count[grown] += (int64_t)count;
 	}
+	old_add(series, birth, end, count, bytes);
 	if (end < GROWTH_PARTS) {
 		series->bytes[end] -= (int64_t)bytes;
 		series->count[end] -= (int64_t)count;
@@ -104,6 +123,8 @@ void growth_merge(struct growth_series *to, const struct growth_series *from)
 	for (int i = 0; i < GROWTH_PARTS; i++) {
 		to->bytes[i] += from->bytes[i];
 		to->count[i] += from->count[i];
+		to->old_bytes[i] += from->old_bytes[i];
+		to->old_count[i] += from->old_count[i];
 		to->chain[i] += from->chain[i];
 		to->ended[i] += from->ended[i];
 		to->open[i] += from->open[i];
@@ -214,6 +235,26 @@ static enum growth_verdict verdict_of(const struct growth *growth, const struct 
 	return growth->survival < survival_least ? GROWTH_FREED : GROWTH_GROWS;
 }
 
+/* Judge the blocks that are old alone. What garbage of the same stack is collected at times makes all of them go up and
+   down by more than the rest grows; it is younger. */
+static void judge_old(struct growth *growth, const struct growth_series *series, int from, double part_seconds)
+{
+	const int half = GROWTH_PARTS / 2, aged = from + AGED;
+	struct growth old = {.bytes = rate_of(series->old_bytes, aged, BATCHES, t_interval, part_seconds),
+			     .count = rate_of(series->old_count, aged, BATCHES, t_interval, part_seconds),
+			     .recent_bytes = rate_of(series->old_bytes, half, RECENT_BATCHES, t_recent, part_seconds),
+			     .grown_bytes = sum_of(series->old_bytes, aged, GROWTH_PARTS),
+			     .grown_count = sum_of(series->old_count, aged, GROWTH_PARTS),
+			     .survival = growth->survival};
+	struct growth_series as_all = {.bytes = {0}};
+	memcpy(as_all.bytes, series->old_bytes, sizeof(as_all.bytes));
+	memcpy(as_all.count, series->old_count, sizeof(as_all.count));
+	struct growth_rate recent_count = rate_of(series->old_count, half, RECENT_BATCHES, t_recent, part_seconds);
+	old.verdict = verdict_of(&old, &as_all, aged, &recent_count);
+	if (old.verdict == GROWTH_GROWS)
+		*growth = old;
+}
+
 /* Return in how many parts from `from` on the numbers rise. */
 static int rises_of(const int64_t *numbers, int from)
 {
@@ -256,6 +297,8 @@ struct growth growth_judge(const struct growth_series *series, const struct grow
 		.survival = survival_of(series),
 	};
 	growth.verdict = verdict_of(&growth, series, from, &recent_count);
+	if (growth.verdict == GROWTH_UNSURE)
+		judge_old(&growth, series, from, part_seconds);
 	if (growth.verdict != GROWTH_GROWS)
 		judge_buffers(&growth, series, from, part_seconds);
 	if (growth.verdict != GROWTH_GROWS || growth.is_of_buffers)

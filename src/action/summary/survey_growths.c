@@ -223,6 +223,8 @@ static void processes_put(struct survey *survey, const struct survey_part *part)
 		for (unsigned i = 0; i < GROWTH_PARTS; i++) {
 			whole.bytes[i] += part->replaced[number].bytes[i];
 			whole.count[i] += part->replaced[number].count[i];
+			whole.old_bytes[i] += part->replaced[number].old_bytes[i];
+			whole.old_count[i] += part->replaced[number].old_count[i];
 		}
 		struct growth growth = series_judge(part, &whole, number);
 		growth.replaced_bytes = 0;
