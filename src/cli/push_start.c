@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/push_start.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,7 +56,17 @@ const struct option push_service_rows[] = {
 	{.type = VALUE_END},
 };
 
-int push_start_check(const struct push_start *start, const char *command)
+/* Return whether it is; errno says why not. */
+static bool is_writable_directory(const char *path)
+{
+	const int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	close(fd);
+	return !access(path, W_OK);
+}
+
+int push_start_check(const struct push_start *start, const char *command, bool is_begun)
 {
 	struct push_place place;
 	struct diag diag = {""};
@@ -65,6 +76,9 @@ int push_start_check(const struct push_start *start, const char *command)
 					  command)
 			       : CLI_OK;
 	int error = push_place_parse(&place, start->place, &diag);
+	/* What pushes has nobody to tell later. */
+	if (!error && is_begun && place.kind == PUSH_FILES && !is_writable_directory(place.address))
+		error = diag_errno(&diag, "%s: nothing can be written there", start->place);
 	push_place_fini(&place);
 	if (error)
 		return cli_fail("%s: --push %s", command, diag.text);
@@ -127,7 +141,7 @@ int push_start_begin(const struct push_start *start, const char *session)
 int push_start_words(const struct push_start *start, const char *command, char *text, size_t size)
 {
 	size_t length = 0;
-	int status = push_start_check(start, command);
+	int status = push_start_check(start, command, false);
 	text[0] = 0;
 	if (status != CLI_OK || !start->place)
 		return status;

@@ -22,8 +22,8 @@ extern const struct option push_start_rows[];
 /** --service, beside them, where that is no unit. */
 extern const struct option push_service_rows[];
 
-/** Check them. CLI_OK, or CLI_FAILED after a message. */
-int push_start_check(const struct push_start *start, const char *command);
+/** Check them; is_begun: pushing begins now, so a directory has to be there. CLI_OK, or CLI_FAILED after a message. */
+int push_start_check(const struct push_start *start, const char *command, bool is_begun);
 
 /** Write them as `xheap push SESSION` takes them: "PLACE OPTIONS". CLI_OK, or CLI_FAILED after a message. */
 int push_start_words(const struct push_start *start, const char *command, char *words, size_t size);

@@ -634,7 +634,8 @@ def check_words():
         (["push", "words", "file:.", "--label", "a b=c"], "KEY=VALUE"), (["push", "words", "file:.", "--token-file", "/nosuch"], "cannot be read"), (["push", "words", "file:.", "x"], "not expected"),
         (["push", "words", "file:.", "--trace", "nosuch"], "--trace nosuch: No such file"),
         (["start", "other", "--push", "ftp://h"], "begins with"), (["start", "other", "--service", "x"], "--push PLACE"),
-        (["start", "other", "--push-every", "2s"], "--push PLACE"),
+        (["start", "other", "--push-every", "2s"], "--push PLACE"), (["start", "other", "--push", f"file:{os.path.abspath('nowhere')}"], "nowhere: nothing can be written there: No such file"),
+        (["start", "other", "--push", "file:/etc/passwd"], "nothing can be written there: Not a directory"),
         (["push", "words", f"file:{os.path.abspath('nowhere')}", "--once"], "nowhere"),
     ):
         said = run(*words, status=2).stderr

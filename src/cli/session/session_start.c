@@ -110,7 +110,7 @@ static int start_run(int count, char **arguments)
 		status = cli_fail("start: %s: not expected here; xheap launch %s %s... runs a command in the session",
 				  record->command[0], arguments[1], record->command[0]);
 	if (status == CLI_OK)
-		status = push_start_check(&memory.push, "start");
+		status = push_start_check(&memory.push, "start", true);
 	if (status == CLI_OK)
 		status = start_without_trace(&memory, arguments[1]);
 	if (status == CLI_OK && record->limit_ms)
