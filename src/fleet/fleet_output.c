@@ -129,7 +129,7 @@ static const struct fleet_column columns[] = {
 	{"state", "", COLUMN_TEXT, DIFF | GROWTH, 1, NULL, state},
 	{"service", "service", COLUMN_TEXT, DIFF | GROWTH | HOSTS, 6, NULL, service},
 	{"service", "service", COLUMN_TEXT, VERSIONS, 0, NULL, service},
-	{"version", "version", COLUMN_TEXT, GROWTH | HOSTS | VERSIONS, 3, NULL, version},
+	{"version", "version", COLUMN_TEXT, GROWTH | HOSTS | VERSIONS, 1, NULL, version},
 	{"host", "host", COLUMN_TEXT, HOSTS, 0, NULL, host},
 };
 enum { COLUMN_TOTAL = sizeof(columns) / sizeof(*columns) };
@@ -141,9 +141,11 @@ static bool has_column(const struct fleet_output *output, const struct fleet_col
 	return column->asked >> output->question->asked & 1 && !is_there;
 }
 
-/* People need no column of errors that are all 0. */
+/* People need no column of errors that are all 0, nor of hosts that are 1. */
 static bool has_text_column(const struct fleet_output *output, const struct fleet_column *column)
 {
+	if (output->question->by == FLEET_BY_HOST && column->number == hosts_after)
+		return false;
 	return has_column(output, column) && (column->number != row_error || output->question->asked == FLEET_DIFF ||
 					      output->question->asked == FLEET_GROWTH || is_sample(output->answer));
 }
