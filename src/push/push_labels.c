@@ -130,9 +130,9 @@ static const char *attribute_take(struct push_labels *labels, char *attribute)
 
 /* Read OTEL_RESOURCE_ATTRIBUTES into no labels. Of a value that is wrong anywhere nothing counts, by OpenTelemetry's
    specification of resources. */
-static int attributes_take(struct push_labels *labels, struct diag *diag)
+static int attributes_take(struct push_labels *labels, const char *value, struct diag *diag)
 {
-	const char *value = getenv(attributes_name), *wrong = NULL;
+	const char *wrong = NULL;
 	char *copy = value ? text_keep(labels, value, strlen(value)) : NULL;
 	for (char *at = copy, *next; at && !wrong; at = next) {
 		const size_t place = (size_t)(at - copy), length = strcspn(at, ",");
@@ -156,11 +156,25 @@ int push_labels_add_environment(struct push_labels *labels, struct diag *diag)
 	const char *service = getenv("OTEL_SERVICE_NAME");
 	if (service && value_is_good(service, strlen(service)))
 		push_labels_add(labels, service_name, service);
-	int error = attributes_take(&attributes, diag);
+	int error = attributes_take(&attributes, getenv(attributes_name), diag);
 	for (size_t i = 0; !error && i < attributes.count; i++)
 		push_labels_add(labels, attributes.items[i].key, attributes.items[i].value);
 	push_labels_fini(&attributes);
 	return error;
+}
+
+void push_labels_add_environment_told(struct push_labels *labels, const char *service, const char *attributes)
+{
+	struct push_labels told = {.count = 0};
+	struct diag diag = {""};
+	if (service)
+		push_labels_add_told(labels, service_name, strlen(service_name), service, strlen(service));
+	const bool are_good = !attributes_take(&told, attributes, &diag);
+	for (size_t i = 0; are_good && i < told.count; i++) {
+		const struct report_label *label = &told.items[i];
+		push_labels_add_told(labels, label->key, strlen(label->key), label->value, strlen(label->value));
+	}
+	push_labels_fini(&told);
 }
 
 int push_labels_check_environment(struct diag *diag)

@@ -45,6 +45,10 @@ void push_labels_add_told(struct push_labels *labels, const char *key, size_t ke
     it cannot be, nothing of it is added. Return 0, or -EINVAL with the reason in `diag`. */
 int push_labels_add_environment(struct push_labels *labels, struct diag *diag);
 
+/** Add those of another process's environment, or NULL: OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES. What is wrong
+    is left out, as above. */
+void push_labels_add_environment_told(struct push_labels *labels, const char *service, const char *attributes);
+
 /** Return 0, or -EINVAL with the reason why OTEL_RESOURCE_ATTRIBUTES would be left out in `diag`. */
 int push_labels_check_environment(struct diag *diag);
 

@@ -61,13 +61,39 @@ static const struct trace_image *program_of(const struct trace_dictionary *dicti
 	return found;
 }
 
-static void labels_add_process(struct push_labels *labels, const struct trace_dictionary *dictionary)
+static void told_keep(struct push_labels *kept, struct push_labels *told, bool is_other)
 {
-	const struct trace_process *process = process_of(dictionary);
-	if (!process)
-		return;
-	if (process->end == TRACE_END_OPEN)
-		push_context_add(labels, (pid_t)process->pid);
+	if (told->count || is_other) {
+		push_labels_fini(kept);
+		*kept = *told;
+	} else {
+		push_labels_fini(told);
+	}
+}
+
+/* Ask the process what it is. Once it has ended it cannot be asked, and is still the same. */
+static void process_ask(struct push_maker *maker, const struct trace_process *process)
+{
+	struct push_labels environment = {.count = 0}, context = {.count = 0};
+	const bool is_other = maker->told_pid != process->pid;
+	if (process->end == TRACE_END_OPEN) {
+		push_context_add_environment(&environment, (pid_t)process->pid);
+		push_context_add(&context, (pid_t)process->pid);
+	}
+	told_keep(&maker->environment, &environment, is_other);
+	told_keep(&maker->context, &context, is_other);
+	maker->told_pid = process->pid;
+}
+
+static void labels_add_all(struct push_labels *labels, const struct push_labels *more)
+{
+	for (size_t i = 0; i < more->count; i++)
+		push_labels_add(labels, more->items[i].key, more->items[i].value);
+}
+
+static void labels_add_process(struct push_labels *labels, const struct trace_dictionary *dictionary,
+			       const struct trace_process *process)
+{
 	push_labels_add(labels, "service.name", text_shown(text_file_name(process->image)));
 	const struct trace_image *program = program_of(dictionary, process);
 	char *digits = program ? export_build_id(program) : NULL;
@@ -79,17 +105,20 @@ static void labels_add_process(struct push_labels *labels, const struct trace_di
 	free(cgroups);
 }
 
-static void labels_make(struct push_labels *labels, const struct push_maker *maker,
+static void labels_make(struct push_labels *labels, struct push_maker *maker,
 			const struct trace_dictionary *dictionary)
 {
+	const struct trace_process *process = process_of(dictionary);
 	char host[HOST_BYTES] = "", instance[2 * HOST_BYTES];
 	const char *trace_host = dictionary->host ? dictionary->host : "";
-	for (size_t i = 0; i < maker->labels->count; i++)
-		push_labels_add(labels, maker->labels->items[i].key, maker->labels->items[i].value);
+	labels_add_all(labels, maker->labels);
 	/* The command has said what is wrong with it. */
 	struct diag diag = {""};
 	if (!maker->loaded)
 		push_labels_add_environment(labels, &diag);
+	if (!maker->loaded && process)
+		process_ask(maker, process);
+	labels_add_all(labels, &maker->environment);
 	if (maker->loaded)
 		snprintf(host, sizeof(host), "%.*s", (int)strcspn(trace_host, " "), trace_host);
 	else
@@ -97,7 +126,9 @@ static void labels_make(struct push_labels *labels, const struct push_maker *mak
 	snprintf(instance, sizeof(instance), "%s/%s", host, maker->session);
 	push_labels_add(labels, host_key, host);
 	push_labels_add(labels, "service.instance.id", instance);
-	labels_add_process(labels, dictionary);
+	labels_add_all(labels, &maker->context);
+	if (process)
+		labels_add_process(labels, dictionary, process);
 }
 
 static void label_number(struct push_labels *labels, const char *key, int64_t number)
@@ -349,4 +380,6 @@ void push_maker_fini(struct push_maker *maker)
 {
 	export_past_fini(&maker->past);
 	clickhouse_past_fini(&maker->clickhouse);
+	push_labels_fini(&maker->environment);
+	push_labels_fini(&maker->context);
 }

@@ -21,6 +21,9 @@ struct push_maker {
 	struct export_past past;
 	bool has_past; /**< that of an earlier process was looked for */
 	struct clickhouse_past clickhouse;
+	/** what the process of this number said of itself when it was last asked, by its environment and its context */
+	struct push_labels environment, context;
+	uint32_t told_pid;
 	uint64_t dropped; /**< by the queue when the last profile was made */
 	bool is_made;     /**< the last call of push_profile_make() has made a profile, whatever else went wrong */
 	/** Gets the one profile of a trace that is over, of the host that the trace names; NULL: it goes where the

@@ -143,6 +143,30 @@ def check_context():
     server.close()
 
 
+def check_environment():
+    """What the environment of the recorded process says is said of it, also when it has ended; the command's own comes before. What is wrong there counts for nothing."""
+    filling = {f"FILL{i}": "x" * 30000 for i in range(4)}
+    good = {"OTEL_SERVICE_NAME": "shop", "OTEL_RESOURCE_ATTRIBUTES": "host.name=web-07,service.version=2.5,team=theirs,xheap.push.number=77,city=K%C3%B6ln"}
+    for number, (environment, wanted) in enumerate((
+            (filling | good, {"service.name": "shop", "host.name": "web-07", "service.version": "2.5", "team": "ours", "city": "K\u00f6ln"}),
+            (good | {"OTEL_RESOURCE_ATTRIBUTES": "host.name=web-07,team=%zz"}, {"service.name": "shop", "host.name": socket.gethostname(), "team": "ours"}),
+            ({"OTEL_SERVICE_NAME": "a\nb", "NOT_OTEL_SERVICE_NAME": "other", "OTEL_RESOURCE_ATTRIBUTES": "k" * 30000 + "=1"}, {"service.name": os.path.basename(os.path.realpath("/bin/sh")), "host.name": socket.gethostname()}))):
+        session, place = f"environment{number}", os.path.abspath(f"environment{number}")
+        os.mkdir(place)
+        run("start", session, "-q", "-o", "none", "--push", f"file:{place}", "--push-every", "1s", "--label", "team=ours")
+        launched = subprocess.Popen([XHEAP, "launch", session, "sh", "-c", "sleep 2; sleep 1.5"], env=os.environ | environment)
+        expect(launched.wait(60) == 0, "launch failed")
+        time.sleep(1.5)
+        run("stop", session, "-q")
+        until(lambda: len(os.listdir(place)) >= 3, lambda: os.listdir(place))
+        files = sorted(os.listdir(place), key=lambda name: int(name.split(".")[-3]))
+        expect(len(files) >= 3, files)
+        for file in files:
+            body = gzip.decompress(pathlib.Path(place, file).read_bytes())
+            found = dict(value.decode().split("=", 1) for field, value in fields(body) if field == 6 and b"=" in value)
+            expect(wanted.items() <= found.items() and found["xheap.push.number"] != "77", f"{file}: {found}, not {wanted}")
+
+
 def check_pyroscope():
     """The name of the service with its labels, the time, and a profile of pprof whose figures are those of the session."""
     server = Server()
@@ -660,6 +684,7 @@ def main():
     subprocess.run(["gcc", "-O1", "-shared", "-fPIC", "-o", "killer.so", "killer.c", "-ldl"], check=True)
     skipped = []
     check_directory()
+    check_environment()
     check_ended()
     check_kills_of_files()
     check_logger_killed()
