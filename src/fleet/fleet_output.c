@@ -301,6 +301,9 @@ static void text_heading(const struct fleet_output *output, struct sink *out)
 	if (asked == FLEET_DIFF && answer->row_count && !answer->judged && has_few_hosts(answer))
 		sink_text(out, "  of few hosts, a change is hard to tell from chance; xheap fleet growth sees one that "
 			       "goes on in each\n");
+	if (asked == FLEET_GROWTH && answer->row_count && !answer->judged)
+		sink_text(out, "  more pushes, or a finer sample, tell a smaller growth from chance; a frame has a row "
+			       "for each host\n");
 	/* Programs that ended have nothing in use. */
 	if (answer->pushes && !fleet_is_by_service(output->question) && !answer->totals[FLEET_OUTSTANDING_BYTES])
 		sink_format(out,
