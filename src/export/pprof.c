@@ -242,7 +242,9 @@ static void head_write(struct pprof *pprof)
 	protobuf_number(&pprof->inner, TYPE_UNIT, string_of(pprof, "bytes"));
 	protobuf_message(pprof->out, PROFILE_PERIOD_TYPE, &pprof->inner);
 	protobuf_number(pprof->out, PROFILE_PERIOD, source->table->sample_bytes ? source->table->sample_bytes : 1);
-	protobuf_number(pprof->out, PROFILE_COMMENT, string_of(pprof, export_command(&pprof->tree)));
+	/* The first comment, whatever it is: labels follow. */
+	const char *command = export_command(&pprof->tree);
+	protobuf_number(pprof->out, PROFILE_COMMENT, string_of(pprof, *command ? command : "[no program]"));
 	for (size_t i = 0; i < pprof->tree.report->label_count; i++)
 		label_comment(pprof, &pprof->tree.report->labels[i]);
 	protobuf_number(pprof->out, PROFILE_DEFAULT_TYPE,

@@ -308,6 +308,11 @@ static int profile_make(void *context, struct diag *diag)
 	struct push_labels labels = {.count = 0};
 	struct diag past_diag = {""};
 	struct timespec now;
+	/* Nobody knows yet what it will be of, and it has nothing. */
+	if (!maker->loaded && !process_of(dictionary)) {
+		maker->is_made = true;
+		return 0;
+	}
 	clock_gettime(CLOCK_REALTIME, &now);
 	profile->pushed_ns = (int64_t)now.tv_sec * NS_OF_SECOND + now.tv_nsec;
 	const int past_error = past_take(profile, dictionary->start_realtime_ns, &past_diag);

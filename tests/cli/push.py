@@ -154,6 +154,9 @@ def check_environment():
         session, place = f"environment{number}", os.path.abspath(f"environment{number}")
         os.mkdir(place)
         run("start", session, "-q", "-o", "none", "--push", f"file:{place}", "--push-every", "1s", "--label", "team=ours")
+        # Before the first program there is nothing to say, and nobody to say it of.
+        time.sleep(1.5)
+        expect(not os.listdir(place), os.listdir(place))
         launched = subprocess.Popen([XHEAP, "launch", session, "sh", "-c", "sleep 2; sleep 1.5"], env=os.environ | environment)
         expect(launched.wait(60) == 0, "launch failed")
         time.sleep(1.5)
@@ -165,6 +168,8 @@ def check_environment():
             body = gzip.decompress(pathlib.Path(place, file).read_bytes())
             found = dict(value.decode().split("=", 1) for field, value in fields(body) if field == 6 and b"=" in value)
             expect(wanted.items() <= found.items() and found["xheap.push.number"] != "77", f"{file}: {found}, not {wanted}")
+        answer = json.loads(run("fleet", "versions", place, "--format", "json").stdout)
+        expect(answer["complete"] and answer["hosts"] == 1 and answer["pushes"] == len(files), answer)
 
 
 def check_pyroscope():
