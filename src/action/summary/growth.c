@@ -14,7 +14,6 @@
 
 #include <assert.h>
 #include <math.h>
-#include <string.h>
 
 enum {
 	BATCHES = 12,       /* over all */
@@ -68,19 +67,19 @@ static int part_of(const struct growth_clock *clock, int64_t time_ns)
 	return part < GROWTH_PARTS ? part : GROWTH_PARTS - 1;
 }
 
-/* Note a block from the time on when it has lived through many collections of garbage. */
-static void old_add(struct growth_series *series, int birth, int end, uint64_t count, uint64_t bytes)
+/* Add blocks to what lives from when they have lived for `age` parts. Of those from before, only the end is known. */
+static void level_add(int64_t *all_bytes, int64_t *all_count, int birth, int end, int age, int64_t count, int64_t bytes)
 {
-	const int grown = birth + AGED;
+	const int grown = birth + age;
 	if (birth >= 0 && (grown >= end || grown >= GROWTH_PARTS))
 		return;
 	if (birth >= 0) {
-		series->old_bytes[grown] += (int64_t)bytes;
-		series->old_count[grown] += (int64_t)count;
+		all_bytes[grown] += bytes;
+		all_count[grown] += count;
 	}
 	if (end < GROWTH_PARTS) {
-		series->old_bytes[end] -= (int64_t)bytes;
-		series->old_count[end] -= (int64_t)count;
+		all_bytes[end] -= bytes;
+		all_count[end] -= count;
 	}
 }
 
@@ -91,20 +90,14 @@ void growth_add(struct growth_series *series, const struct growth_clock *clock, 
 	int end = end_ns == INT64_MAX ? GROWTH_PARTS : part_of(clock, end_ns), birth = part_of(clock, birth_ns);
 	if (birth == GROWTH_PARTS || end < 0 || end - birth <= YOUNG)
 		return;
+	level_add(series->bytes, series->count, birth, end, YOUNG, (int64_t)count, (int64_t)bytes);
+	level_add(series->old_bytes, series->old_count, birth, end, AGED, (int64_t)count, (int64_t)bytes);
 	/* The age of a block from before is at least that. */
-	int from = birth < 0 ? 0 : birth, grown = birth < 0 ? -1 : birth + YOUNG;
-	if (grown >= 0 && grown < GROWTH_PARTS) {
-		series->bytes[grown] += (int64_t)bytes;
-		series->count[grown] += (int64_t)count;
-	}
-	old_add(series, birth, end, count, bytes);
-	if (end < GROWTH_PARTS) {
-		series->bytes[end] -= (int64_t)bytes;
-		series->count[end] -= (int64_t)count;
+	const int from = birth < 0 ? 0 : birth;
+	if (end < GROWTH_PARTS)
 		series->ended[end - from] += count;
-	} else {
+	else
 		series->open[GROWTH_PARTS - 1 - from] += count;
-	}
 }
 
 void growth_add_chain(struct growth_series *series, const struct growth_clock *clock, int64_t birth_ns, int64_t end_ns,
@@ -219,40 +212,36 @@ static double survival_of(const struct growth_series *series)
 
 /* ---- the verdict ---- */
 
-static enum growth_verdict verdict_of(const struct growth *growth, const struct growth_series *series, int from,
+static enum growth_verdict verdict_of(const struct growth *growth, const int64_t *bytes, const int64_t *count, int from,
 				      const struct growth_rate *recent_count)
 {
 	if (growth->grown_count < BLOCKS_LEAST || growth->grown_bytes <= 0)
 		return GROWTH_FEW;
-	if (has_stopped(series->count, from))
+	if (has_stopped(count, from))
 		return GROWTH_STOPPED;
 	if (growth->bytes.low <= 0 || growth->count.low <= 0)
 		return GROWTH_UNSURE;
-	if (is_slowing(series->count, from, slows_below) || is_slowing(series->bytes, from, slows_below / 2))
+	if (is_slowing(count, from, slows_below) || is_slowing(bytes, from, slows_below / 2))
 		return GROWTH_SLOWS;
 	if (growth->recent_bytes.low <= 0 || recent_count->low <= 0)
 		return GROWTH_UNSURE;
 	return growth->survival < survival_least ? GROWTH_FREED : GROWTH_GROWS;
 }
 
-/* Judge the blocks that are old alone. What garbage of the same stack is collected at times makes all of them go up and
-   down by more than the rest grows; it is younger. */
-static void judge_old(struct growth *growth, const struct growth_series *series, int from, double part_seconds)
+/* Judge what lives, from a part on. */
+static struct growth judge_level(const int64_t *bytes, const int64_t *count, int from, double survival,
+				 double part_seconds)
 {
-	const int half = GROWTH_PARTS / 2, aged = from + AGED;
-	struct growth old = {.bytes = rate_of(series->old_bytes, aged, BATCHES, t_interval, part_seconds),
-			     .count = rate_of(series->old_count, aged, BATCHES, t_interval, part_seconds),
-			     .recent_bytes = rate_of(series->old_bytes, half, RECENT_BATCHES, t_recent, part_seconds),
-			     .grown_bytes = sum_of(series->old_bytes, aged, GROWTH_PARTS),
-			     .grown_count = sum_of(series->old_count, aged, GROWTH_PARTS),
-			     .survival = growth->survival};
-	struct growth_series as_all = {.bytes = {0}};
-	memcpy(as_all.bytes, series->old_bytes, sizeof(as_all.bytes));
-	memcpy(as_all.count, series->old_count, sizeof(as_all.count));
-	struct growth_rate recent_count = rate_of(series->old_count, half, RECENT_BATCHES, t_recent, part_seconds);
-	old.verdict = verdict_of(&old, &as_all, aged, &recent_count);
-	if (old.verdict == GROWTH_GROWS)
-		*growth = old;
+	const int half = GROWTH_PARTS / 2;
+	const struct growth_rate recent_count = rate_of(count, half, RECENT_BATCHES, t_recent, part_seconds);
+	struct growth growth = {.bytes = rate_of(bytes, from, BATCHES, t_interval, part_seconds),
+				.count = rate_of(count, from, BATCHES, t_interval, part_seconds),
+				.recent_bytes = rate_of(bytes, half, RECENT_BATCHES, t_recent, part_seconds),
+				.grown_bytes = sum_of(bytes, from, GROWTH_PARTS),
+				.grown_count = sum_of(count, from, GROWTH_PARTS),
+				.survival = survival};
+	growth.verdict = verdict_of(&growth, bytes, count, from, &recent_count);
+	return growth;
 }
 
 /* Return in how many parts from `from` on the numbers rise. */
@@ -287,18 +276,15 @@ struct growth growth_judge(const struct growth_series *series, const struct grow
 	const int from = clock->has_begin ? GROWTH_WARM_PARTS : 0, half = GROWTH_PARTS / 2;
 	double part_seconds = ((double)clock->to_ns - (double)clock->from_ns) / 1e9 / GROWTH_PARTS;
 	assert(part_seconds > 0);
-	struct growth_rate recent_count = rate_of(series->count, half, RECENT_BATCHES, t_recent, part_seconds);
-	struct growth growth = {
-		.bytes = rate_of(series->bytes, from, BATCHES, t_interval, part_seconds),
-		.count = rate_of(series->count, from, BATCHES, t_interval, part_seconds),
-		.recent_bytes = rate_of(series->bytes, half, RECENT_BATCHES, t_recent, part_seconds),
-		.grown_bytes = sum_of(series->bytes, from, GROWTH_PARTS),
-		.grown_count = sum_of(series->count, from, GROWTH_PARTS),
-		.survival = survival_of(series),
-	};
-	growth.verdict = verdict_of(&growth, series, from, &recent_count);
-	if (growth.verdict == GROWTH_UNSURE)
-		judge_old(&growth, series, from, part_seconds);
+	const double survival = survival_of(series);
+	struct growth growth = judge_level(series->bytes, series->count, from, survival, part_seconds);
+	/* Garbage of the same stack, which is collected at times, makes all of its blocks go up and down by more than the
+	   rest grows. It does not become old. */
+	if (growth.verdict == GROWTH_UNSURE) {
+		const struct growth old =
+			judge_level(series->old_bytes, series->old_count, from + AGED, survival, part_seconds);
+		growth = old.verdict == GROWTH_GROWS ? old : growth;
+	}
 	if (growth.verdict != GROWTH_GROWS)
 		judge_buffers(&growth, series, from, part_seconds);
 	if (growth.verdict != GROWTH_GROWS || growth.is_of_buffers)

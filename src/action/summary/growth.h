@@ -33,8 +33,8 @@ struct growth_clock {
 /** The blocks of a stack, by parts of the time. Zero it to begin. */
 struct growth_series {
 	int64_t bytes[GROWTH_PARTS], count[GROWTH_PARTS]; /**< begun in the part, less those that ended in it */
-	int64_t old_bytes[GROWTH_PARTS], old_count[GROWTH_PARTS]; /**< likewise, of blocks from when they are old on */
-	int64_t chain[GROWTH_PARTS]; /**< bytes, likewise, of blocks that reallocs made or took */
+	int64_t old_bytes[GROWTH_PARTS], old_count[GROWTH_PARTS]; /**< the same, but a block begins when it is old */
+	int64_t chain[GROWTH_PARTS]; /**< bytes, begun less ended, of blocks that reallocs made or took */
 	/** blocks by the parts that they lived: those that ended, and those that live on at the end of the time */
 	uint64_t ended[GROWTH_PARTS], open[GROWTH_PARTS];
 };
