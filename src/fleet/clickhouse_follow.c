@@ -99,14 +99,15 @@ static void list_write(const struct database_following *following, size_t first,
 	sink_put(sql, ']');
 }
 
+/* A value of the row's epoch. */
 static void value_write(const struct database_following *following, size_t first, size_t end, enum epoch_value value,
-			const char *name, struct sink *sql)
+			struct sink *sql)
 {
 	sink_text(sql, "toUInt64(transform(epoch, ");
 	list_write(following, first, end, EPOCH, sql);
 	sink_text(sql, ", ");
 	list_write(following, first, end, value, sql);
-	sink_format(sql, ", toUInt64(0))) AS %s, ", name);
+	sink_text(sql, ", toUInt64(0)))");
 }
 
 /* The interval of a time in seconds, from 1; 0: before all. */
@@ -122,6 +123,10 @@ static void interval_write(const struct database_following *following, const cha
    a push for each table, and one note may be a second later. The end of one epoch is the beginning of the next one. */
 static void rows_write(const struct database_following *following, size_t first, size_t end, struct sink *sql)
 {
+	static const struct {
+		enum epoch_value value;
+		const char *name;
+	} named[] = {{VERSION, "version"}, {BEGIN, "begun"}, {WHOLE, "whole"}, {END, "gone"}, {MADE, "is_of_made"}};
 	const struct fleet_series *series = following->series;
 	uint64_t slot = UINT64_MAX;
 	for (size_t i = first; i < end; i++) {
@@ -129,11 +134,10 @@ static void rows_write(const struct database_following *following, size_t first,
 		slot = own < slot ? own : slot;
 	}
 	sink_text(sql, "(SELECT ");
-	value_write(following, first, end, VERSION, "version", sql);
-	value_write(following, first, end, BEGIN, "begun", sql);
-	value_write(following, first, end, WHOLE, "whole", sql);
-	value_write(following, first, end, END, "gone", sql);
-	value_write(following, first, end, MADE, "is_of_made", sql);
+	for (size_t i = 0; i < sizeof(named) / sizeof(*named); i++) {
+		value_write(following, first, end, named[i].value, sql);
+		sink_format(sql, " AS %s, ", named[i].name);
+	}
 	sink_text(sql, "stack AS one, ");
 	clickhouse_in_time(sql, "arrived", following->question, 0, 1);
 	sink_format(sql,
@@ -149,11 +153,8 @@ static void rows_write(const struct database_following *following, size_t first,
 	list_write(following, first, end, EPOCH, sql);
 	sink_text(sql, ")))");
 	if (following->question->until_ns) {
-		sink_text(sql, " AND push <= transform(epoch, ");
-		list_write(following, first, end, EPOCH, sql);
-		sink_text(sql, ", ");
-		list_write(following, first, end, LAST, sql);
-		sink_text(sql, ", toUInt64(0))");
+		sink_text(sql, " AND push <= ");
+		value_write(following, first, end, LAST, sql);
 	}
 	sink_text(sql, following->epochs[first].is_twice ? " ORDER BY arrived LIMIT 1 BY stack, epoch, push)" : ")");
 }
