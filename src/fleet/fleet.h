@@ -183,6 +183,9 @@ int fleet_load(const struct fleet_place *place, const struct push_labels *labels
 /** What growth is told of, in ns. */
 #define FLEET_NS_OF_HOUR 3600e9
 
+/** With so many hosts, the deviation between those of a side is known well enough. */
+enum { FLEET_HOSTS_MANY = 10 };
+
 /** Return whether this is the text that was asked for; asked NULL: any one is. */
 static inline bool fleet_is_asked(const char *asked, const char *text)
 {

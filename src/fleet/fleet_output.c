@@ -276,8 +276,7 @@ static void text_totals(const struct fleet_output *output, struct sink *out)
 
 static bool has_few_hosts(const struct fleet_answer *answer)
 {
-	enum { FEW_HOSTS = 10 };
-	return answer->hosts_of[FLEET_BEFORE] < FEW_HOSTS || answer->hosts_of[FLEET_AFTER] < FEW_HOSTS;
+	return answer->hosts_of[FLEET_BEFORE] < FLEET_HOSTS_MANY || answer->hosts_of[FLEET_AFTER] < FLEET_HOSTS_MANY;
 }
 
 static void text_heading(const struct fleet_output *output, struct sink *out)
@@ -302,8 +301,9 @@ static void text_heading(const struct fleet_output *output, struct sink *out)
 		sink_text(out, "  of few hosts, a change is hard to tell from chance; xheap fleet growth sees one that "
 			       "goes on in each\n");
 	if (asked == FLEET_GROWTH && answer->row_count && !answer->judged)
-		sink_text(out, "  more pushes, or a finer sample, tell a smaller growth from chance; a frame has a row "
-			       "for each host\n");
+		sink_text(out,
+			  "  more pushes, or a finer sample, tell a smaller growth from chance; xheap fleet growth "
+			  "PLACE FRAME has a row for each host\n");
 	/* Programs that ended have nothing in use. */
 	if (answer->pushes && !fleet_is_by_service(output->question) && !answer->totals[FLEET_OUTSTANDING_BYTES])
 		sink_format(out,

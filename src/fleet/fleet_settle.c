@@ -8,8 +8,8 @@
  * blamed for one host that has more of it, and a row of a few sampled blocks is not blamed at all.
  *
  * Thousands of stacks are looked at together, of which one in a hundred lies beyond its 99 % interval by chance. The
- * limit is that of one chance in a thousand that any row is blamed. Of few hosts this sees little. What all hosts of
- * one version have, and none of the other, is told by that alone.
+ * limit is that of one chance in a thousand that any row is blamed. With few hosts that limit is hardly ever reached.
+ * A stack that all hosts of one version have, and none of the other, is blamed without it.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -17,8 +17,6 @@
 
 #include "fleet/fleet.h"
 
-/* Beyond so many hosts, a side's own deviation is known well enough. */
-enum { HOSTS_MANY = 10 };
 #define CHANCE 0.001
 /* There are so many ways to choose as many of all hosts as have a stack. */
 enum { HOSTS_WAYS = 50 };
@@ -72,7 +70,7 @@ static void diff_settle(struct fleet_row *row)
 		const struct fleet_sums *side = &row->sides[i], *other = &row->sides[!i];
 		const double hosts = (double)side->population;
 		double own = side_variance(side), degrees = hosts - 1;
-		if (side->population < HOSTS_MANY && side_variance(other) > own) {
+		if (side->population < FLEET_HOSTS_MANY && side_variance(other) > own) {
 			own = side_variance(other);
 			degrees = (double)other->population - 1;
 		}
