@@ -76,7 +76,7 @@ int push_start_check(const struct push_start *start, const char *command, bool i
 					  command)
 			       : CLI_OK;
 	int error = push_place_parse(&place, start->place, &diag);
-	/* What pushes has nobody to tell later. */
+	/* The process that pushes is quiet: this is the time to say it. */
 	if (!error && is_begun && place.kind == PUSH_FILES && !is_writable_directory(place.address))
 		error = diag_errno(&diag, "%s: nothing can be written there", start->place);
 	push_place_fini(&place);

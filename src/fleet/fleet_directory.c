@@ -267,8 +267,8 @@ static int push_add(struct directory *directory, struct push *push, const struct
 		     : fleet_summing_add(directory->summing, directory->reader, push->head.period_bytes, share, diag);
 }
 
-/* Read the last push that has anything in use. Versions are compared, and growth is told, by what programs had until
-   they ended: a version that is replaced by another one has nothing in use any more. NULL: there is none. */
+/* Read the last push that has anything in use: for diff and growth, what programs had until they ended counts, since a
+   version that was replaced by another one has nothing in use any more. NULL: there is none. */
 static struct push *living_read(struct directory *directory, struct push *pushes, size_t count)
 {
 	struct push *push;

@@ -61,6 +61,7 @@ static const struct trace_image *program_of(const struct trace_dictionary *dicti
 	return found;
 }
 
+/* Keep what the process has said now; what it said before, if it says nothing and is the same one. */
 static void told_keep(struct push_labels *kept, struct push_labels *told, bool is_other)
 {
 	if (told->count || is_other) {
