@@ -278,8 +278,8 @@ struct growth growth_judge(const struct growth_series *series, const struct grow
 	assert(part_seconds > 0);
 	const double survival = survival_of(series);
 	struct growth growth = judge_level(series->bytes, series->count, from, survival, part_seconds);
-	/* Garbage of the same stack, which is collected at times, makes all of its blocks go up and down by more than the
-	   rest grows. It does not become old. */
+	/* Garbage of the same stack, which is collected at times, makes all of its blocks go up and down by more than
+	   the rest grows. It does not become old. */
 	if (growth.verdict == GROWTH_UNSURE) {
 		const struct growth old =
 			judge_level(series->old_bytes, series->old_count, from + AGED, survival, part_seconds);
