@@ -442,11 +442,49 @@ static bool *rows_wanted(const struct action_rows *rows, const struct grouping *
 	return wanted;
 }
 
+/* Choose and order the rows that are shown. */
+static void rows_choose(struct action_rows *rows, const struct grouping *grouping, const struct action_choice *choice)
+{
+	struct comparison comparison = {grouping->input, grouping->action};
+	rows_rank(rows, grouping->input->source_count, choice);
+	rows->rows = memory_resize(NULL, rows->memory_count, sizeof(*rows->rows));
+	bool *wanted = rows_wanted(rows, grouping, choice);
+	for (size_t i = 0; i < rows->memory_count; i++)
+		if (wanted[i])
+			rows->rows[rows->count++] = &rows->memory[i];
+	free(wanted);
+	rows->shown = rows->count < choice->top ? rows->count : choice->top;
+	rows_order(rows, &comparison);
+}
+
+/* Name the rows that are shown. */
+static void rows_name(struct action_rows *rows, const struct grouping *grouping)
+{
+	const struct comparison comparison = {grouping->input, grouping->action};
+	for (size_t i = 0; i < rows->shown && !is_cancelled(grouping->input); i++)
+		row_text(&comparison, rows->rows[i]);
+	heap_names_shorten(action_names(grouping->input));
+}
+
+void action_rows_order(struct action_rows *rows, const struct action_rows *of, struct action_input *input,
+		       const struct action *action, const struct action_choice *choice)
+{
+	const struct grouping grouping = {.input = input, .action = action};
+	assert(choice->is_brief && !action->parent);
+	*rows = (struct action_rows){.is_shared = true,
+				     .memory = of->memory,
+				     .figures = of->figures,
+				     .memory_count = of->memory_count,
+				     .row_of = of->row_of};
+	rows_choose(rows, &grouping, choice);
+	rows_name(rows, &grouping);
+	CHECK_VALID(is_cancelled(input) || action_rows_are_valid(rows, input->source_count));
+}
+
 void action_rows_make(struct action_rows *rows, struct action_input *input, const struct action *action,
 		      const struct action_choice *choice)
 {
 	struct grouping grouping = {.input = input, .action = action};
-	struct comparison comparison = {input, action};
 	*rows = (struct action_rows){0};
 	assert(choice->rank || choice->sort || !action->groups);
 	if (!action->groups)
@@ -455,15 +493,7 @@ void action_rows_make(struct action_rows *rows, struct action_input *input, cons
 	action_input_settle(input);
 	grouping.sources = memory_zeroed(input->source_count, sizeof(*grouping.sources));
 	rows_make(rows, &grouping);
-	rows_rank(rows, input->source_count, choice);
-	rows->rows = memory_resize(NULL, rows->memory_count, sizeof(*rows->rows));
-	bool *wanted = rows_wanted(rows, &grouping, choice);
-	for (size_t i = 0; i < rows->memory_count; i++)
-		if (wanted[i])
-			rows->rows[rows->count++] = &rows->memory[i];
-	free(wanted);
-	rows->shown = rows->count < choice->top ? rows->count : choice->top;
-	rows_order(rows, &comparison);
+	rows_choose(rows, &grouping, choice);
 	for (unsigned i = 0;
 	     i < input->source_count && !action->is_inclusive && !choice->is_brief && !is_cancelled(input); i++)
 		rows_detail(rows,
@@ -471,9 +501,7 @@ void action_rows_make(struct action_rows *rows, struct action_input *input, cons
 						  action_filter(&input->sources[i], action), &grouping.sources[i]});
 	if (action->parent && !is_cancelled(input))
 		tree_order(rows);
-	for (size_t i = 0; i < rows->shown && !is_cancelled(input); i++)
-		row_text(&comparison, rows->rows[i]);
-	heap_names_shorten(action_names(input));
+	rows_name(rows, &grouping);
 	grouping_fini(&grouping);
 	CHECK_VALID(is_cancelled(input) || action_rows_are_valid(rows, input->source_count));
 }
@@ -508,12 +536,14 @@ bool action_rows_are_valid(const struct action_rows *rows, unsigned source_count
 
 void action_rows_fini(struct action_rows *rows)
 {
-	for (size_t i = 0; i < rows->memory_count; i++)
+	for (size_t i = 0; i < rows->memory_count && !rows->is_shared; i++)
 		free(rows->memory[i].text);
-	free(rows->memory);
-	free(rows->figures);
 	free(rows->rows);
-	map_fini(&rows->row_of);
+	if (!rows->is_shared) {
+		free(rows->memory);
+		free(rows->figures);
+		map_fini(&rows->row_of);
+	}
 	*rows = (struct action_rows){0};
 }
 

@@ -13,6 +13,7 @@ struct action_rows {
 	size_t count;      /**< rows before the cut */
 	size_t shown;      /**< of those, the first ones are to be shown */
 	struct map row_of; /**< by group and split: the place in memory */
+	bool is_shared;    /**< memory, figures and row_of are those of other rows */
 };
 
 /** Which rows are wanted. */
@@ -32,6 +33,11 @@ struct action_choice {
  *  are those of the windows. End them with action_rows_fini(). */
 void action_rows_make(struct action_rows *rows, struct action_input *input, const struct action *action,
 		      const struct action_choice *choice);
+
+/** Choose among rows that were made of the same input and action, for another brief choice. They are shared, and end
+ *  after these; their ranks are those of the last choice. For actions without a tree. */
+void action_rows_order(struct action_rows *rows, const struct action_rows *of, struct action_input *input,
+		       const struct action *action, const struct action_choice *choice);
 
 /** Return whether the rows are of so many sources, each shown one is named and lies where it belongs, and none is there
  *  twice (base/check.h). */

@@ -124,8 +124,12 @@ static void list_make(struct summary *summary, enum summary_list_id id, uint64_t
 		return;
 	if (id == SUMMARY_TEMPORARY && summary->source->table->sample_bytes)
 		return;
-	action_rows_make(&list->rows, summary->input, list->action,
-			 &(struct action_choice){.sort = &list->sort, .top = top, .is_brief = true});
+	const struct action_choice choice = {.sort = &list->sort, .top = top, .is_brief = true};
+	const struct summary_list *first = &summary->lists[SUMMARY_PEAK];
+	if (list != first && list->action == first->action)
+		action_rows_order(&list->rows, &first->rows, summary->input, list->action, &choice);
+	else
+		action_rows_make(&list->rows, summary->input, list->action, &choice);
 	while (list->count < list->rows.shown && list->sort.number(list->rows.rows[list->count]->figures))
 		list->count++;
 }
