@@ -34,6 +34,7 @@ int opened_trace_open(struct opened_trace **out, const char *path, const struct 
 {
 	struct trace *trace;
 	uint64_t begin_ns = monotonic_now_ns();
+	memory_be_generous();
 	int error = trace_open_unless(&trace, path, caller->is_cancelled, diag);
 	if (error)
 		return error;

@@ -68,6 +68,29 @@ void memory_unguard(struct memory_guard *guard)
 		}
 }
 
+static bool is_generous;
+
+void memory_be_generous(void)
+{
+	__atomic_store_n(&is_generous, true, __ATOMIC_RELAXED);
+}
+
+/* Ask for large pages, where whole ones fit. If the system has none, that is no failure. */
+static void large_pages_ask(void *memory, size_t bytes)
+{
+	enum { LARGE_PAGE_BYTES = 2 << 20 };
+	uintptr_t first = ((uintptr_t)memory + LARGE_PAGE_BYTES - 1) / LARGE_PAGE_BYTES * LARGE_PAGE_BYTES;
+	uintptr_t end = ((uintptr_t)memory + bytes) / LARGE_PAGE_BYTES * LARGE_PAGE_BYTES;
+	if (first < end)
+		madvise((void *)first, end - first, MADV_HUGEPAGE);
+}
+
+/* Of less, a page that is used in part would be too much of it. */
+static bool is_large(size_t bytes)
+{
+	return bytes >= (size_t)4 << 20 && __atomic_load_n(&is_generous, __ATOMIC_RELAXED);
+}
+
 void *memory_resize(void *old, size_t count, size_t size)
 {
 	size_t bytes;
@@ -76,26 +99,26 @@ void *memory_resize(void *old, size_t count, size_t size)
 	void *memory = realloc(old, bytes ? bytes : 1);
 	if (!memory)
 		memory_exhausted(bytes);
+	if (is_large(bytes))
+		large_pages_ask(memory, bytes);
 	return memory;
 }
 
+/* calloc() does not write to large pieces. */
 void *memory_zeroed(size_t count, size_t size)
 {
 	void *memory = calloc(count ? count : 1, size);
 	if (!memory)
 		memory_exhausted(count);
+	if (is_large(count * size))
+		large_pages_ask(memory, count * size);
 	return memory;
 }
 
 void *memory_table(size_t count, size_t size)
 {
-	enum { LARGE_PAGE_BYTES = 2 << 20 };
-	char *memory = memory_zeroed(count, size);
-	uintptr_t first = ((uintptr_t)memory + LARGE_PAGE_BYTES - 1) / LARGE_PAGE_BYTES * LARGE_PAGE_BYTES;
-	uintptr_t end = ((uintptr_t)memory + count * size) / LARGE_PAGE_BYTES * LARGE_PAGE_BYTES;
-	/* calloc() does not write to a piece of this size. If large pages are unavailable, that is no failure. */
-	if (first < end)
-		madvise((void *)first, end - first, MADV_HUGEPAGE);
+	void *memory = memory_zeroed(count, size);
+	large_pages_ask(memory, count * size);
 	return memory;
 }
 

@@ -18,6 +18,10 @@ void *memory_zeroed(size_t count, size_t size);
     them. */
 void *memory_table(size_t count, size_t size);
 
+/** From now on all arrays of several MiB get large pages if the system has them: they are filled with a fraction of the
+    page faults, and may have to be made room for. For questions, which nobody's program waits for. */
+void memory_be_generous(void);
+
 /** Return a capacity for at least `needed` elements: doubling, from 16. */
 size_t memory_capacity(size_t capacity, size_t needed);
 
