@@ -51,9 +51,9 @@ struct heap_frame {
 	uint32_t parent; /**< the caller */
 	uint32_t name;
 	uint32_t image;   /**< for heap_names_image(), or TRACE_NONE; of the first trace of the tree, its own number */
+	uint32_t line;    /**< 0: absent */
 	uint64_t offset;  /**< 0: absent, as for managed code, which lies in no image */
 	const char *file; /**< NULL: absent */
-	uint32_t line;    /**< 0: absent */
 	bool is_inlined;
 	bool has_offset;  /**< this frame, or one around it, is a place in an image that no symbol names */
 	bool has_managed; /**< this frame, or one around it, is of managed code */

@@ -31,16 +31,15 @@ void action_input_settle(struct action_input *input)
 uint32_t action_site_node(struct action_input *input, struct action_source *source, const struct heap_cell *cell)
 {
 	const struct heap_table *table = source->table;
+	if (source->site_nodes && source->site_nodes[cell->site] != HEAP_NONE)
+		return source->site_nodes[cell->site];
 	action_input_settle(input);
 	if (!source->site_nodes) {
 		source->site_nodes = memory_resize(NULL, (size_t)table->site_count + 1, sizeof(*source->site_nodes));
 		memset(source->site_nodes, 0xff, table->site_count * sizeof(*source->site_nodes));
 	}
-	uint32_t *node = &source->site_nodes[cell->site];
-	if (*node == HEAP_NONE)
-		*node = heap_cull_node(input->cull, source->names,
-				       heap_names_site(source->names, &table->sites[cell->site]));
-	return *node;
+	return source->site_nodes[cell->site] = heap_cull_node(
+		       input->cull, source->names, heap_names_site(source->names, &table->sites[cell->site]));
 }
 
 const struct heap_window *action_window(const struct action_source *source, const struct action *action)

@@ -89,24 +89,33 @@ static void text_without_jit(struct sink *out, const struct action_source *sourc
 /* The caveats about missing names. */
 enum missing_name { NAMELESS_PYTHON, NAMELESS_JIT, NAMELESS_SYMBOLS, NAMELESS_KINDS };
 
-/* Set which names are missing on the stack of a site: of code that a runtime compiles, and of the function that a
-   report shows first; and whether an interpreter of Python is on it. */
-static void site_miss(const struct action_source *source, uint32_t site, bool missing[NAMELESS_KINDS])
+/* Set which names are missing on the stack of a site, of those that `may` be: of code that a runtime compiles, and of
+   the function that a report shows first; and whether an interpreter of Python is on it. */
+static void site_miss(const struct action_source *source, uint32_t site, const bool may[NAMELESS_KINDS],
+		      bool missing[NAMELESS_KINDS])
 {
 	const struct trace_dictionary *dictionary = source->table->dictionary;
 	bool has_function = false;
-	for (uint32_t at = source->table->sites[site].stack; at; at = dictionary->nodes[at].parent)
+	for (uint32_t at = source->table->sites[site].stack; at && may[NAMELESS_JIT]; at = dictionary->nodes[at].parent)
 		missing[NAMELESS_JIT] |= trace_frame_is_nameless(&dictionary->frames[dictionary->nodes[at].frame]);
-	for (uint32_t at = heap_names_site(source->names, &source->table->sites[site]); at;
+	for (uint32_t at = heap_names_site(source->names, &source->table->sites[site]); at && (!has_function || may[NAMELESS_PYTHON]);
 	     at = heap_names_frame(source->names, at)->parent) {
 		const struct heap_name *name =
 			heap_names_name(source->names, heap_names_frame(source->names, at)->name);
-		missing[NAMELESS_PYTHON] |= name->image && library_is_interpreter(name->image);
+		missing[NAMELESS_PYTHON] |= may[NAMELESS_PYTHON] && name->image && library_is_interpreter(name->image);
 		if (has_function || name->is_entry || name->is_mark || name->is_library)
 			continue;
 		has_function = true;
 		missing[NAMELESS_SYMBOLS] = heap_name_is_offset(name);
 	}
+}
+
+static bool has_interpreter(const struct trace_dictionary *dictionary)
+{
+	for (uint32_t i = 0; i < dictionary->image_count; i++)
+		if (library_is_interpreter(text_file_name(dictionary->images[i].path)))
+			return true;
+	return false;
 }
 
 /* Set which names are missing on stacks that have at least half of the bytes of the peak, or of those that are
@@ -115,13 +124,16 @@ static void most_miss(const struct action_source *source, bool most[NAMELESS_KIN
 {
 	const struct heap_window *window = source->window;
 	uint64_t peak[NAMELESS_KINDS] = {0}, outstanding[NAMELESS_KINDS] = {0};
+	const bool may[NAMELESS_KINDS] = {[NAMELESS_PYTHON] = has_interpreter(source->table->dictionary),
+					  [NAMELESS_JIT] = trace_has_nameless(source->table->dictionary),
+					  [NAMELESS_SYMBOLS] = true};
 	heap_names_shorten(source->names);
 	for (uint32_t i = 0; heap_window_is_simple(window) && i < window->cell_count; i++) {
 		const struct heap_numbers *numbers = &window->numbers[i];
 		bool missing[NAMELESS_KINDS] = {false};
 		if (!numbers->peak_bytes && !numbers->outstanding_bytes)
 			continue;
-		site_miss(source, window->cells[i].site, missing);
+		site_miss(source, window->cells[i].site, may, missing);
 		for (unsigned kind = 0; kind < NAMELESS_KINDS; kind++) {
 			peak[kind] += missing[kind] ? numbers->peak_bytes : 0;
 			outstanding[kind] += missing[kind] ? numbers->outstanding_bytes : 0;

@@ -9,6 +9,31 @@
 #include "base/memory.h"
 #include "query/library_frames.h"
 
+/* Sums by name, each in the order of its first row. */
+struct name_sums {
+	struct function_sum *items;
+	size_t capacity;
+	struct map place_of;
+};
+
+static struct function_sum *sum_of(struct name_sums *sums, uint32_t name)
+{
+	bool added;
+	uint32_t *place = map_add(&sums->place_of, name, &added);
+	if (added) {
+		*place = sums->place_of.count - 1;
+		memory_grow(sums->items, *place, sums->capacity);
+		sums->items[*place] = (struct function_sum){.node = 0};
+	}
+	return &sums->items[*place];
+}
+
+static void sums_fini(struct name_sums *sums)
+{
+	map_fini(&sums->place_of);
+	free(sums->items);
+}
+
 static void row_add(struct function_sum *sum, const struct action_row *row, uint64_t number)
 {
 	sum->node = row->group;
@@ -39,21 +64,16 @@ static bool is_before(struct action_input *input, const struct function_sum *lef
 struct function_sum function_sum_largest(struct action_input *input, const struct action_rows *rows,
 					 const struct action_sort *sort)
 {
-	struct function_sum *sums = memory_zeroed(rows->memory_count + 1, sizeof(*sums)), largest;
-	struct map place_of = {0};
+	struct name_sums sums = {.items = NULL};
+	struct function_sum largest = {.node = 0};
 	for (size_t i = 0; i < rows->memory_count; i++) {
 		const struct action_row *row = &rows->memory[i];
-		bool added;
-		uint32_t *place = map_add(&place_of, name_of(input, row->group), &added);
-		*place = added ? place_of.count - 1 : *place;
-		row_add(&sums[*place], row, sort->number(row->figures));
+		row_add(sum_of(&sums, name_of(input, row->group)), row, sort->number(row->figures));
 	}
-	largest = sums[0];
-	for (uint32_t i = 1; i < place_of.count; i++)
-		if (is_before(input, &sums[i], &largest))
-			largest = sums[i];
-	map_fini(&place_of);
-	free(sums);
+	for (uint32_t i = 0; i < sums.place_of.count; i++)
+		if (!i || is_before(input, &sums.items[i], &largest))
+			largest = sums.items[i];
+	sums_fini(&sums);
 	return largest;
 }
 
@@ -78,29 +98,27 @@ struct function_sum function_sum_named_caller(struct action_input *input, const 
 {
 	const struct heap_names *names = action_names(input);
 	const uint32_t of = name_of(input, nameless);
-	struct function_sum *sums = memory_zeroed(rows->memory_count + 1, sizeof(*sums)), largest = {.node = 0};
-	struct map place_of = {0};
+	struct name_sums sums = {.items = NULL};
+	struct function_sum largest = {.node = 0};
 	for (size_t i = 0; i < rows->memory_count; i++) {
 		const struct action_row *row = &rows->memory[i];
 		uint32_t caller = row->group && name_of(input, row->group) == of
 					  ? named_caller(names, stack_view_user_node(input, row->group))
 					  : 0;
-		bool added;
 		if (!caller)
 			continue;
-		uint32_t *place = map_add(&place_of, heap_names_frame(names, caller)->name, &added);
-		*place = added ? place_of.count - 1 : *place;
-		row_add(&sums[*place], row, sort->number(row->figures));
-		sums[*place].node = caller;
+		struct function_sum *sum = sum_of(&sums, heap_names_frame(names, caller)->name);
+		row_add(sum, row, sort->number(row->figures));
+		sum->node = caller;
 	}
-	for (uint32_t i = 0; i < place_of.count; i++) {
-		const char *text = heap_names_name(names, heap_names_frame(names, sums[i].node)->name)->text;
-		if (!largest.node || sums[i].sorted_by > largest.sorted_by ||
-		    (sums[i].sorted_by == largest.sorted_by &&
+	for (uint32_t i = 0; i < sums.place_of.count; i++) {
+		const struct function_sum *sum = &sums.items[i];
+		const char *text = heap_names_name(names, heap_names_frame(names, sum->node)->name)->text;
+		if (!largest.node || sum->sorted_by > largest.sorted_by ||
+		    (sum->sorted_by == largest.sorted_by &&
 		     strcmp(text, heap_names_name(names, heap_names_frame(names, largest.node)->name)->text) < 0))
-			largest = sums[i];
+			largest = *sum;
 	}
-	map_fini(&place_of);
-	free(sums);
+	sums_fini(&sums);
 	return largest;
 }

@@ -66,33 +66,50 @@ static int share_compare(const void *one, const void *other)
 	return left->bytes != right->bytes ? COMPARE(right->bytes, left->bytes) : COMPARE(left->line, right->line);
 }
 
-/* Add up the row's sites, by the number or, if none has any of it, by what else says which site matters. */
-static void shares_add(struct line_shares *shares, const struct summary *summary, uint32_t row, uint32_t node,
-		       const enum action_number *number)
+/* Add up cells, by the number or, if none has any of it, by what else says which site matters. */
+static void shares_add(struct line_shares *shares, const struct summary *summary, const uint32_t *cells, size_t count,
+		       uint32_t node, const enum action_number *number)
 {
 	const struct heap_window *window = summary->source->window;
-	for (uint32_t i = 0; i < window->cell_count; i++) {
-		const struct heap_numbers *numbers = &window->numbers[i];
+	for (size_t i = 0; i < count; i++) {
+		const struct heap_numbers *numbers = &window->numbers[cells[i]];
 		uint64_t bytes = number ? report_number_at(numbers, *number)
 					: numbers->peak_bytes + numbers->outstanding_bytes + 1;
-		if (!bytes || action_site_node(summary->input, summary->source, &window->cells[i]) != row)
-			continue;
-		uint32_t line = site_line(summary, window->cells[i].site, node);
+		uint32_t line = bytes ? site_line(summary, window->cells[cells[i]].site, node) : 0;
 		if (line)
 			share_add(shares, line, bytes);
 		shares->bytes += number && line ? bytes : 0;
 	}
 }
 
+/* The cells of a row. The caller frees them. */
+static uint32_t *row_cells(const struct summary *summary, uint32_t row, size_t *count)
+{
+	const struct heap_window *window = summary->source->window;
+	uint32_t *cells = NULL;
+	size_t capacity = 0;
+	*count = 0;
+	for (uint32_t i = 0; i < window->cell_count; i++) {
+		if (action_site_node(summary->input, summary->source, &window->cells[i]) != row)
+			continue;
+		memory_grow(cells, *count, capacity);
+		cells[(*count)++] = i;
+	}
+	return cells;
+}
+
 void line_shares_find(struct line_shares *shares, const struct summary *summary, uint32_t row, uint32_t node,
 		      enum action_number number)
 {
+	size_t count;
 	*shares = (struct line_shares){.items = NULL};
 	if (heap_names_frame(action_names(summary->input), node)->line)
 		return;
-	shares_add(shares, summary, row, node, &number);
+	uint32_t *cells = row_cells(summary, row, &count);
+	shares_add(shares, summary, cells, count, node, &number);
 	if (!shares->count)
-		shares_add(shares, summary, row, node, NULL);
+		shares_add(shares, summary, cells, count, node, NULL);
+	free(cells);
 	if (shares->count)
 		qsort(shares->items, shares->count, sizeof(*shares->items), share_compare);
 }
