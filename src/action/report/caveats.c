@@ -98,8 +98,8 @@ static void site_miss(const struct action_source *source, uint32_t site, const b
 	bool has_function = false;
 	for (uint32_t at = source->table->sites[site].stack; at && may[NAMELESS_JIT]; at = dictionary->nodes[at].parent)
 		missing[NAMELESS_JIT] |= trace_frame_is_nameless(&dictionary->frames[dictionary->nodes[at].frame]);
-	for (uint32_t at = heap_names_site(source->names, &source->table->sites[site]); at && (!has_function || may[NAMELESS_PYTHON]);
-	     at = heap_names_frame(source->names, at)->parent) {
+	for (uint32_t at = heap_names_site(source->names, &source->table->sites[site]);
+	     at && (!has_function || may[NAMELESS_PYTHON]); at = heap_names_frame(source->names, at)->parent) {
 		const struct heap_name *name =
 			heap_names_name(source->names, heap_names_frame(source->names, at)->name);
 		missing[NAMELESS_PYTHON] |= may[NAMELESS_PYTHON] && name->image && library_is_interpreter(name->image);

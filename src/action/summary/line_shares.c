@@ -40,8 +40,7 @@ static uint32_t site_line(const struct summary *summary, uint32_t site, uint32_t
 {
 	struct heap_names *names = action_names(summary->input);
 	const struct trace_dictionary *dictionary = summary->source->table->dictionary;
-	uint32_t name = heap_names_frame(names, node)->name, line = 0,
-		 at = summary->source->table->sites[site].stack;
+	uint32_t name = heap_names_frame(names, node)->name, line = 0, at = summary->source->table->sites[site].stack;
 	for (; at && !line; at = dictionary->nodes[at].parent)
 		if (has_frame(names, dictionary, at, node))
 			line = address_line(names, dictionary->nodes[at].frame, name);
