@@ -3,9 +3,11 @@
 
 #include <assert.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
+#include "base/memory.h"
 #include "base/text.h"
 #include "query/library_frames.h"
 
@@ -116,7 +118,10 @@ bool heap_cull_prepare(struct heap_cull *cull, const struct wrapper_source *sour
 void heap_cull_forget(struct heap_cull *cull)
 {
 	wrappers_free(cull->wrappers);
+	free(cull->user_nodes);
 	cull->wrappers = NULL;
+	cull->user_nodes = NULL;
+	cull->user_node_count = 0;
 	cull->is_prepared = false;
 }
 
@@ -147,10 +152,9 @@ bool heap_cull_folds(struct heap_cull *cull, struct heap_names *names, uint32_t 
 	       (cull && heap_cull_matches(cull, names, node));
 }
 
-uint32_t heap_cull_user_node(struct heap_cull *cull, struct heap_names *names, uint32_t node)
+static uint32_t user_node_find(struct heap_cull *cull, struct heap_names *names, uint32_t node)
 {
 	uint32_t interpreted = 0;
-	heap_names_shorten(names);
 	for (uint32_t at = node; at; at = heap_names_frame(names, at)->parent) {
 		const struct heap_name *name = heap_names_name(names, heap_names_frame(names, at)->name);
 		if (name->is_mark)
@@ -161,6 +165,23 @@ uint32_t heap_cull_user_node(struct heap_cull *cull, struct heap_names *names, u
 			interpreted = at;
 	}
 	return interpreted ? interpreted : node;
+}
+
+uint32_t heap_cull_user_node(struct heap_cull *cull, struct heap_names *names, uint32_t node)
+{
+	heap_names_shorten(names);
+	if (!cull || !cull->is_prepared)
+		return user_node_find(cull, names, node);
+	if (node >= cull->user_node_count) {
+		const uint32_t count = heap_names_node_count(names);
+		cull->user_nodes = memory_resize(cull->user_nodes, count, sizeof(*cull->user_nodes));
+		memset(&cull->user_nodes[cull->user_node_count], 0xff,
+		       (count - cull->user_node_count) * sizeof(*cull->user_nodes));
+		cull->user_node_count = count;
+	}
+	if (cull->user_nodes[node] == HEAP_NONE)
+		cull->user_nodes[node] = user_node_find(cull, names, node);
+	return cull->user_nodes[node];
 }
 
 /* Return the frame that stands for a stack that would be culled whole, of which `outermost` is the last: the outermost

@@ -17,6 +17,9 @@ struct heap_cull {
 	bool with_entries;
 	struct wrappers *wrappers; /**< found by heap_cull_prepare(); NULL: none */
 	bool is_prepared;          /**< by heap_cull_prepare() */
+	/** by node, of the names that it was prepared with: what heap_cull_user_node() returned, or HEAP_NONE */
+	uint32_t *user_nodes;
+	uint32_t user_node_count;
 };
 
 /** The names of the parts of the built-in list (cull/default.txt): room for one, and for all. */

@@ -79,12 +79,21 @@ struct heap_names {
 
 /* ---- making ---- */
 
-static struct name_tree *tree_new(bool with_lines)
+/* Memory that nobody writes to costs nothing, and a tree that grows by doubling is copied time and again. */
+static size_t frames_expected(const struct trace *trace)
+{
+	enum { NODES_MOST = 1 << 22 };
+	size_t nodes = trace_dictionary(trace)->node_count;
+	return 16 + (nodes < NODES_MOST ? nodes + nodes / 4 : NODES_MOST);
+}
+
+static struct name_tree *tree_new(const struct trace *trace, bool with_lines)
 {
 	struct name_tree *tree = memory_zeroed(1, sizeof(*tree));
 	tree->with_lines = with_lines;
-	memory_grow(tree->frames, tree->frame_count, tree->frame_capacity);
-	memory_grow(tree->links, tree->frame_count, tree->link_capacity);
+	tree->frame_capacity = tree->link_capacity = frames_expected(trace);
+	tree->frames = memory_resize(NULL, tree->frame_capacity, sizeof(*tree->frames));
+	tree->links = memory_resize(NULL, tree->link_capacity, sizeof(*tree->links));
 	tree->links[tree->frame_count] = (struct child_links){0};
 	tree->frames[tree->frame_count++] = (struct heap_frame){.image = TRACE_NONE, .name = HEAP_NONE};
 	return tree;
@@ -144,7 +153,7 @@ static struct heap_names *names_new(struct name_tree *tree, const struct trace *
 
 struct heap_names *heap_names_new(const struct trace *trace, struct symbols *symbols, bool with_lines)
 {
-	return names_new(tree_new(with_lines), trace, symbols);
+	return names_new(tree_new(trace, with_lines), trace, symbols);
 }
 
 struct heap_names *heap_names_new_beside(const struct heap_names *first, const struct trace *trace,

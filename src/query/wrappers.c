@@ -137,18 +137,31 @@ static bool is_allocator(struct wrappers *wrappers, const struct heap_names *nam
 	return name_of(names, node)->is_entry || heap_patterns_match(wrappers->allocators, names, node);
 }
 
+/* Return whether the callers of the node up to `end` are all of its image. */
+static bool is_of_one_image(const struct heap_names *names, uint32_t node, uint32_t end)
+{
+	const char *image = name_of(names, node)->image;
+	while (image && node != end) {
+		node = heap_names_frame(names, node)->parent;
+		const struct heap_name *name = name_of(names, node);
+		if (name->is_mark || !name->image || strcmp(name->image, image) != 0)
+			return false;
+	}
+	return image;
+}
+
 uint32_t wrappers_allocator_around(struct heap_patterns *allocators, const struct heap_names *names, uint32_t node)
 {
 	enum { AROUND_MAX = 3 };
-	const char *image = name_of(names, node)->image;
 	uint32_t at = heap_names_frame(names, node)->parent;
-	for (int i = 0; i < AROUND_MAX && at && image; i++, at = heap_names_frame(names, at)->parent) {
-		const struct heap_name *name = name_of(names, at);
-		if (name->is_mark || !name->image || strcmp(name->image, image) != 0)
-			return 0;
+	/* Few are called as an allocator is: what costs more is asked of them only. */
+	for (int i = 0; i < AROUND_MAX && at; i++, at = heap_names_frame(names, at)->parent) {
+		if (!heap_patterns_match(allocators, names, at))
+			continue;
+		const char *symbol = name_of(names, at)->symbol;
 		/* Allocators of C++ construct objects of users, too. */
-		if (name->symbol && !strstr(name->symbol, "::") && heap_patterns_match(allocators, names, at))
-			return at;
+		if (symbol && !strstr(symbol, "::"))
+			return is_of_one_image(names, node, at) ? at : 0;
 	}
 	return 0;
 }

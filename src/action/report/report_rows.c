@@ -401,6 +401,18 @@ static void source_make_by_heap(struct action_source *source)
 	heap_window_make_by_heap(&source->by_heap, source->window, source->table, &source->of_heaps);
 }
 
+/* As many as cells may be, which costs nothing where nobody writes to it: of inclusive actions there are more, and of
+   very many cells they are fewer. */
+static void rows_expect(struct action_rows *rows, struct grouping *grouping)
+{
+	enum { CELLS_MOST = 1 << 16 };
+	uint32_t cells = action_window(&grouping->input->sources[0], grouping->action)->cell_count;
+	grouping->row_capacity = cells < CELLS_MOST ? cells : CELLS_MOST;
+	rows->memory = memory_resize(NULL, grouping->row_capacity, sizeof(*rows->memory));
+	rows->figures =
+		memory_resize(NULL, grouping->row_capacity, grouping->input->source_count * sizeof(*rows->figures));
+}
+
 static void rows_make(struct action_rows *rows, struct grouping *grouping)
 {
 	struct action_input *input = grouping->input;
@@ -408,6 +420,8 @@ static void rows_make(struct action_rows *rows, struct grouping *grouping)
 	for (unsigned i = 0; i < input->source_count; i++) {
 		if (action->is_by_heap)
 			source_make_by_heap(&input->sources[i]);
+		if (i == 0)
+			rows_expect(rows, grouping);
 		rows_group(rows, grouping, i);
 	}
 	for (size_t i = 0; i < rows->memory_count; i++)
