@@ -15,6 +15,7 @@
 #include "base/threads.h"
 #include "match/match.h"
 #include "os/monotonic.h"
+#include "query/kept_names.h"
 #include "query/symbol_roots.h"
 #include "table/index_cache.h"
 #include "table/index_file.h"
@@ -62,6 +63,8 @@ void opened_trace_release(struct opened_trace *opened)
 		return;
 	for (int i = 0; i < 2; i++)
 		heap_names_free(opened->names[i]);
+	if (opened->symbols && opened->table)
+		kept_names_note(opened->symbols, opened->table);
 	symbols_free(opened->symbols);
 	heap_table_free(opened->table);
 	for (size_t i = 0; i < opened->damaged_count; i++)
@@ -206,6 +209,8 @@ static struct symbols *symbols_settle(struct opened_trace *opened)
 	if (opened->options.without_separate)
 		symbols_leave_separate(opened->symbols);
 	symbol_roots_add(opened->symbols, trace_dictionary(opened->trace), 0);
+	if (opened->table)
+		kept_names_learn(opened->symbols, opened->table);
 	return opened->symbols;
 }
 

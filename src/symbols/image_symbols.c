@@ -11,6 +11,7 @@
 #include <sys/auxv.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #include "base/file.h"
 #include "base/memory.h"
@@ -380,27 +381,43 @@ static Dwarf *dwarf_open(Elf *elf)
 	return dwarf;
 }
 
-/** Open the file that the debug information refers to. Return false if it exists but belongs to something else. */
-static bool shared_open(struct image *image, struct debuginfod *debuginfod)
+/** Read which file the debug information of this one refers to. Return false if it refers to none. */
+static bool altlink_read(const struct image_file *file, struct altlink *link)
 {
-	struct altlink link = {.name = NULL};
-	const void *id;
-	ssize_t size = dwelf_dwarf_gnu_debugaltlink(image->dwarf, &link.name, &id);
+	GElf_Shdr header;
+	Elf_Scn *section = file_section(file, ".gnu_debugaltlink", &header);
+	Elf_Data *data = section && header.sh_type != SHT_NOBITS ? elf_rawdata(section, NULL) : NULL;
+	const char *end = data && data->d_size ? memchr(data->d_buf, 0, data->d_size) : NULL;
+	size_t size = end ? data->d_size - (size_t)(end + 1 - (const char *)data->d_buf) : 0;
+	if (size <= 1 || size > sizeof(link->build_id.bytes))
+		return false;
+	link->name = data->d_buf;
+	memcpy(link->build_id.bytes, end + 1, link->build_id.size = size);
+	return true;
+}
 
-	if (size <= 1 || (size_t)size > sizeof(link.build_id.bytes))
-		return true;
-	memcpy(link.build_id.bytes, id, link.build_id.size = size);
-	if (find_shared(&image->shared, &link, debuginfod))
+/** Read the debug information, with what it refers to. If that exists but belongs to something else, there is none. */
+static void dwarf_read(struct image *image)
+{
+	struct altlink link;
+	if (!image->of_dwarf || !(image->dwarf = dwarf_open(image->of_dwarf->elf)) ||
+	    !altlink_read(image->of_dwarf, &link))
+		return;
+	if (image->shared.elf)
 		image->shared_dwarf = dwarf_open(image->shared.elf);
 	if (image->shared_dwarf)
 		dwarf_setalt(image->dwarf, image->shared_dwarf);
 	/* libdw looks by itself where none is set, and does not compare the build-id. */
-	return image->shared_dwarf || !dwarf_getalt(image->dwarf);
+	if (!image->shared_dwarf && dwarf_getalt(image->dwarf)) {
+		dwarf_end(image->dwarf);
+		image->dwarf = NULL;
+	}
 }
 
 void image_init(struct image *image)
 {
-	*image = (struct image){image_no_file, image_no_file, image_no_file, image_no_file, NULL, NULL};
+	*image = (struct image){
+		.main = image_no_file, .debug = image_no_file, .mini = image_no_file, .shared = image_no_file};
 }
 
 void image_open(struct image *image, const char *path, const struct build_id *build_id,
@@ -412,17 +429,52 @@ void image_open(struct image *image, const char *path, const struct build_id *bu
 	if (!image->main.elf)
 		main_open_elsewhere(image, path, build_id, places);
 	struct build_id id = build_id->size ? *build_id : file_build_id(&image->main);
+	struct altlink link;
 	if (file_has_dwarf(&image->main))
-		image->dwarf = dwarf_open(image->main.elf);
+		image->of_dwarf = &image->main;
 	else if (find_debug(image, path, &id, places->debuginfod) && places->with_separate &&
 		 file_has_dwarf(&image->debug))
-		image->dwarf = dwarf_open(image->debug.elf);
-	if (image->dwarf && !shared_open(image, places->debuginfod)) {
-		dwarf_end(image->dwarf);
-		image->dwarf = NULL;
-	}
-	if (!file_has_content(&image->main, ".symtab") && !file_has_content(&image->debug, ".symtab"))
+		image->of_dwarf = &image->debug;
+	if (image->of_dwarf && altlink_read(image->of_dwarf, &link))
+		find_shared(&image->shared, &link, places->debuginfod);
+}
+
+void image_read(struct image *image)
+{
+	if (!image->dwarf)
+		dwarf_read(image);
+	if (!image->mini.elf && !file_has_content(&image->main, ".symtab") &&
+	    !file_has_content(&image->debug, ".symtab"))
 		mini_open(image);
+}
+
+uint64_t image_files_hash(const struct image *image)
+{
+	const struct image_file *files[] = {&image->main, &image->debug, &image->shared};
+	uint64_t facts[sizeof(files) / sizeof(files[0])][8] = {{0}};
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		struct stat status;
+		if (!files[i]->elf)
+			continue;
+		/* The vDSO is what its build-id says. */
+		if (files[i]->fd < 0 || fstat(files[i]->fd, &status)) {
+			facts[i][0] = 1;
+			continue;
+		}
+		const uint64_t own[] = {2,
+					status.st_dev,
+					status.st_ino,
+					(uint64_t)status.st_size,
+					(uint64_t)status.st_mtim.tv_sec,
+					(uint64_t)status.st_mtim.tv_nsec,
+					(uint64_t)status.st_ctim.tv_sec,
+					(uint64_t)status.st_ctim.tv_nsec};
+		memcpy(facts[i], own, sizeof(own));
+	}
+	return XXH3_64bits_withSeed(facts, sizeof(facts),
+				    !image->of_dwarf                  ? 0
+				    : image->of_dwarf == &image->main ? 1
+								      : 2);
 }
 
 bool image_is_there(const char *path, const struct build_id *build_id, struct stat *status)

@@ -29,9 +29,11 @@ struct image_file {
 /** The files of an image; any may be missing. */
 struct image {
 	struct image_file main, debug, mini;
-	struct image_file shared; /**< the part that the debug file shares with others (dwz) */
-	Dwarf *dwarf;             /**< of main or debug, or NULL */
-	Dwarf *shared_dwarf;      /**< of shared, or NULL */
+	struct image_file shared;          /**< the part that the debug file shares with others (dwz) */
+	const struct image_file *of_dwarf; /**< main or debug: has debug information that is to be read; or NULL */
+	/* Read by image_read(), and mini. */
+	Dwarf *dwarf;        /**< of main or debug, or NULL */
+	Dwarf *shared_dwarf; /**< of shared, or NULL */
 };
 
 /** Set all files to "none". */
@@ -49,6 +51,11 @@ struct image_places {
     with another build-id than the recorded one counts as missing. */
 void image_open(struct image *image, const char *path, const struct build_id *build_id,
 		const struct image_places *places);
+/** Read the debug information, and the small symbols if there are no others: unpacking takes tens of ms. The image does
+    not move from now on. */
+void image_read(struct image *image);
+/** Return a number for the files that were opened: as long as it is the same, so are the names that they have. */
+uint64_t image_files_hash(const struct image *image);
 /** Return whether the file at the path has this build-id, and store its status. */
 bool image_is_there(const char *path, const struct build_id *build_id, struct stat *status);
 /** Close all files. */

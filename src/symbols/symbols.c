@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "symbols/symbols.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -8,16 +9,19 @@
 #include "base/intern.h"
 #include "base/map.h"
 #include "base/memory.h"
+#include "base/order.h"
 #include "base/threads.h"
 #include "os/monotonic.h"
 #include "symbols/demangle.h"
 #include "symbols/function_ranges.h"
 #include "symbols/image_symbols.h"
+#include "symbols/kept_symbols.h"
 #include "symbols/sources.h"
 #include "symbols/symbol_table.h"
 #include "symbols/units.h"
 
 struct answer {
+	uint64_t address;
 	const struct symbol_frame *frames;
 	size_t count;
 };
@@ -30,7 +34,9 @@ struct symbols_image {
 	struct table table;
 	struct function_ranges functions;
 	struct units *units; /**< NULL: no debug information */
-	bool has_symbols;
+	/** the table, the units and, unless it was learned, has_symbols are there */
+	bool is_read, has_symbols;
+	ptrdiff_t kept;       /**< its place in what was learned; -1: none */
 	struct map answer_of; /**< address -> place in answers */
 	struct answer *answers;
 	size_t answer_count, answer_capacity;
@@ -53,6 +59,8 @@ struct symbols {
 	pid_t processes[PROCESSES_MAX];
 	size_t process_count;
 	bool without_files, without_separate;
+	struct kept_symbols kept; /**< what was learned */
+	size_t news;              /**< answers that were not */
 	/* With the lock: what was found. */
 	pthread_mutex_t lock;
 	struct intern keys; /**< build-id and path of images[id] */
@@ -154,6 +162,7 @@ void symbols_free(struct symbols *symbols)
 	intern_fini(&symbols->keys);
 	arena_fini(&symbols->arena);
 	debuginfod_free(symbols->debuginfod);
+	kept_symbols_fini(&symbols->kept);
 	pthread_mutex_destroy(&symbols->searching);
 	pthread_mutex_destroy(&symbols->lock);
 	free(symbols);
@@ -163,15 +172,35 @@ static struct symbols_image *symbols_image_new(struct symbols *symbols, const ch
 					       const struct build_id *build_id)
 {
 	struct symbols_image *image = memory_zeroed(1, sizeof(*image));
-	struct table *table = &image->table;
 	const struct image_places places = {symbols->debuginfod, symbols->processes, symbols->process_count,
 					    !symbols->without_separate};
-	size_t full = 0;
 
 	if (symbols->without_files)
 		image_init(&image->image);
 	else
 		image_open(&image->image, path, build_id, &places);
+	if (image->image.main.elf)
+		function_ranges_init(&image->functions, image->image.main.elf);
+	image->kept = kept_symbols_image(&symbols->kept, path, build_id, image_files_hash(&image->image));
+	if (image->kept >= 0)
+		image->has_symbols = symbols->kept.images[image->kept].has_symbols;
+	return image;
+}
+
+/** Read all that answers are made of. With `searching`. */
+static void symbols_image_read(struct symbols_image *image)
+{
+	struct table *table = &image->table;
+	size_t full = 0;
+
+	if (image->is_read)
+		return;
+	/* It may have been given up halfway. */
+	units_free(image->units);
+	image->units = NULL;
+	table_fini(table);
+	*table = (struct table){.symbols = NULL};
+	image_read(&image->image);
 	Elf *const elfs[] = {image->image.main.elf, image->image.debug.elf, image->image.mini.elf};
 	for (size_t i = 0; i < sizeof(elfs) / sizeof(*elfs) && !table->code_count; i++)
 		if (elfs[i])
@@ -182,12 +211,10 @@ static struct symbols_image *symbols_image_new(struct symbols *symbols, const ch
 	if (image->image.main.elf)
 		table_add_symbols(table, image->image.main.elf, SHT_DYNSYM);
 	table_finish(table);
-	if (image->image.main.elf)
-		function_ranges_init(&image->functions, image->image.main.elf);
 	if (image->image.dwarf)
 		image->units = units_new(image->image.dwarf, table);
 	image->has_symbols = full || image->units;
-	return image;
+	image->is_read = true;
 }
 
 /** Return the number of this path and build-id, which has a place in `images`. With the lock. */
@@ -312,8 +339,28 @@ static const char *symbols_function(const struct symbols_image *image, const str
 	return symbol && symbols_is_better(&image->table, symbol, name) ? symbol->name : name;
 }
 
-static struct answer symbols_look_up(struct symbols *symbols, const struct symbols_image *image, uint64_t address)
+static struct answer symbols_learned(struct symbols *symbols, const struct kept_symbol *known)
 {
+	const struct kept_symbols *kept = &symbols->kept;
+	struct symbol_frame *frames = arena_new(&symbols->arena, struct symbol_frame, known->count);
+	for (uint32_t i = 0; i < known->count; i++) {
+		const struct kept_frame *frame = &kept->frames[known->first + i];
+		frames[i] = (struct symbol_frame){.function = kept_symbols_text(kept, frame->function),
+						  .mangled = kept_symbols_text(kept, frame->mangled),
+						  .file = kept_symbols_text(kept, frame->file),
+						  .line = frame->line,
+						  .inlined = frame->is_inlined};
+	}
+	return (struct answer){known->address, frames, known->count};
+}
+
+static struct answer symbols_look_up(struct symbols *symbols, struct symbols_image *image, uint64_t address)
+{
+	const struct kept_symbol *known = kept_symbols_find(&symbols->kept, image->kept, address);
+	if (known)
+		return symbols_learned(symbols, known);
+	symbols_image_read(image);
+	symbols->news++;
 	struct unit_frame found[UNITS_FRAMES_MAX];
 	size_t count = image->units ? units_find(image->units, address, found) : 0;
 
@@ -327,7 +374,7 @@ static struct answer symbols_look_up(struct symbols *symbols, const struct symbo
 		frames[i].line = found[i].line;
 		frames[i].inlined = found[i].inlined;
 	}
-	return (struct answer){frames, count};
+	return (struct answer){address, frames, count};
 }
 
 /** Set *answer to that for the address. Return false if there is none yet. */
@@ -343,14 +390,13 @@ static bool answer_find(struct symbols *symbols, const struct symbols_image *ima
 	return place != NULL;
 }
 
-static void answer_keep(struct symbols *symbols, struct symbols_image *image, uint64_t address, struct answer answer,
-			uint64_t spent_ns)
+static void answer_keep(struct symbols *symbols, struct symbols_image *image, struct answer answer, uint64_t spent_ns)
 {
 	struct thread_lock held;
 	bool added;
 	thread_lock(&held, &symbols->lock, NULL);
 	memory_grow(image->answers, image->answer_count, image->answer_capacity);
-	*map_add(&image->answer_of, address, &added) = image->answer_count;
+	*map_add(&image->answer_of, answer.address, &added) = image->answer_count;
 	image->answers[image->answer_count++] = answer;
 	symbols->spent_ns += spent_ns;
 	thread_unlock(&held);
@@ -368,7 +414,7 @@ size_t symbols_resolve(struct symbols *symbols, const char *path, const uint8_t 
 		if (!answer_find(symbols, image, address, &answer)) {
 			uint64_t begin_ns = monotonic_now_ns();
 			answer = symbols_look_up(symbols, image, address);
-			answer_keep(symbols, image, address, answer, monotonic_now_ns() - begin_ns);
+			answer_keep(symbols, image, answer, monotonic_now_ns() - begin_ns);
 		}
 		thread_unlock(&searching);
 	}
@@ -390,8 +436,13 @@ bool symbols_function_range(struct symbols *symbols, const char *path, const uin
 bool symbols_function_address(struct symbols *symbols, const char *path, const uint8_t *build_id, size_t build_id_size,
 			      const char *name, uint64_t *address)
 {
-	const struct table *table = &symbols_image(symbols, path, build_id, build_id_size)->table;
+	struct symbols_image *image = symbols_image(symbols, path, build_id, build_id_size);
+	const struct table *table = &image->table;
 	bool is_known = false;
+	struct thread_lock searching;
+	thread_lock(&searching, &symbols->searching, NULL);
+	symbols_image_read(image);
+	thread_unlock(&searching);
 	for (size_t i = 0; i < table->count; i++) {
 		const struct table_symbol *symbol = &table->symbols[i];
 		if (symbol->is_local || strcmp(symbol->name, name) != 0)
@@ -402,6 +453,110 @@ bool symbols_function_address(struct symbols *symbols, const char *path, const u
 		*address = symbol->address;
 	}
 	return is_known;
+}
+
+/* ---- what is kept ---- */
+
+/** What is noted, and room for more. */
+struct keeping {
+	struct kept_symbols *kept;
+	size_t text_capacity, image_capacity, symbol_capacity, frame_capacity;
+	struct map text_of; /**< by the text's address */
+};
+
+static uint32_t keep_text(struct keeping *keeping, const char *text)
+{
+	struct kept_symbols *kept = keeping->kept;
+	bool added;
+	if (!text)
+		return 0;
+	uint32_t *place = map_add(&keeping->text_of, (uintptr_t)text, &added);
+	if (added) {
+		size_t size = strlen(text) + 1;
+		*place = (uint32_t)kept->text_bytes + 1;
+		if (kept->text_bytes + size > keeping->text_capacity) {
+			keeping->text_capacity = memory_capacity(keeping->text_capacity, kept->text_bytes + size);
+			kept->texts = memory_resize(kept->texts, keeping->text_capacity, 1);
+		}
+		memcpy(kept->texts + kept->text_bytes, text, size);
+		kept->text_bytes += size;
+	}
+	return *place;
+}
+
+static void keep_answer(struct keeping *keeping, const struct answer *answer)
+{
+	struct kept_symbols *kept = keeping->kept;
+	memory_grow(kept->symbols, kept->symbol_count, keeping->symbol_capacity);
+	kept->symbols[kept->symbol_count++] =
+		(struct kept_symbol){answer->address, (uint32_t)kept->frame_count, (uint32_t)answer->count};
+	for (size_t i = 0; i < answer->count; i++) {
+		const struct symbol_frame *frame = &answer->frames[i];
+		memory_grow(kept->frames, kept->frame_count, keeping->frame_capacity);
+		kept->frames[kept->frame_count++] =
+			(struct kept_frame){keep_text(keeping, frame->function), keep_text(keeping, frame->mangled),
+					    keep_text(keeping, frame->file), frame->line, frame->inlined};
+	}
+}
+
+COMPARE_BY(kept_symbol_compare, struct kept_symbol, address)
+
+	/** Note an image, with what was learned and what was found of it. */
+	static void keep_image(struct keeping *keeping, struct symbols *symbols, uint32_t id)
+{
+	struct kept_symbols *kept = keeping->kept;
+	const struct symbols_image *image = symbols->images[id];
+	/* As symbols_key() makes it. */
+	const char *key = symbols->keys.items[id].data;
+	const struct kept_image *learned = image->kept < 0 ? NULL : &symbols->kept.images[image->kept];
+	const uint64_t first = kept->symbol_count;
+	struct build_id build_id;
+	memcpy(&build_id, key, sizeof(build_id));
+	for (uint64_t i = 0; learned && i < learned->count; i++) {
+		const struct kept_symbol *known = kept_symbols_find(&symbols->kept, image->kept,
+								    symbols->kept.symbols[learned->first + i].address);
+		const struct answer answer = known ? symbols_learned(symbols, known) : (struct answer){.count = 0};
+		if (known)
+			keep_answer(keeping, &answer);
+	}
+	for (size_t i = 0; i < image->answer_count; i++)
+		if (!kept_symbols_find(&symbols->kept, image->kept, image->answers[i].address))
+			keep_answer(keeping, &image->answers[i]);
+	qsort(&kept->symbols[first], kept->symbol_count - first, sizeof(*kept->symbols), kept_symbol_compare);
+	memory_grow(kept->images, kept->image_count, keeping->image_capacity);
+	struct kept_image *own = &kept->images[kept->image_count++];
+	*own = (struct kept_image){.files = image_files_hash(&image->image),
+				   .path = keep_text(keeping, key + sizeof(build_id)),
+				   .has_symbols = image->has_symbols,
+				   .build_id_size = (uint32_t)build_id.size,
+				   .first = first,
+				   .count = kept->symbol_count - first};
+	memcpy(own->build_id, build_id.bytes, build_id.size);
+}
+
+void symbols_keep(struct symbols *symbols, struct kept_symbols *kept)
+{
+	struct keeping keeping = {.kept = kept};
+	*kept = (struct kept_symbols){.texts = NULL};
+	for (uint32_t id = 0; id < symbols->image_count; id++) {
+		const struct symbols_image *image = symbols->images[id];
+		/* The files of split debug information are not among those that are looked at. */
+		if (image && image->answer_count && !(image->units && units_are_split(image->units)))
+			keep_image(&keeping, symbols, id);
+	}
+	map_fini(&keeping.text_of);
+}
+
+bool symbols_has_news(struct symbols *symbols)
+{
+	enum { PART = 16 };
+	return symbols->news > symbols->kept.symbol_count / PART && !symbols->without_files;
+}
+
+void symbols_learn(struct symbols *symbols, const struct kept_symbols *kept)
+{
+	assert(!symbols->image_count && !symbols->kept.image_count);
+	symbols->kept = *kept;
 }
 
 uint64_t symbols_spent_ns(struct symbols *symbols)
@@ -415,7 +570,14 @@ uint64_t symbols_spent_ns(struct symbols *symbols)
 
 bool symbols_image_has_symbols(struct symbols *symbols, const char *path, const uint8_t *build_id, size_t build_id_size)
 {
-	return symbols_image(symbols, path, build_id, build_id_size)->has_symbols;
+	struct symbols_image *image = symbols_image(symbols, path, build_id, build_id_size);
+	struct thread_lock searching;
+	thread_lock(&searching, &symbols->searching, NULL);
+	if (image->kept < 0)
+		symbols_image_read(image);
+	bool has_symbols = image->has_symbols;
+	thread_unlock(&searching);
+	return has_symbols;
 }
 
 bool symbols_image_is_trusted(struct symbols *symbols, const char *path, const uint8_t *build_id, size_t build_id_size)

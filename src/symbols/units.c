@@ -47,6 +47,7 @@ struct units {
 	size_t count, capacity;
 	struct span_map map;
 	struct owners owners;
+	bool are_split;
 };
 
 /** The state of a walk over a unit's tree. */
@@ -265,6 +266,7 @@ static void units_collect(struct units *units, Dwarf *dwarf)
 		if (!unit_has_code(type))
 			continue;
 		struct unit unit = {.skeleton = root, .root = split.cu ? split : root};
+		units->are_split |= type == DW_UT_skeleton;
 		units_add(units, &unit);
 	}
 }
@@ -310,6 +312,11 @@ void units_free(struct units *units)
 	owners_fini(&units->owners);
 	free(units->units);
 	free(units);
+}
+
+bool units_are_split(const struct units *units)
+{
+	return units->are_split;
 }
 
 size_t units_find(struct units *units, uint64_t address, struct unit_frame frames[UNITS_FRAMES_MAX])

@@ -32,6 +32,9 @@ struct units *units_new(Dwarf *dwarf, const struct table *table);
 /** Free it; NULL is allowed. */
 void units_free(struct units *units);
 
+/** Return whether functions are in files of their own (.dwo), whether these were found or not. */
+bool units_are_split(const struct units *units);
+
 /** Return the frames at the address, innermost first; 0: no unit covers it. The last one is not inlined and may lack a
     name. */
 size_t units_find(struct units *units, uint64_t address, struct unit_frame frames[UNITS_FRAMES_MAX]);

@@ -18,7 +18,7 @@
 struct diag;
 
 /** Indexes of other versions are made anew. A test takes XHEAPIX9 and older ones for foreign ones. */
-#define HEAP_INDEX_MAGIC "XHEAPIXD"
+#define HEAP_INDEX_MAGIC "XHEAPIXE"
 /** The oldest ones lie beside their traces and lack the path of the trace. */
 #define HEAP_INDEX_MAGIC_OLDEST "XHEAPIX4"
 enum { HEAP_INDEX_HEAD_BYTES = 4096, HEAP_INDEX_MAGIC_BYTES = 8, HEAP_INDEX_ORIGIN_BYTES = 3072 };
@@ -37,6 +37,7 @@ enum heap_index_answer {
 	HEAP_ANSWER_SURVEY,
 	HEAP_ANSWER_ACCOUNT,
 	HEAP_ANSWER_FINE_CELLS,
+	HEAP_ANSWER_NAMES,
 	HEAP_ANSWER_COUNT
 };
 

@@ -41,13 +41,19 @@ static void bytes_keep(const struct kept_answer *kept)
 	free(data);
 }
 
+void kept_answer_anew(struct kept_answer *kept, const struct heap_table *table, enum heap_index_answer which,
+		      const void *question, size_t size)
+{
+	*kept = (struct kept_answer){.table = heap_index_keeps_answers(table) ? table : NULL,
+				     .which = which,
+				     .key = XXH3_64bits_withSeed(question, size, heap_index_program())};
+}
+
 void kept_answer_begin(struct kept_answer *kept, const struct heap_table *table, enum heap_index_answer which,
 		       const void *question, size_t size)
 {
 	uint64_t packed;
-	*kept = (struct kept_answer){.table = heap_index_keeps_answers(table) ? table : NULL,
-				     .which = which,
-				     .key = XXH3_64bits_withSeed(question, size, heap_index_program())};
+	kept_answer_anew(kept, table, which, question, size);
 	uint8_t *data = kept->table ? heap_index_read_answer(table, which, kept->key, &packed) : NULL;
 	kept->is_known = data && bytes_unpack(&kept->bytes, data, packed);
 	if (!kept->is_known)

@@ -28,6 +28,10 @@ struct kept_answer {
 void kept_answer_begin(struct kept_answer *kept, const struct heap_table *table, enum heap_index_answer which,
 		       const void *question, size_t size);
 
+/** The same, but take note of another answer in any case. */
+void kept_answer_anew(struct kept_answer *kept, const struct heap_table *table, enum heap_index_answer which,
+		      const void *question, size_t size);
+
 /** Set a value, or note it. */
 void kept_answer_value(struct kept_answer *kept, void *value, size_t size);
 

@@ -29,6 +29,7 @@
 #include "query/peak.h"
 #include "rounds.h"
 #include "scene.h"
+#include "symbols/kept_symbols.h"
 #include "trace/process_rows.h"
 #include "trace/row_ids.h"
 
@@ -157,6 +158,23 @@ void symbols_add_process(struct symbols *symbols, pid_t pid)
 {
 	(void)symbols;
 	(void)pid;
+}
+
+bool symbols_has_news(struct symbols *symbols)
+{
+	(void)symbols;
+	return false;
+}
+
+void symbols_keep(struct symbols *symbols, struct kept_symbols *kept)
+{
+	(void)symbols;
+	*kept = (struct kept_symbols){.texts = NULL};
+}
+
+void symbols_learn(struct symbols *symbols, const struct kept_symbols *kept)
+{
+	(void)symbols, (void)kept;
 }
 
 size_t symbols_resolve(struct symbols *symbols, const char *image, const uint8_t *build_id, size_t build_id_size,

@@ -18,6 +18,7 @@
 #include <cmocka.h>
 
 #include "symbols/demangle.h"
+#include "symbols/kept_symbols.h"
 #include "symbols/sources.h"
 #include "symbols/spans.h"
 
@@ -525,6 +526,147 @@ static void fifty_thousand_addresses_take_moments(void **state)
 	symbols_free(symbols);
 }
 
+/** Make `bare` and put its debug file where its build-id says below `root`. */
+static size_t make_separate(const char *root, uint8_t id[64])
+{
+	size_t size = read_build_id("c", id);
+	char name[160] = "";
+	for (size_t i = 1; i < size; i++)
+		sprintf(name + strlen(name), "%02x", id[i]);
+	assert_true(run("strip -o bare c && mkdir -p %s/.build-id/%02x && objcopy --only-keep-debug c "
+			"%s/.build-id/%02x/%s.debug",
+			root, id[0], root, id[0], name));
+	return size;
+}
+
+static bool text_is(const char *one, const char *other)
+{
+	return one && other ? !strcmp(one, other) : one == other;
+}
+
+/** Resolve each address of the code in both, and compare. The second one may be NULL. Return how many there are. */
+static size_t resolve_all(struct symbols *symbols, struct symbols *other, const char *file, const uint8_t *id,
+			  size_t id_size, uint64_t address, uint64_t size)
+{
+	const struct symbol_frame *frames, *wanted;
+	for (uint64_t at = address; at < address + size; at++) {
+		size_t count = symbols_resolve(symbols, in_folder(file), id, id_size, at, false, &frames);
+		if (!other)
+			continue;
+		assert_int_equal(symbols_resolve(other, in_folder(file), id, id_size, at, false, &wanted), count);
+		for (size_t i = 0; i < count; i++)
+			assert_true(text_is(frames[i].function, wanted[i].function) &&
+				    text_is(frames[i].mangled, wanted[i].mangled) &&
+				    text_is(frames[i].file, wanted[i].file) && frames[i].line == wanted[i].line &&
+				    frames[i].inlined == wanted[i].inlined);
+	}
+	return size;
+}
+
+static void what_was_learned_is_not_searched_again(void **state)
+{
+	(void)state;
+	uint64_t address, size;
+	if (!have("g++"))
+		skip();
+	make_cxx();
+	assert_true(find_symbol("cxx", "_ZN4shop3runEv", &address, &size));
+	/* Half of the code is searched, then half of that once more with what is behind it: all is kept. */
+	struct kept_symbols kept;
+	struct symbols *first = symbols_new(), *fresh = symbols_new(), *second = symbols_new(), *third = symbols_new();
+	resolve_all(first, NULL, "cxx", NULL, 0, address, size / 2);
+	assert_true(symbols_has_news(first));
+	symbols_keep(first, &kept);
+	symbols_learn(second, &kept);
+	resolve_all(second, fresh, "cxx", NULL, 0, address + size / 4, size / 4);
+	assert_false(symbols_has_news(second));
+	assert_true(symbols_image_has_symbols(second, in_folder("cxx"), NULL, 0));
+	resolve_all(second, fresh, "cxx", NULL, 0, address + size / 2, size - size / 2);
+	assert_true(symbols_has_news(second));
+	symbols_keep(second, &kept);
+	symbols_learn(third, &kept);
+	resolve_all(third, fresh, "cxx", NULL, 0, address, size);
+	assert_false(symbols_has_news(third));
+	/* Not of a file that is another one by now. */
+	struct symbols *changed = symbols_new();
+	symbols_keep(third, &kept);
+	symbols_learn(changed, &kept);
+	assert_true(run("touch -d '2 hours ago' cxx"));
+	resolve_all(changed, fresh, "cxx", NULL, 0, address, size);
+	assert_true(symbols_has_news(changed));
+	for (size_t i = 0; i < 5; i++)
+		symbols_free((struct symbols *[]){first, fresh, second, third, changed}[i]);
+}
+
+static void a_debug_file_counts_that_comes_later(void **state)
+{
+	(void)state;
+	uint8_t id[64];
+	size_t id_size = make_separate("later", id);
+	struct symbols *before = symbols_new(), *after = symbols_new();
+	const struct symbol_frame *frames;
+	struct kept_symbols kept;
+	uint64_t address, size;
+	char path[512];
+	assert_true(find_symbol("c", "hidden", &address, &size));
+	symbols_resolve(before, in_folder("bare"), id, id_size, address, false, &frames);
+	assert_null(frames[0].function);
+	assert_false(symbols_image_has_symbols(before, in_folder("bare"), id, id_size));
+	symbols_keep(before, &kept);
+	symbols_learn(after, &kept);
+	snprintf(path, sizeof(path), "%s/later", folder);
+	setenv("XHEAP_DEBUG_PATH", path, 1);
+	symbols_resolve(after, in_folder("bare"), id, id_size, address, false, &frames);
+	assert_string_equal(frames[0].function, "hidden");
+	assert_true(symbols_image_has_symbols(after, in_folder("bare"), id, id_size));
+	unsetenv("XHEAP_DEBUG_PATH");
+	symbols_free(before);
+	symbols_free(after);
+}
+
+/** Change some bytes. */
+static void damage(void *data, size_t bytes)
+{
+	for (int i = 0; bytes && i < 8; i++)
+		((uint8_t *)data)[(size_t)random() % bytes] = (uint8_t)random();
+}
+
+static void damaged_names_are_no_names_or_others(void **state)
+{
+	(void)state;
+	uint64_t address, size;
+	struct symbols *first = symbols_new();
+	assert_true(find_symbol("c", "outer", &address, &size));
+	resolve_all(first, NULL, "c", NULL, 0, address, size);
+	for (int round = 0; round < 500; round++) {
+		struct kept_symbols kept;
+		struct symbols *symbols = symbols_new();
+		symbols_keep(first, &kept);
+		switch (round % 4) {
+		case 0:
+			damage(kept.texts, kept.text_bytes);
+			break;
+		case 1:
+			damage(&kept.images[0].path, kept.image_count * sizeof(*kept.images) - sizeof(uint64_t));
+			break;
+		case 2:
+			damage(kept.symbols, kept.symbol_count * sizeof(*kept.symbols));
+			break;
+		default:
+			damage(kept.frames, kept.frame_count * sizeof(*kept.frames));
+		}
+		symbols_learn(symbols, &kept);
+		const struct symbol_frame *frames;
+		size_t length = 0;
+		for (uint64_t at = address; at < address + size; at++)
+			for (size_t i = symbols_resolve(symbols, in_folder("c"), NULL, 0, at, false, &frames); i-- > 0;)
+				length += frames[i].function ? strlen(frames[i].function) : 1;
+		assert_true(length > 0);
+		symbols_free(symbols);
+	}
+	symbols_free(first);
+}
+
 static void rust_agrees_with_addr2line(void **state)
 {
 	(void)state;
@@ -592,19 +734,6 @@ static void mini_debug_information_is_unpacked(void **state)
 	assert_true(run("head -c 100 mini.xz > cut.xz && strip -o damaged c && objcopy --add-section "
 			".gnu_debugdata=cut.xz damaged"));
 	assert_string_equal(function_at("damaged", NULL, 0, address), "?");
-}
-
-/** Make `bare` and put its debug file where its build-id says below `root`. */
-static size_t make_separate(const char *root, uint8_t id[64])
-{
-	size_t size = read_build_id("c", id);
-	char name[160] = "";
-	for (size_t i = 1; i < size; i++)
-		sprintf(name + strlen(name), "%02x", id[i]);
-	assert_true(run("strip -o bare c && mkdir -p %s/.build-id/%02x && objcopy --only-keep-debug c "
-			"%s/.build-id/%02x/%s.debug",
-			root, id[0], root, id[0], name));
-	return size;
 }
 
 static void debug_files_are_found_by_build_id(void **state)
@@ -792,11 +921,14 @@ int main(void)
 		cmocka_unit_test(cxx_names_are_whole),
 		cmocka_unit_test(names_without_mangling_have_their_owners),
 		cmocka_unit_test(fifty_thousand_addresses_take_moments),
+		cmocka_unit_test(what_was_learned_is_not_searched_again),
 		cmocka_unit_test(rust_agrees_with_addr2line),
 		cmocka_unit_test(a_file_that_was_replaced_is_not_believed),
 		cmocka_unit_test(a_stripped_file_names_what_it_exports_only),
 		cmocka_unit_test(mini_debug_information_is_unpacked),
 		cmocka_unit_test(debug_files_are_found_by_build_id),
+		cmocka_unit_test(a_debug_file_counts_that_comes_later),
+		cmocka_unit_test(damaged_names_are_no_names_or_others),
 		cmocka_unit_test(debug_files_are_found_by_debuglink),
 		cmocka_unit_test(debuginfod_is_asked_when_configured),
 		cmocka_unit_test(what_is_no_image_has_no_names),
