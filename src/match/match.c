@@ -531,6 +531,7 @@ void matching_free(struct matching *matching)
 		live_fini(&matching->processes[i].live);
 		live_fini(&matching->processes[i].heapless);
 		nest_fini(&matching->processes[i].nest);
+		free(matching->processes[i].plain_notes);
 		map_fini(&matching->processes[i].measured);
 		free(matching->processes[i].measured_ns);
 	}

@@ -3,6 +3,7 @@
 
 #include <assert.h>
 
+#include "base/memory.h"
 #include "match/match_rows.h"
 #include "match/matching.h"
 #include "match/running_numbers.h"
@@ -15,15 +16,49 @@ static bool row_is_live(void *context, uint32_t row)
 	return matching_is_live(context, row);
 }
 
+static struct plain_note *plain_note_of(const struct matching_process *process, uint64_t address)
+{
+	return &process->plain_notes[(address >> PLAIN_NOTE_SHIFT) % PLAIN_NOTES];
+}
+
+/* Forget the noted blocks in which a block of an allocator begins: they have ended, and their ends come later. */
+static void plain_notes_forget(const struct matching_process *process, uint64_t address)
+{
+	for (int i = 0; process->plain_notes && i < PLAIN_NOTES; i++) {
+		struct plain_note *note = &process->plain_notes[i];
+		if (address >= note->address && address < note->end)
+			note->end = note->address;
+	}
+}
+
+/* Return the live block that was noted around an address, or HEAP_NONE. */
+static uint32_t plain_noted(const struct matching *matching, const struct matching_process *process, uint64_t address)
+{
+	const struct plain_note *note = process->plain_notes ? plain_note_of(process, address) : NULL;
+	return note && address >= note->address && address < note->end && matching_is_live(matching, note->id)
+		       ? note->id
+		       : HEAP_NONE;
+}
+
 /* Return the live block of an allocator around an address, or HEAP_NONE. */
 static uint32_t plain_enclosing(struct matching *matching, struct matching_process *process, uint64_t address)
 {
 	uint64_t start;
+	uint32_t noted = plain_noted(matching, process, address);
+	if (noted != HEAP_NONE)
+		return noted;
 	while (nest_starts_last(&process->nest.plain, address, &start)) {
 		const struct live_cell *cell = live_find(&process->live, start);
 		const struct heap_allocation *row = cell ? matching_live_row(matching, cell->current) : NULL;
-		if (row)
-			return address - start < row->size_bytes ? cell->current : HEAP_NONE;
+		if (row && address - start >= row->size_bytes)
+			return HEAP_NONE;
+		if (row) {
+			if (!process->plain_notes)
+				process->plain_notes = memory_zeroed(PLAIN_NOTES, sizeof(*process->plain_notes));
+			*plain_note_of(process, address) =
+				(struct plain_note){start, start + row->size_bytes, cell->current};
+			return cell->current;
+		}
 		nest_starts_remove(&process->nest.plain, start);
 	}
 	return HEAP_NONE;
@@ -76,6 +111,7 @@ void matching_nest_note(struct matching *matching, const struct point *point, ui
 	struct matching_process *process = &matching->processes[point->process];
 	uint32_t heap = point->block->heap[point->row];
 	if (point->live == &process->live) {
+		plain_notes_forget(process, point->address);
 		nest_starts_add(&process->nest.plain, point->address);
 		nested_adopt(matching, point, id);
 		return;

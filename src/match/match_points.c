@@ -346,6 +346,8 @@ void matching_process_end(struct matching *matching, uint32_t id, bool is_open)
 		live_end(matching, &matching->annotated[heap], end_ns, is_open);
 	live_end(matching, &process->heapless, end_ns, is_open);
 	nest_fini(&process->nest);
+	free(process->plain_notes);
+	process->plain_notes = NULL;
 	if (!process->keeps_history)
 		live_fini(&process->live);
 }

@@ -50,10 +50,19 @@ struct pending_free {
 };
 
 /** The state of a process. */
+/** An allocator's block in which others were. */
+struct plain_note {
+	uint64_t address, end; /**< equal: there is none */
+	uint32_t id;
+};
+enum { PLAIN_NOTES = 32, PLAIN_NOTE_SHIFT = 18 /* arenas of Python have as many bytes, or four times that */ };
+
 struct matching_process {
 	struct live live;
 	struct live heapless; /* blocks of annotated heaps that are not known */
 	struct nest nest;     /* used if there are annotated heaps */
+	/** by a hash of the addresses in them; NULL before the first one */
+	struct plain_note *plain_notes;
 	uint32_t first_heap;  /* if there are annotated heaps: its first heap, or TRACE_NONE */
 	uint32_t forked_from; /* TRACE_NONE, or another valid process */
 	bool keeps_history;

@@ -15,6 +15,7 @@
 /** Addresses in order. Zero it to begin. */
 struct nest_starts {
 	struct live nodes;
+	uint32_t granule_count; /**< of these, nodes of single addresses */
 };
 
 /** Add an address; adding it again has no effect. */
@@ -28,7 +29,7 @@ bool nest_starts_last(const struct nest_starts *starts, uint64_t at, uint64_t *f
 /** A block of an annotated heap. */
 struct nest_span {
 	uint64_t address, bytes;
-	uint32_t row, heap; /**< the allocation, and its heap */
+	uint32_t row, heap; /**< the allocation, or NEST_NONE when that has ended; and its heap */
 	uint32_t below;     /**< the span that began at the same address before this one, or NEST_NONE */
 	/** the span around it, valid while that is allocation enclosing_row; or NEST_NONE */
 	uint32_t enclosing, enclosing_row;

@@ -339,7 +339,7 @@ static void test_starts(void **state)
 	enum { COUNT = 500, ROUNDS = 60000 };
 	static uint64_t addresses[COUNT];
 	static bool is_there[COUNT];
-	struct nest_starts starts = {{0}};
+	struct nest_starts starts = {.granule_count = 0};
 	unsigned seed = 7;
 	(void)state;
 	for (int i = 0; i < COUNT; i++) {

@@ -143,8 +143,8 @@ static void nests_hold_after_each_step(void **state)
 	assert_noticed(span->below, NEST_NONE, nest_is_valid(&nest));
 	assert_noticed(span->address, 128, nest_is_valid(&nest));
 	assert_noticed(nest.free, 0, nest_is_valid(&nest));
-	/* The lowest level's node of the address (match/nest.c). */
-	struct live_cell *node = live_find(&nest.annotated.nodes, (64 >> 6) << 4 | 1);
+	/* The node of the address in the level of granules (match/nest.c). */
+	struct live_cell *node = live_find(&nest.annotated.nodes, (64 >> 10) << 4 | 2);
 	assert_non_null(node);
 	assert_noticed(node->current, 0, nest_is_valid(&nest));
 	assert_noticed(node->current, node->current | 2, nest_is_valid(&nest));
