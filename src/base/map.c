@@ -7,7 +7,7 @@
 #include "base/hash.h"
 #include "base/memory.h"
 
-enum { MAP_FIRST_BITS = 6 };
+enum { MAP_FIRST_BITS = 6, MAP_LARGE_BITS = 16 };
 
 static struct map_cell *map_probe(const struct map *map, uint64_t key)
 {
@@ -18,9 +18,10 @@ static struct map_cell *map_probe(const struct map *map, uint64_t key)
 	return &map->cells[place];
 }
 
+/* Each step moves all keys, so a table that grows on grows fourfold; a large one would have too many empty cells. */
 static uint32_t next_bits(const struct map *map)
 {
-	return map->cells ? map->bits + 1 : MAP_FIRST_BITS;
+	return !map->cells ? MAP_FIRST_BITS : map->bits < MAP_LARGE_BITS ? map->bits + 2 : map->bits + 1;
 }
 
 static bool is_full(const struct map *map)
@@ -28,7 +29,7 @@ static bool is_full(const struct map *map)
 	return !map->cells || map->count >= (UINT64_C(1) << map->bits) / 2;
 }
 
-/* Move all to `cells`, which are zeroed and twice as many. */
+/* Move all to `cells`, which are zeroed and 1 << next_bits(). */
 static void map_rehash(struct map *map, struct map_cell *cells)
 {
 	assert(cells && (!map->cells || map->count <= UINT64_C(1) << map->bits));
