@@ -85,10 +85,11 @@ static void large_pages_ask(void *memory, size_t bytes)
 		madvise((void *)first, end - first, MADV_HUGEPAGE);
 }
 
-/* Of less, a page that is used in part would be too much of it. */
-static bool is_large(size_t bytes)
+void memory_prefer_large_pages(void *memory, size_t bytes)
 {
-	return bytes >= (size_t)4 << 20 && __atomic_load_n(&is_generous, __ATOMIC_RELAXED);
+	/* Of less, a page that is used in part would be too much of it. */
+	if (memory && bytes >= (size_t)4 << 20 && __atomic_load_n(&is_generous, __ATOMIC_RELAXED))
+		large_pages_ask(memory, bytes);
 }
 
 void *memory_resize(void *old, size_t count, size_t size)
@@ -99,8 +100,7 @@ void *memory_resize(void *old, size_t count, size_t size)
 	void *memory = realloc(old, bytes ? bytes : 1);
 	if (!memory)
 		memory_exhausted(bytes);
-	if (is_large(bytes))
-		large_pages_ask(memory, bytes);
+	memory_prefer_large_pages(memory, bytes);
 	return memory;
 }
 
@@ -110,8 +110,7 @@ void *memory_zeroed(size_t count, size_t size)
 	void *memory = calloc(count ? count : 1, size);
 	if (!memory)
 		memory_exhausted(count);
-	if (is_large(count * size))
-		large_pages_ask(memory, count * size);
+	memory_prefer_large_pages(memory, count * size);
 	return memory;
 }
 

@@ -22,6 +22,9 @@ void *memory_table(size_t count, size_t size);
     page faults, and may have to be made room for. For questions, which nobody's program waits for. */
 void memory_be_generous(void);
 
+/** Do so for memory that others have allocated; NULL is allowed. */
+void memory_prefer_large_pages(void *memory, size_t bytes);
+
 /** Return a capacity for at least `needed` elements: doubling, from 16. */
 size_t memory_capacity(size_t capacity, size_t needed);
 

@@ -5,6 +5,7 @@
 
 #include "base/grow.h"
 #include "base/hash.h"
+#include "base/memory.h"
 #include "trace/code_rows.h"
 #include "trace/row_ids.h"
 
@@ -66,6 +67,7 @@ static bool cells_grow(const struct tree *tree, uint32_t **cells, uint32_t *bits
 	uint32_t *larger = larger_bits < 32 ? calloc((size_t)1 << larger_bits, sizeof(*larger)) : NULL;
 	if (!larger)
 		return false;
+	memory_prefer_large_pages(larger, ((size_t)1 << larger_bits) * sizeof(*larger));
 	uint32_t mask = (uint32_t)((UINT64_C(1) << larger_bits) - 1);
 	for (uint32_t id = first; id < count; id++) {
 		/* The cells are scattered: ask the processor for later ones now. */
