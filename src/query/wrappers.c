@@ -36,6 +36,11 @@ struct function {
 	bool is_wrapper;
 };
 
+/* What a walk outwards needs of a node: most steps are looks for recursion, up to the outermost frame. */
+struct step {
+	uint32_t parent, function;
+};
+
 /* A site on its way outwards. */
 struct walker {
 	struct heap_names *names;
@@ -58,6 +63,7 @@ struct wrappers {
 	size_t function_capacity;
 	uint32_t *function_of; /* by name: 1 + its function, 0 not asked for, HEAP_NONE none */
 	size_t function_of_count;
+	struct step *steps; /* by node; while wrappers are looked for */
 	struct map callers; /* (function, caller) */
 	struct walker *walkers;
 	size_t walker_count, walker_capacity;
@@ -166,6 +172,16 @@ uint32_t wrappers_allocator_around(struct heap_patterns *allocators, const struc
 	return 0;
 }
 
+static void steps_make(struct wrappers *wrappers, struct heap_names *names)
+{
+	const uint32_t count = heap_names_node_count(names);
+	wrappers->steps = memory_resize(NULL, count, sizeof(*wrappers->steps));
+	wrappers->steps[0] = (struct step){0, HEAP_NONE};
+	for (uint32_t node = 1; node < count; node++)
+		wrappers->steps[node] =
+			(struct step){heap_names_frame(names, node)->parent, function_at(wrappers, names, node)};
+}
+
 /* ---- where programs and threads begin ---- */
 
 static bool is_of_c_library(const struct heap_name *name)
@@ -186,15 +202,17 @@ static bool is_of_c_library(const struct heap_name *name)
    these are beginnings. A stack that is cut has none. */
 static void find_starts(struct wrappers *wrappers, struct heap_names *names)
 {
+	const struct step *steps = wrappers->steps;
 	uint32_t count = heap_names_node_count(names);
 	uint8_t *is_beginning = memory_zeroed(count, 1);
 	for (uint32_t node = 1; node < count; node++) {
-		uint32_t parent = heap_names_frame(names, node)->parent;
+		uint32_t parent = steps[node].parent;
 		assert(parent < node);
+		if (parent && !is_beginning[parent])
+			continue;
 		is_beginning[node] = !name_of(names, node)->is_mark &&
-				     (!parent || (is_beginning[parent] && (!heap_names_frame(names, parent)->parent ||
-									   is_of_c_library(name_of(names, parent)))));
-		uint32_t function = is_beginning[node] ? function_at(wrappers, names, node) : HEAP_NONE;
+				     (!parent || !steps[parent].parent || is_of_c_library(name_of(names, parent)));
+		uint32_t function = is_beginning[node] ? steps[node].function : HEAP_NONE;
 		if (function != HEAP_NONE)
 			wrappers->functions[function].is_start = true;
 	}
@@ -275,15 +293,15 @@ static void unknown_add(struct wrappers *wrappers, const char *image, uint64_t c
    function makes two frames of it, others are recursion. */
 static bool look_around(struct wrappers *wrappers, const struct walker *walker, uint32_t *caller)
 {
-	struct heap_names *names = walker->names;
-	uint32_t run = 1, node = heap_names_frame(names, walker->node)->parent;
-	for (; node && function_at(wrappers, names, node) == walker->function; run++)
-		node = heap_names_frame(names, node)->parent;
-	while (node && is_allocator(wrappers, names, node))
-		node = heap_names_frame(names, node)->parent;
-	*caller = node ? function_at(wrappers, names, node) : HEAP_NONE;
-	for (; node; node = heap_names_frame(names, node)->parent)
-		if (function_at(wrappers, names, node) == walker->function)
+	const struct step *steps = wrappers->steps;
+	uint32_t run = 1, node = steps[walker->node].parent;
+	for (; node && steps[node].function == walker->function; run++)
+		node = steps[node].parent;
+	while (node && is_allocator(wrappers, walker->names, node))
+		node = steps[node].parent;
+	*caller = node ? steps[node].function : HEAP_NONE;
+	for (; node; node = steps[node].parent)
+		if (steps[node].function == walker->function)
 			return true;
 	return run > RUN_MAX;
 }
@@ -315,7 +333,7 @@ static void walker_move(struct wrappers *wrappers, struct walker *walker)
 	for (; walker->node; walker->node = heap_names_frame(names, walker->node)->parent) {
 		if (name_of(names, walker->node)->is_mark || cancel_is_asked(heap_names_cancelled_by(names)))
 			break;
-		walker->function = function_at(wrappers, names, walker->node);
+		walker->function = wrappers->steps[walker->node].function;
 		bool is_wrapper = walker->function != HEAP_NONE && wrappers->functions[walker->function].is_wrapper;
 		if (is_wrapper || is_allocator(wrappers, names, walker->node))
 			continue;
@@ -397,6 +415,7 @@ struct wrappers *wrappers_find(const struct wrapper_source *sources, unsigned co
 	wrappers->libraries = libraries;
 	for (unsigned i = 0; i < count; i++)
 		source_add(wrappers, &sources[i]);
+	steps_make(wrappers, sources[0].names);
 	find_starts(wrappers, sources[0].names);
 	for (size_t i = 0; i < wrappers->walker_count; i++)
 		walker_move(wrappers, &wrappers->walkers[i]);
@@ -408,7 +427,9 @@ struct wrappers *wrappers_find(const struct wrapper_source *sources, unsigned co
 		}
 	unknown_list(wrappers);
 	free(wrappers->walkers);
+	free(wrappers->steps);
 	wrappers->walkers = NULL;
+	wrappers->steps = NULL;
 	map_fini(&wrappers->callers);
 	return wrappers;
 }
@@ -420,6 +441,7 @@ void wrappers_free(struct wrappers *wrappers)
 	if (!wrappers)
 		return;
 	intern_fini(&wrappers->keys);
+	free(wrappers->steps);
 	free(wrappers->functions);
 	free(wrappers->function_of);
 	free(wrappers->unknown);
