@@ -5,81 +5,35 @@
 #include <string.h>
 
 #include "action/report/stack_view.h"
-#include "base/map.h"
 #include "base/memory.h"
 #include "query/library_frames.h"
 
-/* Sums by name, each in the order of its first row. */
-struct name_sums {
-	struct function_sum *items;
-	size_t capacity;
-	struct map place_of;
+/* What is added up, and for whom. */
+struct summing {
+	struct action_input *input;
+	const struct action_rows *rows;
+	const struct action_sort *sort;
+	uint32_t nameless; /* the name of the function whose callers count; HEAP_NONE: functions count */
 };
 
-static struct function_sum *sum_of(struct name_sums *sums, uint32_t name)
+/* The number of one name. */
+struct name_sum {
+	uint64_t number;
+	size_t stacks; /* with some of it */
+	uint32_t node; /* one of the stacks, or the caller */
+	bool is_there;
+};
+
+/* Return the name of a frame, HEAP_NONE of an empty stack. */
+static uint32_t name_of(struct action_input *input, uint32_t frame)
 {
-	bool added;
-	uint32_t *place = map_add(&sums->place_of, name, &added);
-	if (added) {
-		*place = sums->place_of.count - 1;
-		memory_grow(sums->items, *place, sums->capacity);
-		sums->items[*place] = (struct function_sum){.node = 0};
-	}
-	return &sums->items[*place];
+	return frame ? heap_names_frame(action_names(input), frame)->name : HEAP_NONE;
 }
 
-static void sums_fini(struct name_sums *sums)
+/* Return the stack's first frame of the user's code, 0 if the stack is empty. */
+static uint32_t user_frame(struct action_input *input, uint32_t node)
 {
-	map_fini(&sums->place_of);
-	free(sums->items);
-}
-
-static void row_add(struct function_sum *sum, const struct action_row *row, uint64_t number)
-{
-	sum->node = row->group;
-	sum->stack_count += number > 0;
-	sum->sorted_by += number;
-	heap_numbers_add(&sum->figures.numbers, &row->figures->numbers);
-	for (unsigned i = 0; i < ACTION_EXTRA_MAX; i++)
-		sum->figures.extra[i] += row->figures->extra[i];
-}
-
-/* Return the name of the stack's function, HEAP_NONE if the stack is empty. */
-static uint32_t name_of(struct action_input *input, uint32_t node)
-{
-	return node ? heap_names_frame(action_names(input), stack_view_user_node(input, node))->name : HEAP_NONE;
-}
-
-/* Rows are in no order: equal functions stand by name. */
-static bool is_before(struct action_input *input, const struct function_sum *left, const struct function_sum *right)
-{
-	const struct heap_names *names = action_names(input);
-	uint32_t of_left = name_of(input, left->node), of_right = name_of(input, right->node);
-	if (left->sorted_by != right->sorted_by)
-		return left->sorted_by > right->sorted_by;
-	return of_right == HEAP_NONE || (of_left != HEAP_NONE && strcmp(heap_names_name(names, of_left)->text,
-									heap_names_name(names, of_right)->text) < 0);
-}
-
-struct function_sum function_sum_largest(struct action_input *input, const struct action_rows *rows,
-					 const struct action_sort *sort)
-{
-	struct name_sums sums = {.items = NULL};
-	struct function_sum largest = {.node = 0};
-	for (size_t i = 0; i < rows->memory_count; i++) {
-		const struct action_row *row = &rows->memory[i];
-		row_add(sum_of(&sums, name_of(input, row->group)), row, sort->number(row->figures));
-	}
-	for (uint32_t i = 0; i < sums.place_of.count; i++)
-		if (!i || is_before(input, &sums.items[i], &largest))
-			largest = sums.items[i];
-	sums_fini(&sums);
-	return largest;
-}
-
-bool function_sum_has(struct action_input *input, const struct function_sum *sum, uint32_t node)
-{
-	return name_of(input, node) == name_of(input, sum->node);
+	return node ? stack_view_user_node(input, node) : 0;
 }
 
 /* Return the first caller of a frame that has a name, 0: there is none. */
@@ -93,32 +47,95 @@ static uint32_t named_caller(const struct heap_names *names, uint32_t node)
 	return node;
 }
 
+/* Set the frame whose function the row counts for. Return false: it counts for none. */
+static bool frame_of(const struct summing *summing, const struct action_row *row, uint32_t *frame)
+{
+	*frame = user_frame(summing->input, row->group);
+	if (summing->nameless == HEAP_NONE)
+		return true;
+	if (name_of(summing->input, *frame) != summing->nameless)
+		return false;
+	*frame = named_caller(action_names(summing->input), *frame);
+	return *frame;
+}
+
+/* Add up the number by name; that of empty stacks is behind the names. */
+static void names_sum(const struct summing *summing, struct name_sum *sums, uint32_t name_count)
+{
+	for (size_t i = 0; i < summing->rows->memory_count; i++) {
+		const struct action_row *row = &summing->rows->memory[i];
+		const uint64_t number = summing->sort->number(row->figures);
+		uint32_t frame;
+		if (!frame_of(summing, row, &frame))
+			continue;
+		const uint32_t name = name_of(summing->input, frame);
+		struct name_sum *sum = &sums[name < name_count ? name : name_count];
+		sum->number += number;
+		sum->stacks += number > 0;
+		sum->node = summing->nameless == HEAP_NONE ? row->group : frame;
+		sum->is_there = true;
+	}
+}
+
+/* Return the name with the most; name_count: that of empty stacks, which may be none. Equal ones stand by their texts, and
+   empty stacks come last. */
+static uint32_t name_choose(const struct heap_names *names, const struct name_sum *sums, uint32_t name_count)
+{
+	uint32_t best = name_count;
+	for (uint32_t i = 0; i < name_count; i++)
+		if (sums[i].is_there && (!sums[best].is_there || sums[i].number > sums[best].number ||
+					 (sums[i].number == sums[best].number &&
+					  (best == name_count || strcmp(heap_names_name(names, i)->text,
+									heap_names_name(names, best)->text) < 0))))
+			best = i;
+	return best;
+}
+
+/* Add up the figures of the name's rows alone: these are much to read. */
+static void figures_sum(const struct summing *summing, uint32_t wanted, struct action_figures *sum)
+{
+	for (size_t i = 0; i < summing->rows->memory_count; i++) {
+		const struct action_row *row = &summing->rows->memory[i];
+		uint32_t frame;
+		if (!frame_of(summing, row, &frame) || name_of(summing->input, frame) != wanted)
+			continue;
+		heap_numbers_add(&sum->numbers, &row->figures->numbers);
+		for (unsigned k = 0; k < ACTION_EXTRA_MAX; k++)
+			sum->extra[k] += row->figures->extra[k];
+	}
+}
+
+static struct function_sum largest_find(const struct summing *summing)
+{
+	const struct heap_names *names = action_names(summing->input);
+	const uint32_t name_count = heap_names_count(names);
+	struct name_sum *sums = memory_zeroed((size_t)name_count + 1, sizeof(*sums));
+	names_sum(summing, sums, name_count);
+	const uint32_t best = name_choose(names, sums, name_count);
+	struct function_sum largest = {
+		.node = sums[best].node, .stack_count = sums[best].stacks, .sorted_by = sums[best].number};
+	if (sums[best].is_there)
+		figures_sum(summing, best == name_count ? HEAP_NONE : best, &largest.figures);
+	free(sums);
+	return largest;
+}
+
+struct function_sum function_sum_largest(struct action_input *input, const struct action_rows *rows,
+					 const struct action_sort *sort)
+{
+	return largest_find(&(struct summing){input, rows, sort, HEAP_NONE});
+}
+
+bool function_sum_has(struct action_input *input, const struct function_sum *sum, uint32_t node)
+{
+	return name_of(input, user_frame(input, node)) == name_of(input, user_frame(input, sum->node));
+}
+
 struct function_sum function_sum_named_caller(struct action_input *input, const struct action_rows *rows,
 					      const struct action_sort *sort, uint32_t nameless)
 {
-	const struct heap_names *names = action_names(input);
-	const uint32_t of = name_of(input, nameless);
-	struct name_sums sums = {.items = NULL};
-	struct function_sum largest = {.node = 0};
-	for (size_t i = 0; i < rows->memory_count; i++) {
-		const struct action_row *row = &rows->memory[i];
-		uint32_t caller = row->group && name_of(input, row->group) == of
-					  ? named_caller(names, stack_view_user_node(input, row->group))
-					  : 0;
-		if (!caller)
-			continue;
-		struct function_sum *sum = sum_of(&sums, heap_names_frame(names, caller)->name);
-		row_add(sum, row, sort->number(row->figures));
-		sum->node = caller;
-	}
-	for (uint32_t i = 0; i < sums.place_of.count; i++) {
-		const struct function_sum *sum = &sums.items[i];
-		const char *text = heap_names_name(names, heap_names_frame(names, sum->node)->name)->text;
-		if (!largest.node || sum->sorted_by > largest.sorted_by ||
-		    (sum->sorted_by == largest.sorted_by &&
-		     strcmp(text, heap_names_name(names, heap_names_frame(names, largest.node)->name)->text) < 0))
-			largest = *sum;
-	}
-	sums_fini(&sums);
-	return largest;
+	const uint32_t of = name_of(input, user_frame(input, nameless));
+	if (of == HEAP_NONE)
+		return (struct function_sum){.node = 0};
+	return largest_find(&(struct summing){input, rows, sort, of});
 }

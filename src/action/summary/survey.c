@@ -158,11 +158,12 @@ void survey_make(struct survey *survey, struct action_input *input, struct actio
 	making.has_levels = source->table->dictionary->process_count > 1;
 	survey_roles_find(&making);
 	survey_slots_find(&making);
-	survey_candidates_find(&making);
 	if (plan->chart_parts)
 		survey->chart = memory_zeroed(plan->chart_parts, sizeof(*survey->chart));
-	if (!kept->answer.is_known)
+	if (!kept->answer.is_known) {
+		survey_candidates_find(&making);
 		survey_pass(&making, &part);
+	}
 	kept_survey_pass(kept, &part, survey->chart, plan->chart_parts);
 	survey_settle(survey, &part);
 	survey_part_fini(&part);
