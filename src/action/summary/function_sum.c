@@ -77,8 +77,8 @@ static void names_sum(const struct summing *summing, struct name_sum *sums, uint
 	}
 }
 
-/* Return the name with the most; name_count: that of empty stacks, which may be none. Equal ones stand by their texts, and
-   empty stacks come last. */
+/* Return the name with the most; name_count: that of empty stacks, which may be none. Equal ones stand by their texts,
+   and empty stacks come last. */
 static uint32_t name_choose(const struct heap_names *names, const struct name_sum *sums, uint32_t name_count)
 {
 	uint32_t best = name_count;
@@ -112,8 +112,7 @@ static struct function_sum largest_find(const struct summing *summing)
 	struct name_sum *sums = memory_zeroed((size_t)name_count + 1, sizeof(*sums));
 	names_sum(summing, sums, name_count);
 	const uint32_t best = name_choose(names, sums, name_count);
-	struct function_sum largest = {
-		.node = sums[best].node, .stack_count = sums[best].stacks, .sorted_by = sums[best].number};
+	struct function_sum largest = {.node = sums[best].node, .stack_count = sums[best].stacks};
 	if (sums[best].is_there)
 		figures_sum(summing, best == name_count ? HEAP_NONE : best, &largest.figures);
 	free(sums);

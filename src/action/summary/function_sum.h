@@ -9,7 +9,6 @@
 struct function_sum {
 	uint32_t node;                 /**< one of the stacks */
 	size_t stack_count;            /**< with some of the number */
-	uint64_t sorted_by;            /**< the sum of the number */
 	struct action_figures figures; /**< the sums of the numbers and of the extra ones */
 };
 
