@@ -98,7 +98,6 @@ static int record_attached(struct record *record)
 		return status;
 	}
 	record_print_summary(record, logger_status);
-	record_keep_survey(record);
 	return record->has_summary && !record->summary.error ? CLI_OK : CLI_FAILED;
 }
 

@@ -33,6 +33,7 @@ struct record {
 	bool is_appended;        /**< to a file that has events already */
 	struct option_pids pids; /**< --pid */
 	bool is_in_session;      /**< control and logger_pid belong to the logger of a session that runs already */
+	bool is_of_another;      /**< the session is of another user, whose reports have indexes of their own */
 	uint32_t limit_ms;       /**< --duration; 0: not given */
 	uint64_t *pids_ran_ns; /**< by attached process: its processor time when the recording began; NULL: not known */
 };

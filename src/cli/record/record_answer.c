@@ -53,7 +53,8 @@ enum {
 	INDEXED_NS = 16,           /* with an index; */
 	SURVEY_NS = 80,            /* and to look for growth: measured with bench/record_answer.py */
 	FIRST_FIXED_NS = 50000000, /* names, with the debug information of libc; */
-	FIRST_NS = 22,             /* and all that a first report takes, with an index */
+	FIRST_NS = 22,             /* and all that a first report takes, with an index: at least, */
+	FIRST_CPU_NS = 60,         /* and of processor time; */
 	END_NS = 500000000,        /* of the end of a recording, for what nobody has asked for */
 	NAME_COLUMNS = 7,          /* "xheap: " */
 	WAIT_TIMES = 8,            /* so much longer than its processor time the answer may take, on a busy machine, */
@@ -120,10 +121,13 @@ static struct answer_budget budget_of(const struct record *record)
 	return share_ns > least_ns ? (struct answer_budget){share_ns, true} : (struct answer_budget){least_ns, false};
 }
 
-static uint64_t cost_ns(const struct record *record, bool with_growth)
+/* How much an answer looks for. */
+enum answer_depth { ANSWER_PEAK, ANSWER_GROWTH, ANSWER_KEPT /* growth, by a survey that the index keeps */ };
+
+static uint64_t cost_ns(const struct record *record, enum answer_depth depth)
 {
 	const struct control_summary *summary = &record->summary;
-	uint64_t each = (summary->index_bytes ? INDEXED_NS : EVENT_NS) + (with_growth ? SURVEY_NS : 0);
+	uint64_t each = (summary->index_bytes ? INDEXED_NS : EVENT_NS) + (depth == ANSWER_GROWTH ? SURVEY_NS : 0);
 	/* Half as much again: a try that the timer ends is of no use. */
 	return FIXED_NS + (summary->events - summary->dropped) * each * 3 / 2;
 }
@@ -177,13 +181,27 @@ static void outstanding_put(struct action_input *input)
 		line_put(words, ": no byte", "");
 }
 
-/* Put what grows, and the command that shows it. Return false if nothing does. */
-static bool growth_put(struct action_input *input)
+/* What a first report finds out, which the index keeps. */
+static struct summary_plan survey_plan(bool is_by_object)
 {
-	const struct summary_plan plan = {
-		.short_ns = SUMMARY_SHORT_NS, .top = 1, .is_filtered = true, .is_brief = true};
+	return (struct summary_plan){.short_ns = SUMMARY_SHORT_NS,
+				     .top = 1,
+				     .is_by_object = is_by_object,
+				     .is_kept = true,
+				     .is_screen = true};
+}
+
+/* What growth needs, where that is not kept. */
+static struct summary_plan growth_plan(void)
+{
+	return (struct summary_plan){.short_ns = SUMMARY_SHORT_NS, .top = 1, .is_filtered = true, .is_brief = true};
+}
+
+/* Put what grows, and the command that shows it. Return false if nothing does. */
+static bool growth_put(struct action_input *input, const struct summary_plan *plan)
+{
 	struct summary summary;
-	summary_make(&summary, input, &plan);
+	summary_make(&summary, input, plan);
 	bool has_growth =
 		summary.survey.grows_count > 0 && summary.finding_count && summary.findings[0].kind == FINDING_GROWTH;
 	if (has_growth) {
@@ -264,12 +282,13 @@ static bool crash_put(struct action_input *input)
 	return true;
 }
 
-static void answer_put(struct action_input *input, bool with_growth)
+/* growth: how it is found, or NULL. */
+static void answer_put(struct action_input *input, const struct summary_plan *growth)
 {
 	const struct action_source *source = &input->sources[0];
 	peak_put(input);
 	bool has_crashed = crash_put(input);
-	if (!has_crashed && with_growth && source->table->duration_ns >= GROWTH_LEAST_NS && growth_put(input))
+	if (!has_crashed && growth && source->table->duration_ns >= GROWTH_LEAST_NS && growth_put(input, growth))
 		return;
 	if (!has_crashed)
 		outstanding_put(input);
@@ -302,7 +321,7 @@ static int whole_open(struct analysis *analysis, const struct analysis_request *
 }
 
 /* Return whether there is an answer. */
-static bool trace_answer(const char *path, const char *shown, bool with_growth)
+static bool trace_answer(const char *path, const char *shown, enum answer_depth depth)
 {
 	struct heap_cull cull = {.with_entries = false};
 	struct filter_request asked;
@@ -310,12 +329,14 @@ static bool trace_answer(const char *path, const char *shown, bool with_growth)
 	struct analysis_request request = whole_request(&word, &cull, &asked);
 	struct analysis analysis;
 	bool is_by_object;
-	/* The debug information of libc alone would be most of the work, and has nothing to do with the user's code. */
-	request.options.without_separate = true;
+	/* The debug information of libc alone would be most of the work, and has nothing to do with the user's code;
+	   unless the index has what it says. */
+	request.options.without_separate = depth != ANSWER_KEPT;
 	if (whole_open(&analysis, &request, &is_by_object))
 		return false;
+	const struct summary_plan plan = depth == ANSWER_KEPT ? survey_plan(is_by_object) : growth_plan();
 	analysis.sources[0].path = shown;
-	answer_put(&analysis.input, with_growth);
+	answer_put(&analysis.input, depth == ANSWER_PEAK ? NULL : &plan);
 	return analysis_is_good(&analysis);
 }
 
@@ -342,13 +363,14 @@ static void own_begin(uint64_t cpu_ns, uint64_t wall_ns)
 	dup2(nowhere, STDERR_FILENO);
 }
 
-static _Noreturn void answer_run(const char *path, const char *shown, uint64_t budget, bool with_growth, int output)
+static _Noreturn void answer_run(const char *path, const char *shown, uint64_t budget, enum answer_depth depth,
+				 int output)
 {
 	line_width = cli_width(0, isatty(STDERR_FILENO) != 1);
 	line_width -= line_width > NAME_COLUMNS ? NAME_COLUMNS : 0;
 	own_begin(budget, budget * WAIT_TIMES + WAIT_NS);
 	dup2(output, STDOUT_FILENO);
-	bool is_good = trace_answer(path, shown, with_growth) && fflush(stdout) == 0;
+	bool is_good = trace_answer(path, shown, depth) && fflush(stdout) == 0;
 	_exit(is_good ? CLI_OK : CLI_FAILED);
 }
 
@@ -393,13 +415,16 @@ static void signals_end_us(void)
 			signal(ends[i], SIG_DFL);
 }
 
-bool record_print_answer(const struct record *record, const char *shown)
+bool record_print_answer(const struct record *record, const char *shown, bool is_surveyed)
 {
 	int ends[2];
 	if (!is_answerable(record))
 		return false;
 	const struct answer_budget budget = budget_of(record);
-	const uint64_t cost = cost_ns(record, false);
+	const uint64_t cost = cost_ns(record, ANSWER_PEAK);
+	const enum answer_depth depth = is_surveyed                                   ? ANSWER_KEPT
+					: cost_ns(record, ANSWER_GROWTH) <= budget.ns ? ANSWER_GROWTH
+										      : ANSWER_PEAK;
 	if (cost > budget.ns) {
 		say_why_none(budget, cost);
 		return false;
@@ -410,7 +435,7 @@ bool record_print_answer(const struct record *record, const char *shown)
 	signals_end_us();
 	pid_t pid = fork();
 	if (pid == 0)
-		answer_run(record->trace_path, shown, budget.ns, cost_ns(record, true) <= budget.ns, ends[1]);
+		answer_run(record->trace_path, shown, budget.ns, depth, ends[1]);
 	close(ends[1]);
 	char *text = pid > 0 ? answer_take(pid, ends[0]) : NULL, *next = text;
 	close(ends[0]);
@@ -425,38 +450,68 @@ bool record_print_answer(const struct record *record, const char *shown)
 
 /* ---- the survey of the first report ---- */
 
-/* Make the survey, which the index keeps. most_ns: 0: whatever it takes. */
-static _Noreturn void survey_run(const char *path, uint64_t most_ns)
+/* Make the survey, which the index keeps. 0: whatever it takes. */
+static _Noreturn void survey_run(const char *path, uint64_t cpu_ns, uint64_t wall_ns)
 {
 	struct heap_cull cull = {.with_entries = false};
 	struct filter_request asked;
 	const struct window_word word = {.path = (char *)path};
 	const struct analysis_request request = whole_request(&word, &cull, &asked);
-	struct summary_plan plan = {.short_ns = SUMMARY_SHORT_NS, .top = 1, .is_kept = true, .is_screen = true};
 	struct analysis analysis;
 	struct summary summary;
-	own_begin(most_ns * 2, most_ns);
+	bool is_by_object;
+	own_begin(cpu_ns, wall_ns);
 	/* No server is waited for. */
 	unsetenv("DEBUGINFOD_URLS");
-	if (!whole_open(&analysis, &request, &plan.is_by_object))
-		summary_make(&summary, &analysis.input, &plan);
-	_exit(CLI_OK);
+	if (whole_open(&analysis, &request, &is_by_object))
+		_exit(CLI_FAILED);
+	const struct summary_plan plan = survey_plan(is_by_object);
+	summary_make(&summary, &analysis.input, &plan);
+	bool is_good = analysis_is_good(&analysis);
+	summary_fini(&summary);
+	/* With it the index keeps the names of code. */
+	analysis_close(&analysis);
+	_exit(is_good ? CLI_OK : CLI_FAILED);
 }
 
-void record_keep_survey(const struct record *record)
+/* Return whether the survey may be made: it was asked for, costs no more than an answer may, or ends soon after the
+   trace. Set what it may take. */
+static bool survey_is_worth_it(const struct record *record, uint64_t *cpu_ns, uint64_t *wall_ns)
 {
 	const struct control_summary *summary = &record->summary;
-	const bool is_wanted = record->session.index == SESSION_INDEX_ALWAYS;
-	uint64_t waited_ns = record->index_wait_ns ? monotonic_now_ns() - record->index_wait_ns : 0,
-		 cost = FIRST_FIXED_NS + summary->events * FIRST_NS;
-	if (!record->has_summary || summary->error || !summary->index_bytes ||
-	    (!is_wanted && (record->run_ns < SHORT_RUN_NS || waited_ns + cost > END_NS)))
-		return;
+	const uint64_t waited_ns = record->index_wait_ns ? monotonic_now_ns() - record->index_wait_ns : 0;
+	const uint64_t budget_ns = budget_of(record).ns;
+	*cpu_ns = *wall_ns = 0;
+	if (record->session.index == SESSION_INDEX_ALWAYS)
+		return true;
+	if (record->run_ns < SHORT_RUN_NS)
+		return false;
+	if (FIRST_FIXED_NS + summary->events * FIRST_CPU_NS <= budget_ns) {
+		*cpu_ns = budget_ns;
+		*wall_ns = budget_ns * WAIT_TIMES + WAIT_NS;
+		return true;
+	}
+	if (waited_ns + FIRST_FIXED_NS + summary->events * FIRST_NS > END_NS)
+		return false;
+	*wall_ns = END_NS - waited_ns;
+	*cpu_ns = *wall_ns * 2;
+	return true;
+}
+
+bool record_keep_survey(const struct record *record)
+{
+	const struct control_summary *summary = &record->summary;
+	uint64_t cpu_ns, wall_ns;
+	int status = -1;
+	if (!record->has_summary || summary->error || !summary->index_bytes || record->is_of_another ||
+	    !survey_is_worth_it(record, &cpu_ns, &wall_ns))
+		return false;
 	fflush(NULL);
 	signals_end_us();
 	pid_t pid = fork();
 	if (pid == 0)
-		survey_run(record->trace_path, is_wanted ? 0 : END_NS - waited_ns);
-	while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		survey_run(record->trace_path, cpu_ns, wall_ns);
+	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
+	return pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == CLI_OK;
 }

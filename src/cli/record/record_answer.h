@@ -12,12 +12,13 @@ void record_note_processor_time(struct record *record);
 
 /** Print the answer in three lines, if it costs at most a tenth of the recording's processor time, of a recording below
     a second at most 5 ms or a hundredth of its time: the peak, what grows or is outstanding, and the command to type
-    next. The command and the logger have been waited for. `shown`: the trace for people. Return false, and print
-    nothing, if it would cost more or there is none. */
-bool record_print_answer(const struct record *record, const char *shown);
+    next. The command and the logger have been waited for. `shown`: the trace for people; is_surveyed: what
+    record_keep_survey() has returned. Return false, and print nothing, if it would cost more or there is none. */
+bool record_print_answer(const struct record *record, const char *shown, bool is_surveyed);
 
-/** Make what the first report looks at every block for, where the recording has made an index, which keeps it. Index
-    and survey take half a second at most after the end of the trace, unless --index always wants both. */
-void record_keep_survey(const struct record *record);
+/** Make what the first report looks at every block for, where the recording has made an index, which keeps it. Unless
+    --index always wants both, it takes up to half a second after the end of the trace together with the index, or as
+    much as the answer may. Return whether it is kept. */
+bool record_keep_survey(const struct record *record);
 
 #endif

@@ -22,7 +22,6 @@
 #include "action/explain/explanation_end.h"
 #include "cli/cli.h"
 #include "cli/record/record.h"
-#include "cli/record/record_answer.h"
 #include "cli/record/record_files.h"
 #include "cli/record/record_summary.h"
 #include "cli/record/recording.h"
@@ -394,7 +393,6 @@ int record_launch(struct record *record)
 	waitpid(record->logger_pid, &logger_status, 0);
 	job_give_signals_back();
 	record_print_summary(record, logger_status);
-	record_keep_survey(record);
 	return exit_status(status);
 }
 

@@ -126,6 +126,7 @@ void record_print_summary(const struct record *record, int logger_status)
 	if (record->is_quiet) {
 		if (!record->is_silent)
 			print_missing(record);
+		record_keep_survey(record);
 		return;
 	}
 	print_counts(record);
@@ -137,7 +138,7 @@ void record_print_summary(const struct record *record, int logger_status)
 		cli_say("%s is gone: it, or its directory, was removed during the recording", shown);
 	else
 		print_trace(record, shown);
-	if (is_gone || record_print_answer(record, shown))
+	if (is_gone || record_print_answer(record, shown, record_keep_survey(record)))
 		return;
 	print_kinds(summary);
 	cli_say_next(record->has_crashed ? "explain" : "report", shown);

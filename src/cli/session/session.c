@@ -14,7 +14,6 @@
 #include "base/text.h"
 #include "cli/cli.h"
 #include "cli/record/record.h"
-#include "cli/record/record_answer.h"
 #include "cli/record/record_launch.h"
 #include "cli/record/record_options.h"
 #include "cli/record/record_summary.h"
@@ -156,7 +155,7 @@ static int stop_run(int count, char **arguments)
 	record->session.index = state.session.index;
 	record->run_ns = ran_ns(&state.session);
 	/* Another user's reports have indexes of their own. */
-	const bool is_own = proc_status_value(state.logger_pid, "Uid") == (int64_t)geteuid();
+	record->is_of_another = proc_status_value(state.logger_pid, "Uid") != (int64_t)geteuid();
 	controller_state_fini(&state);
 	control_send(record->control, &(struct control_message){.kind = CONTROL_STOP});
 	if (record_wait_for_session(record, &diag))
@@ -166,8 +165,6 @@ static int stop_run(int count, char **arguments)
 	if (record->summary.error)
 		controller_await_end(record->control);
 	record_print_summary(record, 0);
-	if (is_own)
-		record_keep_survey(record);
 	return controller_is_failure(&record->summary) ? CLI_FAILED : CLI_OK;
 }
 
