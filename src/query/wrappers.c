@@ -37,7 +37,7 @@ struct function {
 };
 
 /* What a walk outwards needs of a node: most steps are looks for recursion, up to the outermost frame. */
-struct outward_step {
+struct walk_step {
 	uint32_t parent, function;
 };
 
@@ -63,7 +63,7 @@ struct wrappers {
 	size_t function_capacity;
 	uint32_t *function_of; /* by name: 1 + its function, 0 not asked for, HEAP_NONE none */
 	size_t function_of_count;
-	struct outward_step *steps; /* by node; while wrappers are looked for */
+	struct walk_step *steps; /* by node; while wrappers are looked for */
 	struct map callers;         /* (function, caller) */
 	struct walker *walkers;
 	size_t walker_count, walker_capacity;
@@ -176,9 +176,9 @@ static void steps_make(struct wrappers *wrappers, struct heap_names *names)
 {
 	const uint32_t count = heap_names_node_count(names);
 	wrappers->steps = memory_resize(NULL, count, sizeof(*wrappers->steps));
-	wrappers->steps[0] = (struct outward_step){0, HEAP_NONE};
+	wrappers->steps[0] = (struct walk_step){0, HEAP_NONE};
 	for (uint32_t node = 1; node < count; node++)
-		wrappers->steps[node] = (struct outward_step){heap_names_frame(names, node)->parent,
+		wrappers->steps[node] = (struct walk_step){heap_names_frame(names, node)->parent,
 							      function_at(wrappers, names, node)};
 }
 
@@ -202,7 +202,7 @@ static bool is_of_c_library(const struct heap_name *name)
    these are beginnings. A stack that is cut has none. */
 static void find_starts(struct wrappers *wrappers, struct heap_names *names)
 {
-	const struct outward_step *steps = wrappers->steps;
+	const struct walk_step *steps = wrappers->steps;
 	uint32_t count = heap_names_node_count(names);
 	uint8_t *is_beginning = memory_zeroed(count, 1);
 	for (uint32_t node = 1; node < count; node++) {
@@ -293,7 +293,7 @@ static void unknown_add(struct wrappers *wrappers, const char *image, uint64_t c
    function makes two frames of it, others are recursion. */
 static bool look_around(struct wrappers *wrappers, const struct walker *walker, uint32_t *caller)
 {
-	const struct outward_step *steps = wrappers->steps;
+	const struct walk_step *steps = wrappers->steps;
 	uint32_t run = 1, node = steps[walker->node].parent;
 	for (; node && steps[node].function == walker->function; run++)
 		node = steps[node].parent;
