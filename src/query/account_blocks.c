@@ -22,7 +22,8 @@ enum {
 	HEAP_BYTES = 32,     /* of the head of other memory of an arena */
 	CACHE_BYTES = 0x290, /* of a thread's cache itself, which is the first chunk of its arena */
 	ARENA_BYTES = 0x8d0, /* of the head of an arena, at the beginning of its memory */
-	AREA_BITS = 26       /* an arena's memory has this alignment */
+	AREA_BITS = 26,      /* an arena's memory has this alignment */
+	RECENT_AREAS = 16    /* remembered: threads take turns */
 };
 
 struct block_finding {
@@ -32,8 +33,9 @@ struct block_finding {
 	int64_t *until_ns; /* by process: up to when its blocks are those of the account's process; INT64_MIN: never */
 	struct thread_caches caches;
 	struct map area_of;
-	uint32_t mapping; /* of the block before */
-	bool has_main;    /* the main arena is among the areas */
+	uint32_t recent_areas[RECENT_AREAS]; /* by number: in areas, plus one; 0: none */
+	uint32_t mapping;                    /* of the block before */
+	bool has_main;                       /* the main arena is among the areas */
 	/* Of a block in this heap that ended before this time nothing more is to be noted. */
 	uint32_t noted_heap;
 	int64_t noted_ns;
@@ -137,6 +139,8 @@ static void area_note(struct block_finding *finding, const struct heap_allocatio
 {
 	uint64_t number = details->address >> AREA_BITS, low = number << AREA_BITS,
 		 arena = finding->table->dictionary->heaps[row->heap].handle;
+	uint32_t *recent = &finding->recent_areas[number % RECENT_AREAS];
+	struct account_area *own = *recent ? &finding->to->areas[*recent - 1] : NULL;
 	/* The head of an arena lies in its first memory; other memory of it has a shorter one. */
 	struct account_area area = {.low = low,
 				    .high = low + (UINT64_C(1) << AREA_BITS),
@@ -144,7 +148,9 @@ static void area_note(struct block_finding *finding, const struct heap_allocatio
 					     (arena >> AREA_BITS == number ? ARENA_BYTES + CACHE_BYTES : HEAP_BYTES),
 				    .heap = row->heap,
 				    .used_ns = row->birth_ns};
-	struct account_area *own = area_add(finding, number, &area);
+	if (!own || own->low != low || own->is_main)
+		own = area_add(finding, number, &area);
+	*recent = (uint32_t)(own - finding->to->areas) + 1;
 	own->used_ns = row->birth_ns > own->used_ns ? row->birth_ns : own->used_ns;
 }
 
