@@ -451,6 +451,8 @@ void image_read(struct image *image)
 uint64_t image_files_hash(const struct image *image)
 {
 	const struct image_file *files[] = {&image->main, &image->debug, &image->shared};
+	if (!image->main.elf && !image->debug.elf)
+		return 0;
 	uint64_t facts[sizeof(files) / sizeof(files[0])][8] = {{0}};
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
 		struct stat status;

@@ -54,7 +54,8 @@ void image_open(struct image *image, const char *path, const struct build_id *bu
 /** Read the debug information, and the small symbols if there are no others: unpacking takes tens of ms. The image does
     not move from now on. */
 void image_read(struct image *image);
-/** Return a number for the files that were opened: as long as it is the same, so are the names that they have. */
+/** Return a number for the files that were opened: as long as it is the same, so are the names that they have. 0: there
+    are none. */
 uint64_t image_files_hash(const struct image *image);
 /** Return whether the file at the path has this build-id, and store its status. */
 bool image_is_there(const char *path, const struct build_id *build_id, struct stat *status);

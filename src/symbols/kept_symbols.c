@@ -16,10 +16,10 @@ ptrdiff_t kept_symbols_image(const struct kept_symbols *kept, const char *path, 
 {
 	/* Texts end. */
 	bool is_whole = kept->text_bytes && !kept->texts[kept->text_bytes - 1];
-	for (size_t i = 0; is_whole && files && i < kept->image_count; i++) {
+	for (size_t i = 0; is_whole && i < kept->image_count; i++) {
 		const struct kept_image *image = &kept->images[i];
 		const char *own = kept_symbols_text(kept, image->path);
-		if (image->files == files && image->build_id_size == build_id->size &&
+		if ((files ? image->files == files : build_id->size > 0) && image->build_id_size == build_id->size &&
 		    !memcmp(image->build_id, build_id->bytes, build_id->size) && own && !strcmp(own, path) &&
 		    image->first <= kept->symbol_count && image->count <= kept->symbol_count - image->first)
 			return (ptrdiff_t)i;

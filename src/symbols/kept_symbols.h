@@ -48,7 +48,7 @@ bool symbols_has_news(struct symbols *symbols);
 /** Take over what was noted. Before the first search. */
 void symbols_learn(struct symbols *symbols, const struct kept_symbols *kept);
 
-/** Return the image's place, if it is there with these files; else -1. */
+/** Return the image's place, if it is there with these files; else -1. 0: it has none now, and may have had any. */
 ptrdiff_t kept_symbols_image(const struct kept_symbols *kept, const char *path, const struct build_id *build_id,
 			     uint64_t files);
 

@@ -181,7 +181,9 @@ static struct symbols_image *symbols_image_new(struct symbols *symbols, const ch
 		image_open(&image->image, path, build_id, &places);
 	if (image->image.main.elf)
 		function_ranges_init(&image->functions, image->image.main.elf);
-	image->kept = kept_symbols_image(&symbols->kept, path, build_id, image_files_hash(&image->image));
+	image->kept = symbols->without_files
+			      ? -1
+			      : kept_symbols_image(&symbols->kept, path, build_id, image_files_hash(&image->image));
 	if (image->kept >= 0)
 		image->has_symbols = symbols->kept.images[image->kept].has_symbols;
 	return image;
@@ -501,8 +503,8 @@ static void keep_answer(struct keeping *keeping, const struct answer *answer)
 
 COMPARE_BY(kept_symbol_compare, struct kept_symbol, address)
 
-	/** Note an image, with what was learned and what was found of it. */
-	static void keep_image(struct keeping *keeping, struct symbols *symbols, uint32_t id)
+/** Note an image, with what was learned and what was found of it. */
+static void keep_image(struct keeping *keeping, struct symbols *symbols, uint32_t id)
 {
 	struct kept_symbols *kept = keeping->kept;
 	const struct symbols_image *image = symbols->images[id];
@@ -531,6 +533,8 @@ COMPARE_BY(kept_symbol_compare, struct kept_symbol, address)
 				   .build_id_size = (uint32_t)build_id.size,
 				   .first = first,
 				   .count = kept->symbol_count - first};
+	/* Without files now, it is known by those that it had. */
+	own->files = own->files || !learned ? own->files : learned->files;
 	memcpy(own->build_id, build_id.bytes, build_id.size);
 }
 

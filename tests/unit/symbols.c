@@ -624,6 +624,42 @@ static void a_debug_file_counts_that_comes_later(void **state)
 	symbols_free(after);
 }
 
+static void names_outlive_their_file(void **state)
+{
+	(void)state;
+	struct kept_symbols kept;
+	struct symbols *before = symbols_new(), *after = symbols_new(), *other = symbols_new(), *leaves = symbols_new();
+	const struct symbol_frame *frames;
+	uint64_t address, size;
+	assert_true(run("cp c built"));
+	uint8_t id[64], other_id[64] = {1};
+	size_t id_size = read_build_id("built", id);
+	assert_true(find_symbol("built", "outer", &address, &size));
+	resolve_all(before, NULL, "built", id, id_size, address, size);
+	symbols_keep(before, &kept);
+	symbols_learn(after, &kept);
+	/* Built over: the file at the path is of another build. */
+	assert_true(run("cp cxx over && mv over built"));
+	resolve_all(after, before, "built", id, id_size, address, size);
+	assert_true(symbols_image_has_symbols(after, in_folder("built"), id, id_size));
+	assert_false(symbols_has_news(after));
+	/* Kept once more, it is known when the file is back. */
+	symbols_keep(after, &kept);
+	assert_int_equal(kept.image_count, 1);
+	assert_true(kept.images[0].files);
+	symbols_learn(other, &kept);
+	symbols_resolve(other, in_folder("built"), other_id, id_size, address, false, &frames);
+	assert_null(frames[0].function);
+	/* A question that reads no files has no names. */
+	symbols_keep(after, &kept);
+	symbols_learn(leaves, &kept);
+	symbols_leave_files(leaves);
+	symbols_resolve(leaves, in_folder("built"), id, id_size, address, false, &frames);
+	assert_null(frames[0].function);
+	for (size_t i = 0; i < 4; i++)
+		symbols_free((struct symbols *[]){before, after, other, leaves}[i]);
+}
+
 /** Change some bytes. */
 static void damage(void *data, size_t bytes)
 {
@@ -928,6 +964,7 @@ int main(void)
 		cmocka_unit_test(mini_debug_information_is_unpacked),
 		cmocka_unit_test(debug_files_are_found_by_build_id),
 		cmocka_unit_test(a_debug_file_counts_that_comes_later),
+		cmocka_unit_test(names_outlive_their_file),
 		cmocka_unit_test(damaged_names_are_no_names_or_others),
 		cmocka_unit_test(debug_files_are_found_by_debuglink),
 		cmocka_unit_test(debuginfod_is_asked_when_configured),
