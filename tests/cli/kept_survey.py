@@ -17,7 +17,7 @@ ENVIRONMENT = dict(os.environ, XDG_CACHE_HOME=str(CACHE), XHEAP_INDEX_EVENTS="1"
 # Each has another key, but for the first two, and what is kept for one is of no use to the next.
 QUESTIONS = (("-more",), ("-format", "json"), ("-noDefaultCull",), ("-shortLived", "1ms"), ("-top", "1"))
 # The last fields of the head (src/table/index_file.h): key, place, size and checksum of each answer, and the head's own. The findings are the second answer.
-ANSWER, ANSWERS, FINDINGS = struct.Struct("<4Q"), 4, 1
+ANSWER, ANSWERS, FINDINGS = struct.Struct("<4Q"), 5, 1
 failed = []
 
 
