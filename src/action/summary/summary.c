@@ -431,20 +431,52 @@ unsigned summary_growth_notes(const struct summary *summary, struct summary_note
 static void summary_list(struct summary *summary, const struct summary_plan *plan, struct kept_survey *kept)
 {
 	struct action_source *source = summary->source;
-	if (has_chains(summary) && !kept->answer.is_known)
-		action_chains_settle(source);
 	kept_survey_chains(kept, source);
 	for (int id = 0; id < SUMMARY_LIST_COUNT; id++)
 		list_make(summary, (enum summary_list_id)id, plan->top);
 	const struct summary_list *peak = &summary->lists[SUMMARY_PEAK];
 	summary->peak_function = function_sum_largest(summary->input, &peak->rows, &peak->sort);
-	if (!kept->answer.is_known && is_exact(summary))
-		source->double_frees = block_history_double_frees(source->table);
 	kept_survey_double_frees(kept, &source->double_frees);
 	if (!kept->answer.is_known)
 		summary->pinned = pinned_find(summary);
 	kept_survey_pinned(kept, &summary->pinned);
 	processes_make(summary, plan->is_screen ? SUMMARY_SCREEN_PROCESSES : SUMMARY_PROCESSES, kept);
+}
+
+/* What goes through all blocks: the survey, and beside it what goes through them in their order. */
+struct passes {
+	struct summary *summary;
+	const struct survey_plan *plan;
+	struct kept_survey *kept;
+	bool is_survey;
+};
+
+static void passes_run(void *context)
+{
+	const struct passes *passes = context;
+	struct summary *summary = passes->summary;
+	struct action_source *source = summary->source;
+	if (passes->is_survey) {
+		survey_make(&summary->survey, summary->input, source, passes->plan, passes->kept);
+		return;
+	}
+	if (has_chains(summary))
+		action_chains_settle(source);
+	if (is_exact(summary))
+		source->double_frees = block_history_double_frees(source->table);
+}
+
+static void summary_pass(struct summary *summary, const struct survey_plan *plan, struct kept_survey *kept,
+			 bool is_brief)
+{
+	struct passes parts[] = {{summary, plan, kept, true}, {summary, plan, kept, false}};
+	const unsigned count = is_brief || kept->answer.is_known ? 1 : 2;
+	if (count > 1 && heap_scan_width(summary->source->table) > 1) {
+		heap_scan_threads(passes_run, parts, sizeof(*parts), count);
+		return;
+	}
+	for (unsigned i = 0; i < count; i++)
+		passes_run(&parts[i]);
 }
 
 void summary_make(struct summary *summary, struct action_input *input, const struct summary_plan *plan)
@@ -479,7 +511,7 @@ void summary_make(struct summary *summary, struct action_input *input, const str
 	if (plan->is_kept && !plan->is_filtered && !plan->has_range)
 		kept_survey_begin(&kept, input, source, &survey_plan);
 	put_in_find(&summary->put_in, input, source, &kept);
-	survey_make(&summary->survey, input, source, &survey_plan, &kept);
+	summary_pass(summary, &survey_plan, &kept, plan->is_brief);
 	source->survey = &summary->survey;
 	summary->hides_objects = hides_objects(source->table->dictionary);
 	if (!plan->is_brief)
