@@ -55,7 +55,7 @@ enum {
 	FIRST_FIXED_NS = 50000000, /* names, with the debug information of libc; */
 	FIRST_NS = 22,             /* and all that a first report takes, with an index: at least, */
 	FIRST_CPU_NS = 60,         /* and of processor time; */
-	END_NS = 500000000,        /* of the end of a recording, for what nobody has asked for */
+	END_NS = 500000000,        /* of the end of a recording, for a survey that nobody has asked for */
 	NAME_COLUMNS = 7,          /* "xheap: " */
 	WAIT_TIMES = 8,            /* so much longer than its processor time the answer may take, on a busy machine, */
 	WAIT_NS = 2000000000       /* and this */
@@ -474,12 +474,11 @@ static _Noreturn void survey_run(const char *path, uint64_t cpu_ns, uint64_t wal
 	_exit(is_good ? CLI_OK : CLI_FAILED);
 }
 
-/* Return whether the survey may be made: it was asked for, costs no more than an answer may, or ends soon after the
-   trace. Set what it may take. */
+/* Return whether the survey may be made: it was asked for, costs no more than an answer may, or takes a moment. Set
+   what it may take. */
 static bool survey_is_worth_it(const struct record *record, uint64_t *cpu_ns, uint64_t *wall_ns)
 {
 	const struct control_summary *summary = &record->summary;
-	const uint64_t waited_ns = record->index_wait_ns ? monotonic_now_ns() - record->index_wait_ns : 0;
 	const uint64_t budget_ns = budget_of(record).ns;
 	*cpu_ns = *wall_ns = 0;
 	if (record->session.index == SESSION_INDEX_ALWAYS)
@@ -491,11 +490,9 @@ static bool survey_is_worth_it(const struct record *record, uint64_t *cpu_ns, ui
 		*wall_ns = budget_ns * WAIT_TIMES + WAIT_NS;
 		return true;
 	}
-	if (waited_ns + FIRST_FIXED_NS + summary->events * FIRST_NS > END_NS)
-		return false;
-	*wall_ns = END_NS - waited_ns;
-	*cpu_ns = *wall_ns * 2;
-	return true;
+	*wall_ns = END_NS;
+	*cpu_ns = END_NS * 2;
+	return FIRST_FIXED_NS + summary->events * FIRST_NS <= END_NS;
 }
 
 bool record_keep_survey(const struct record *record)

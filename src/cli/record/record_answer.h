@@ -17,8 +17,7 @@ void record_note_processor_time(struct record *record);
 bool record_print_answer(const struct record *record, const char *shown, bool is_surveyed);
 
 /** Make what the first report looks at every block for, where the recording has made an index, which keeps it. Unless
-    --index always wants both, it takes up to half a second after the end of the trace together with the index, or as
-    much as the answer may. Return whether it is kept. */
+    --index always wants both, it takes half a second, or as much as the answer may. Return whether it is kept. */
 bool record_keep_survey(const struct record *record);
 
 #endif
