@@ -356,13 +356,20 @@ static struct answer symbols_learned(struct symbols *symbols, const struct kept_
 	return (struct answer){known->address, frames, known->count};
 }
 
+/** Return whether names of the image can be kept: it has files, and names are from no others. Which files of split debug
+    information there are, it says itself. */
+static bool symbols_is_keepable(const struct symbols_image *image)
+{
+	return (image->image.main.elf || image->image.debug.elf) && !(image->units && units_are_split(image->units));
+}
+
 static struct answer symbols_look_up(struct symbols *symbols, struct symbols_image *image, uint64_t address)
 {
 	const struct kept_symbol *known = kept_symbols_find(&symbols->kept, image->kept, address);
 	if (known)
 		return symbols_learned(symbols, known);
 	symbols_image_read(image);
-	symbols->news++;
+	symbols->news += symbols_is_keepable(image);
 	struct unit_frame found[UNITS_FRAMES_MAX];
 	size_t count = image->units ? units_find(image->units, address, found) : 0;
 
@@ -544,8 +551,7 @@ void symbols_keep(struct symbols *symbols, struct kept_symbols *kept)
 	*kept = (struct kept_symbols){.texts = NULL};
 	for (uint32_t id = 0; id < symbols->image_count; id++) {
 		const struct symbols_image *image = symbols->images[id];
-		/* The files of split debug information are not among those that are looked at. */
-		if (image && image->answer_count && !(image->units && units_are_split(image->units)))
+		if (image && image->answer_count && (image->kept >= 0 || symbols_is_keepable(image)))
 			keep_image(&keeping, symbols, id);
 	}
 	map_fini(&keeping.text_of);
