@@ -291,6 +291,17 @@ static void resident_choose(struct summary *summary)
 	account_tell(&summary->account, &summary->resident_kinds, table->dictionary);
 }
 
+/* Run the parts, each in a thread of its own where the table is worth several. */
+static void parts_run(const struct summary *summary, void (*run)(void *part), void *parts, size_t size, unsigned count)
+{
+	if (heap_scan_width(summary->source->table) > 1) {
+		heap_scan_threads(run, parts, size, count);
+		return;
+	}
+	for (unsigned i = 0; i < count; i++)
+		run((char *)parts + i * size);
+}
+
 /* What the first one of two threads does, and the second one. */
 struct beginning {
 	struct summary *summary;
@@ -310,12 +321,7 @@ static void beginning_run(void *context)
 static void summary_begin(struct summary *summary)
 {
 	struct beginning parts[] = {{summary, true}, {summary, false}};
-	if (heap_scan_width(summary->source->table) > 1) {
-		heap_scan_threads(beginning_run, parts, sizeof(*parts), 2);
-		return;
-	}
-	beginning_run(&parts[0]);
-	beginning_run(&parts[1]);
+	parts_run(summary, beginning_run, parts, sizeof(*parts), 2);
 }
 
 struct summary_resident summary_resident_parts(const struct summary *summary)
@@ -443,7 +449,7 @@ static void summary_list(struct summary *summary, const struct summary_plan *pla
 	processes_make(summary, plan->is_screen ? SUMMARY_SCREEN_PROCESSES : SUMMARY_PROCESSES, kept);
 }
 
-/* What goes through all blocks: the survey, and beside it what goes through them in their order. */
+/* A pass over all blocks: the survey's, or that of chains and double frees, which takes blocks in their order. */
 struct passes {
 	struct summary *summary;
 	const struct survey_plan *plan;
@@ -471,12 +477,7 @@ static void summary_pass(struct summary *summary, const struct survey_plan *plan
 {
 	struct passes parts[] = {{summary, plan, kept, true}, {summary, plan, kept, false}};
 	const unsigned count = is_brief || kept->answer.is_known ? 1 : 2;
-	if (count > 1 && heap_scan_width(summary->source->table) > 1) {
-		heap_scan_threads(passes_run, parts, sizeof(*parts), count);
-		return;
-	}
-	for (unsigned i = 0; i < count; i++)
-		passes_run(&parts[i]);
+	parts_run(summary, passes_run, parts, sizeof(*parts), count);
 }
 
 void summary_make(struct summary *summary, struct action_input *input, const struct summary_plan *plan)
