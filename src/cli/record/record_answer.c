@@ -53,7 +53,7 @@ enum {
 	INDEXED_NS = 16,           /* with an index; */
 	SURVEY_NS = 80,            /* and to look for growth: measured with bench/record_answer.py */
 	FIRST_FIXED_NS = 50000000, /* names, with the debug information of libc; */
-	FIRST_NS = 22,             /* and all that a first report takes, with an index: at least, */
+	FIRST_NS = 22,             /* and an event of a first report with an index: of time, at least, */
 	FIRST_CPU_NS = 60,         /* and of processor time; */
 	END_NS = 500000000,        /* of the end of a recording, for a survey that nobody has asked for */
 	NAME_COLUMNS = 7,          /* "xheap: " */
@@ -450,7 +450,7 @@ bool record_print_answer(const struct record *record, const char *shown, bool is
 
 /* ---- the survey of the first report ---- */
 
-/* Make the survey, which the index keeps. 0: whatever it takes. */
+/* Make the survey, which the index keeps. A limit of 0 is none. */
 static _Noreturn void survey_run(const char *path, uint64_t cpu_ns, uint64_t wall_ns)
 {
 	struct heap_cull cull = {.with_entries = false};
