@@ -356,8 +356,8 @@ static struct answer symbols_learned(struct symbols *symbols, const struct kept_
 	return (struct answer){known->address, frames, known->count};
 }
 
-/** Return whether names of the image can be kept: it has files, and names are from no others. Which files of split debug
-    information there are, it says itself. */
+/** Return whether names of the image can be kept: it has files, and no others have names for it, as those of split
+    debug information do. */
 static bool symbols_is_keepable(const struct symbols_image *image)
 {
 	return (image->image.main.elf || image->image.debug.elf) && !(image->units && units_are_split(image->units));
